@@ -1,0 +1,1 @@
+"""What every service speaks: the map, the wire, the one loop. Imports no service."""

@@ -1,0 +1,53 @@
+"""The errors that cross rooms, named for what the consumer loop must do about them.
+
+    FeedmillError
+    ├── Unprocessable        this message can never work: to the dead queue, with the reason
+    │   ├── DecodeError          the body is not the message that it says it is
+    │   └── MessageTooLarge      the broker would not take it
+    ├── Unavailable          a server that we need is away: keep the message, wait, try again
+    │   ├── BrokerUnavailable
+    │   └── DatabaseUnavailable
+    └── ConfigurationError   a person must act: say what to do and exit
+        └── TopologyMismatch     a queue stands there with other arguments
+
+Any other exception is a bug: the message is tried again later, a few times, then buried with its traceback's
+last line. An error that never leaves its room is defined in that room.
+"""
+
+from __future__ import annotations
+
+
+class FeedmillError(Exception):
+    """Root of all errors that Feedmill raises on purpose."""
+
+
+class Unprocessable(FeedmillError):
+    """This message can never be handled, however often it is tried."""
+
+
+class DecodeError(Unprocessable):
+    """The body is not a message of the kind and version that its routing key names."""
+
+
+class MessageTooLarge(Unprocessable):
+    """The encoded message exceeds what the broker accepts."""
+
+
+class Unavailable(FeedmillError):
+    """A server that this work needs is away; the work itself is fine."""
+
+
+class BrokerUnavailable(Unavailable):
+    """RabbitMQ is away, refused a publish, or closed the channel."""
+
+
+class DatabaseUnavailable(Unavailable):
+    """PostgreSQL is away, shutting down, or out of connections."""
+
+
+class ConfigurationError(FeedmillError):
+    """A setting or an installation is wrong; the message says which, why, and the way out."""
+
+
+class TopologyMismatch(ConfigurationError):
+    """A queue or exchange exists with arguments other than the topology's."""

@@ -1,0 +1,240 @@
+"""The wire: every message that services exchange, and how it becomes bytes.
+
+One kind, one frozen class, one versioned name (`KIND`), one JSON form, one decode error. The golden files in
+`tests/contract/golden/` hold that form; a change that breaks them is a new version of the kind.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal, Self
+from uuid import UUID, uuid4
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
+
+from shared.errors import DecodeError
+
+COMPRESS_ABOVE_BYTES = 4096
+"""Bodies above this are gzipped; below it the header costs more than it saves."""
+
+MAX_DECODED_BYTES = 256 * 1024 * 1024
+"""A compressed body may not unfold to more than this (a stray bomb must not take the process down)."""
+
+
+def _to_wire(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+Moment = Annotated[AwareDatetime, PlainSerializer(_to_wire, return_type=str, when_used="json")]
+"""An aware datetime; on the wire always UTC with a trailing Z."""
+
+
+class Outcome(StrEnum):
+    """How one attempt at a feed ended. Exactly one per attempt, in the log table, the metric and the log line."""
+
+    FETCHED = "fetched"
+    NOT_MODIFIED = "not_modified"
+    UNCHANGED = "unchanged"
+    SOFT_ERROR = "soft_error"
+    GAVE_UP = "gave_up"
+    HARD_ERROR = "hard_error"
+    GONE = "gone"
+    THROTTLED = "throttled"
+    BLOCKED = "blocked"
+    TOO_LARGE = "too_large"
+    NOT_A_FEED = "not_a_feed"
+    UNPARSEABLE = "unparseable"
+    STALE = "stale"
+    SKIPPED = "skipped"
+
+    @property
+    def is_success(self) -> bool:
+        """True if the server answered with the feed or with "you have it already"."""
+        return self in {Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.UNCHANGED}
+
+    @property
+    def is_attempt(self) -> bool:
+        """False if nothing was asked of the server: the job was dropped or put off."""
+        return self not in {Outcome.STALE, Outcome.SKIPPED}
+
+
+class Record(BaseModel):
+    """Frozen, strict about unknown fields, aware datetimes only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Message(Record):
+    """A record that travels on its own. Subclasses name their `KIND`."""
+
+    KIND: ClassVar[str]
+
+    def encode(self) -> tuple[bytes, str | None]:
+        """Return the body and its content encoding (`gzip`, or None for plain JSON)."""
+        body = self.model_dump_json().encode()
+        if len(body) <= COMPRESS_ABOVE_BYTES:
+            return body, None
+        return gzip.compress(body, compresslevel=1, mtime=0), "gzip"
+
+    @classmethod
+    def decode(cls, body: bytes, content_encoding: str | None = None) -> Self:
+        """Return the message in `body`.
+
+        Raises:
+            DecodeError: the body is no JSON of this kind; names the field and the reason.
+        """
+        try:
+            return cls.model_validate_json(_decompress(body, content_encoding))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "body"
+            raise DecodeError(
+                f"not a {cls.KIND} message: {where}: {first['msg']} ({error.error_count()} error(s))"
+            ) from error
+
+
+def _decompress(body: bytes, content_encoding: str | None) -> bytes:
+    if not content_encoding:
+        return body
+    if content_encoding != "gzip":
+        raise DecodeError(f"content encoding {content_encoding!r} is unknown; expected gzip or none")
+    stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        plain = stream.decompress(body, MAX_DECODED_BYTES)
+    except zlib.error as error:
+        raise DecodeError(f"the body is not the gzip stream that it is announced as: {error}") from error
+    if not stream.eof:
+        raise DecodeError(f"the gzip stream is cut short or unfolds to more than {MAX_DECODED_BYTES} bytes")
+    return plain
+
+
+class FetchFeed(Message):
+    """Command: fetch this feed once. Holds all that the fetcher may know; it has no database."""
+
+    KIND: ClassVar[str] = "feed.fetch.v1"
+
+    feed_id: int
+    url: str
+    source_type: str = "feed"
+    source_config: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    etag: str | None = None
+    """Verbatim as the server sent it, quotes and `W/` included."""
+    last_modified: str | None = None
+    """Verbatim as the server sent it."""
+    body_hash: str | None = None
+    """SHA-256 (hex) of the last body that was read; the same body again is `unchanged` and not parsed."""
+    since: Moment | None = None
+    """The cursor: newest publication time delivered so far. Errs on inclusion."""
+    group: str
+    """Politeness group: host[:port], lower-case, IDNA."""
+    claim_id: UUID
+    not_after: Moment
+    """The claim's deadline. Past it the job is dropped as `stale`: the scheduler has issued the feed again."""
+    attempt: int = Field(default=0, ge=0)
+    """Failed attempts before this one."""
+    skips: int = Field(default=0, ge=0)
+    """How often the job was put off because its host was down, without an attempt."""
+    reason: Literal["due", "manual", "batch"] = "due"
+    dry_run: bool = False
+    queued_at: Moment
+
+
+class Enclosure(Record):
+    """A file that comes with an entry (podcast episode, image)."""
+
+    url: str
+    type: str | None = None
+    length: int | None = None
+
+
+class Entry(Record):
+    """One item of a feed, normalised: what becomes an article in `pending_articles`."""
+
+    entry_id: str
+    """The feed's own identifier (guid, atom:id, JSON Feed id), else the URL."""
+    url: str
+    """Absolute, http or https; empty if the entry has none."""
+    title: str
+    """Plain text, one line."""
+    body: str
+    """Plain text, paragraphs kept apart by newlines."""
+    content_quality: Literal["full", "summary", "stub", "title_only"]
+    published_at: Moment | None = None
+    updated_at: Moment | None = None
+    author: str | None = None
+    categories: tuple[str, ...] = ()
+    enclosures: tuple[Enclosure, ...] = ()
+    language: str | None = None
+    md5: str = Field(pattern=r"^[0-9a-f]{32}$")
+    """MD5(url + title), lower-case hex: the article's identity."""
+    content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
+    flags: tuple[str, ...] = ()
+    """What the reader had to guess, e.g. `date_guessed`, `date_clamped`."""
+
+
+class FeedInfo(Record):
+    """What the feed says of itself."""
+
+    title: str | None = None
+    site_url: str | None = None
+    language: str | None = None
+
+
+class ServerHints(Record):
+    """What the server and the feed ask of our pace."""
+
+    max_age_seconds: float | None = None
+    """From Cache-Control: max-age, else Expires minus the response's own Date."""
+    retry_after_seconds: float | None = None
+    """From Retry-After, delta or HTTP-date, at most 24 h."""
+    ttl_seconds: float | None = None
+    """From RSS ttl or sy:updatePeriod / sy:updateFrequency."""
+    skip_hours: tuple[int, ...] = ()
+    """UTC hours, 0–23."""
+    skip_days: tuple[int, ...] = ()
+    """Monday is 0."""
+
+
+class FeedFetched(Message):
+    """Event: one attempt at a feed, with *all* of its results, so that they commit together or not at all."""
+
+    KIND: ClassVar[str] = "feed.fetched.v1"
+
+    result_id: UUID = Field(default_factory=uuid4)
+    """One per attempt: the writer's key against writing the same attempt twice."""
+    feed_id: int
+    url: str
+    """The URL that was asked, which is the one that the validators belong to."""
+    claim_id: UUID
+    claim_until: Moment | None = None
+    """Not final: the new deadline of the claim, since a retry follows."""
+    reason: Literal["due", "manual", "batch"] = "due"
+    outcome: Outcome
+    final: bool
+    """False if the same job comes back (`soft_error`, `skipped`); the feed's state waits for the final one."""
+    attempt: int = Field(default=0, ge=0)
+    status: int | None = None
+    final_url: str | None = None
+    moved_to: str | None = None
+    """Where an all-permanent prefix of redirects (301, 308) ended."""
+    etag: str | None = None
+    last_modified: str | None = None
+    body_hash: str | None = None
+    hints: ServerHints = ServerHints()
+    not_before: Moment | None = None
+    """The server asked us not to come earlier (Retry-After)."""
+    queued_at: Moment
+    started_at: Moment
+    elapsed_seconds: float = Field(ge=0)
+    wire_bytes: int = Field(default=0, ge=0)
+    decoded_bytes: int = Field(default=0, ge=0)
+    tier: str | None = None
+    """Which reader took the body: `lenient` or `json`."""
+    feed: FeedInfo = FeedInfo()
+    entries: tuple[Entry, ...] = ()
+    error_class: str | None = None
+    error: str | None = Field(default=None, max_length=500)
