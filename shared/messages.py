@@ -33,7 +33,7 @@ Moment = Annotated[AwareDatetime, PlainSerializer(_to_wire, return_type=str, whe
 
 
 class Outcome(StrEnum):
-    """How one attempt at a feed ended. Exactly one per attempt, in the log table, the metric and the log line."""
+    """How one attempt at a feed ended. One per attempt: in the log table, the metric and the log line."""
 
     FETCHED = "fetched"
     NOT_MODIFIED = "not_modified"
@@ -132,7 +132,7 @@ class FetchFeed(Message):
     """Politeness group: host[:port], lower-case, IDNA."""
     claim_id: UUID
     not_after: Moment
-    """The claim's deadline. Past it the job is dropped as `stale`: the scheduler has issued the feed again."""
+    """The claim's deadline. Past it the job is `stale`: the scheduler has issued the feed again."""
     attempt: int = Field(default=0, ge=0)
     """Failed attempts before this one."""
     skips: int = Field(default=0, ge=0)
@@ -215,7 +215,7 @@ class FeedFetched(Message):
     reason: Literal["due", "manual", "batch"] = "due"
     outcome: Outcome
     final: bool
-    """False if the same job comes back (`soft_error`, `skipped`); the feed's state waits for the final one."""
+    """False if the same job comes back (`soft_error`, `skipped`); the feed's state waits for that one."""
     attempt: int = Field(default=0, ge=0)
     status: int | None = None
     final_url: str | None = None
