@@ -6,9 +6,11 @@
     │   └── MessageTooLarge      the broker would not take it
     ├── Unavailable          a server that we need is away: keep the message, wait, try again
     │   ├── BrokerUnavailable
+    │   │   └── Unroutable           no queue took it: connecting anew declares the missing one
     │   └── DatabaseUnavailable
-    └── ConfigurationError   a person must act: say what to do and exit
-        └── TopologyMismatch     a queue stands there with other arguments
+    ├── ConfigurationError   a person must act: say what to do and exit
+    │   └── TopologyMismatch     a queue stands there with other arguments
+    └── GiveBack             not begun and not wanted here any more: another consumer may have it
 
 Any other exception is a bug: the message is tried again later, a few times, then buried with its traceback's
 last line. An error that never leaves its room is defined in that room.
@@ -41,6 +43,10 @@ class BrokerUnavailable(Unavailable):
     """RabbitMQ is away, refused a publish, or closed the channel."""
 
 
+class Unroutable(BrokerUnavailable):
+    """A publish reached no queue. Nothing is lost (`mandatory`); the topology has to be declared again."""
+
+
 class DatabaseUnavailable(Unavailable):
     """PostgreSQL is away, shutting down, or out of connections."""
 
@@ -51,3 +57,7 @@ class ConfigurationError(FeedmillError):
 
 class TopologyMismatch(ConfigurationError):
     """A queue or exchange exists with arguments other than the topology's."""
+
+
+class GiveBack(FeedmillError):
+    """The handler did not begin this message (it is shutting down): back to its queue with it."""

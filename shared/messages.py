@@ -79,6 +79,10 @@ class Message(Record):
             return body, None
         return gzip.compress(body, compresslevel=1, mtime=0), "gzip"
 
+    def headers(self) -> dict[str, str | int]:
+        """Return what a person should see of this message in the management UI without opening the body."""
+        return {}
+
     @classmethod
     def decode(cls, body: bytes, content_encoding: str | None = None) -> Self:
         """Return the message in `body`.
@@ -140,6 +144,10 @@ class FetchFeed(Message):
     reason: Literal["due", "manual", "batch"] = "due"
     dry_run: bool = False
     queued_at: Moment
+
+    def headers(self) -> dict[str, str | int]:
+        """Feed, attempt and skips."""
+        return {"feed_id": self.feed_id, "attempt": self.attempt, "skips": self.skips}
 
 
 class Enclosure(Record):
@@ -238,3 +246,12 @@ class FeedFetched(Message):
     entries: tuple[Entry, ...] = ()
     error_class: str | None = None
     error: str | None = Field(default=None, max_length=500)
+
+    def headers(self) -> dict[str, str | int]:
+        """Feed, attempt, outcome and the number of entries (by which the writer sizes its batches)."""
+        return {
+            "feed_id": self.feed_id,
+            "attempt": self.attempt,
+            "outcome": self.outcome.value,
+            "entries": len(self.entries),
+        }

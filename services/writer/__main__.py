@@ -1,0 +1,61 @@
+"""`python -m services.writer`: puts the writer together and runs it. Owns the clock."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from services.writer.handler import WriteArticles
+from services.writer.settings import WriterSettings
+from shared.broker import Delivery
+from shared.consumer import Batching, Consumer
+from shared.messages import FeedFetched
+from shared.postgres import Database
+from shared.rabbitmq import RabbitMQ
+from shared.service import run_service
+from shared.telemetry import Health
+from shared.waiting import keep_trying
+
+CONNECTIONS = 2
+"""Database connections of one writer: the batch at hand, and one to spare for a connection check."""
+
+
+async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
+    """Consume until `stop`."""
+    topology = settings.topology()
+    database = Database(str(settings.database_url), size=CONNECTIONS)
+    handler = WriteArticles(
+        database,
+        rules=settings.rules(),
+        proxy_hosts=settings.proxy_host_set(),
+        now=lambda: datetime.now(UTC),
+    )
+    consumer = Consumer(
+        RabbitMQ(str(settings.amqp_url), name="feedmill writer", max_message_bytes=settings.max_message_bytes),
+        topology,
+        topology.writer,
+        FeedFetched,
+        handler,
+        prefetch=settings.writer_prefetch,
+        failures=settings.message_retries,
+        batching=Batching(
+            size=settings.writer_batch,
+            linger_seconds=settings.writer_linger_seconds,
+            weigh=count_entries,
+            concurrency=1,
+        ),
+    )
+    health.add_check("broker", consumer.check)
+    async with database.open():
+        await keep_trying(database.require_schema, what="looking for the tables", until=(stop,))
+        await consumer.run(stop)
+
+
+def count_entries(delivery: Delivery) -> int:
+    """Return how much of a batch a result takes up: its entries, or one if it has none."""
+    entries = delivery.headers.get("entries", 0)
+    return max(1, entries) if isinstance(entries, int) else 1
+
+
+if __name__ == "__main__":
+    run_service("writer", WriterSettings, serve)

@@ -1,0 +1,165 @@
+"""Pure: what a feed's row becomes after an attempt at it. Takes `now`, returns a value, touches nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from services.writer.schedule import adapt_interval, backoff, server_floor
+from shared.messages import FeedFetched, Outcome
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The settings that these decisions depend on; spans in seconds."""
+
+    min_poll_seconds: float = 300.0
+    max_poll_seconds: float = 86400.0
+    gone_span_seconds: float = 3600.0
+    moved_span_seconds: float = 86400.0
+    moved_sightings: int = 3
+
+
+@dataclass(frozen=True)
+class FeedState:
+    """The columns of `feeds` that an attempt may change."""
+
+    id: int
+    url: str
+    claim_id: UUID | None
+    claim_expires_at: datetime | None
+    enabled: bool
+    disabled_reason: str | None
+    next_fetch_at: datetime
+    interval_seconds: float | None
+    poll_seconds: float | None
+    etag: str | None
+    last_modified: str | None
+    validators_url: str | None
+    body_hash: str | None
+    cursor_at: datetime | None
+    failures: int
+    last_attempt_at: datetime | None
+    last_success_at: datetime | None
+    last_new_at: datetime | None
+    last_outcome: str | None
+    last_error: str | None
+    gone_since: datetime | None
+    moved_to: str | None
+    moved_since: datetime | None
+    moved_sightings: int
+    title: str | None
+    site_url: str | None
+    language: str | None
+
+
+def advance(feed: FeedState, fetched: FeedFetched, *, new_items: int, now: datetime, rules: Rules) -> FeedState:
+    """Return the feed after `fetched`, which brought `new_items` articles that nobody had seen.
+
+    A result whose claim is not the feed's present one came too late: the feed was issued again, and that job's
+    result will tell. Its articles are welcome, its state is not.
+    """
+    if feed.claim_id != fetched.claim_id:
+        return feed
+    if not fetched.final:
+        noted = replace(feed, claim_expires_at=fetched.claim_until)
+        return _note_attempt(noted, fetched) if fetched.outcome.is_attempt else noted
+    released = replace(feed, claim_id=None, claim_expires_at=None)
+    if not fetched.outcome.is_attempt:
+        return replace(released, next_fetch_at=now)  # dropped unasked (stale): it is still due
+    noted = _note_attempt(released, fetched)
+    if fetched.outcome.is_success:
+        return _after_success(noted, fetched, new_items, now, rules)
+    return _after_failure(noted, fetched, now, rules)
+
+
+def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
+    return replace(
+        feed, last_attempt_at=fetched.started_at, last_outcome=fetched.outcome.value, last_error=fetched.error
+    )
+
+
+def _after_success(feed: FeedState, fetched: FeedFetched, new_items: int, now: datetime, rules: Rules) -> FeedState:
+    poll = adapt_interval(
+        feed.poll_seconds,
+        new_items=new_items,
+        shortest=rules.min_poll_seconds,
+        longest=rules.max_poll_seconds,
+    )
+    known = replace(
+        _remember_validators(feed, fetched),
+        poll_seconds=poll,
+        failures=0,
+        gone_since=None,
+        last_success_at=fetched.started_at,
+        last_new_at=fetched.started_at if new_items else feed.last_new_at,
+        cursor_at=_newest(feed.cursor_at, fetched, now),
+        title=fetched.feed.title or feed.title,
+        site_url=fetched.feed.site_url or feed.site_url,
+        language=fetched.feed.language or feed.language,
+    )
+    return replace(_follow_move(known, fetched, rules), next_fetch_at=_next_fetch(known, fetched, poll, now))
+
+
+def _remember_validators(feed: FeedState, fetched: FeedFetched) -> FeedState:
+    """Keep what the server sent, verbatim. A 304 may name new validators, and then they replace the old ones."""
+    if fetched.outcome is Outcome.NOT_MODIFIED:
+        return replace(
+            feed,
+            etag=fetched.etag or feed.etag,
+            last_modified=fetched.last_modified or feed.last_modified,
+        )
+    return replace(
+        feed,
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+        validators_url=fetched.final_url or fetched.url,
+        body_hash=fetched.body_hash,
+    )
+
+
+def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> datetime | None:
+    moments = [entry.published_at for entry in fetched.entries if entry.published_at and entry.published_at <= now]
+    return max([*moments, cursor] if cursor else moments, default=cursor)
+
+
+def _next_fetch(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime) -> datetime:
+    floor = server_floor(fetched.hints, now, fetched.not_before)
+    if feed.interval_seconds is not None:
+        return max(fetched.started_at + timedelta(seconds=feed.interval_seconds), floor)
+    return max(now + timedelta(seconds=wait), floor)
+
+
+def _follow_move(feed: FeedState, fetched: FeedFetched, rules: Rules) -> FeedState:
+    """Count sightings of a permanent redirect; adopt it once it has stood long enough (MANNERS: 3 over a day)."""
+    if fetched.moved_to is None:
+        return replace(feed, moved_to=None, moved_since=None, moved_sightings=0)
+    if fetched.moved_to != feed.moved_to or feed.moved_since is None:
+        return replace(feed, moved_to=fetched.moved_to, moved_since=fetched.started_at, moved_sightings=1)
+    seen = replace(feed, moved_sightings=feed.moved_sightings + 1)
+    span = (fetched.started_at - feed.moved_since).total_seconds()
+    if seen.moved_sightings < rules.moved_sightings or span < rules.moved_span_seconds:
+        return seen
+    return replace(seen, url=fetched.moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+
+
+def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
+    if fetched.outcome is Outcome.THROTTLED:  # asked to slow down is not broken: no back-off beyond what was asked
+        wait = feed.poll_seconds or rules.min_poll_seconds
+        return replace(feed, next_fetch_at=_next_fetch(feed, fetched, wait, now))
+    failures = feed.failures + 1
+    usual = feed.poll_seconds or rules.min_poll_seconds
+    wait = backoff(failures, interval=usual, longest=rules.max_poll_seconds)
+    failed = replace(feed, failures=failures, next_fetch_at=_next_fetch(feed, fetched, wait, now))
+    if fetched.outcome is not Outcome.GONE:
+        return replace(failed, gone_since=None)
+    if feed.gone_since is None:
+        # Look again as soon as the second sighting may count, rather than after the usual wait.
+        again = max(
+            server_floor(fetched.hints, now, fetched.not_before), now + timedelta(seconds=rules.gone_span_seconds)
+        )
+        return replace(failed, gone_since=fetched.started_at, next_fetch_at=again)
+    if (fetched.started_at - feed.gone_since).total_seconds() < rules.gone_span_seconds:
+        return failed
+    return replace(failed, enabled=False, disabled_reason="gone: the server answered 410 twice")

@@ -1,0 +1,55 @@
+"""From results to one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from prometheus_client import Counter, Histogram
+
+from services.writer.feed_state import Rules
+from services.writer.store import write_batch
+from shared.messages import FeedFetched
+from shared.outgoing import Outgoing
+from shared.postgres import Database
+
+log = logging.getLogger(__name__)
+
+ARTICLES = Counter(
+    "feedmill_articles_total", "Articles written: new, updated, or repeated (known already).", ["result"]
+)
+BATCH_SECONDS = Histogram("feedmill_write_batch_seconds", "Time of one transaction of the writer, in seconds.")
+
+
+class WriteArticles:
+    """The writer's handler. Args: the database, the feed-state rules, and a clock of aware datetimes."""
+
+    def __init__(
+        self, database: Database, *, rules: Rules, proxy_hosts: frozenset[str], now: Callable[[], datetime]
+    ) -> None:
+        self._database = database
+        self._rules = rules
+        self._proxy_hosts = proxy_hosts
+        self._now = now
+
+    async def __call__(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
+        """Commit the batch. Nothing follows from it but rows."""
+        with BATCH_SECONDS.time():
+            async with self._database.transaction() as connection:
+                written = await write_batch(
+                    connection, batch, now=self._now(), rules=self._rules, proxy_hosts=self._proxy_hosts
+                )
+        for result, count in (("new", written.new), ("updated", written.updated), ("repeated", written.repeated)):
+            ARTICLES.labels(result).inc(count)
+        log.info(
+            "wrote %d results",
+            len(batch),
+            extra={
+                "feed_ids": sorted({fetched.feed_id for fetched in batch}),
+                "new": written.new,
+                "updated": written.updated,
+                "repeated": written.repeated,
+            },
+        )
+        return ()

@@ -1,0 +1,291 @@
+"""The writer's SQL: one transaction for articles, ledger, feed state and fetch log.
+
+Locks are taken in one order by every writer (feeds by id, then articles by md5), so that any number of them side by
+side cannot deadlock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from uuid import UUID
+
+from psycopg import sql
+
+from services.writer.feed_state import FeedState, Rules, advance
+from shared.messages import Entry, FeedFetched
+from shared.politeness import politeness_group
+from shared.postgres import Connection
+
+MAX_UPDATES = 24
+"""A feed that prints the time into its entries changes them for ever; after so many updates they count as unchanged."""
+
+LAST_SEEN_EVERY = "1 day"
+"""`last_seen_at` is refreshed at most this often per article: most polls repeat what is known."""
+
+_STATE_COLUMNS = tuple(field.name for field in fields(FeedState))
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a batch came to, in articles."""
+
+    new: int
+    updated: int
+    repeated: int
+
+
+async def write_batch(
+    connection: Connection, batch: Sequence[FeedFetched], *, now: datetime, rules: Rules, proxy_hosts: frozenset[str]
+) -> Written:
+    """Write every result of `batch`. Writing the same result again changes nothing.
+
+    Results of feeds that were removed meanwhile are dropped: nobody asks for them any more.
+    """
+    feeds = await _lock_feeds(connection, {fetched.feed_id for fetched in batch})
+    logged = await _logged(connection, batch)
+    fresh = _unique(fetched for fetched in batch if fetched.result_id not in logged and fetched.feed_id in feeds)
+    articles = _articles(fresh)
+    known = await _known_hashes(connection, articles)
+    new = await _insert_new(connection, [articles[md5] for md5 in sorted(articles.keys() - known.keys())], now)
+    changed = [a for md5, a in articles.items() if md5 in known and known[md5] != a.entry.content_hash]
+    updated = await _update_changed(connection, changed, now)
+    await _touch(connection, sorted(known), now)
+
+    new_by_result = {fetched.result_id: 0 for fetched in fresh}
+    for md5 in new:
+        new_by_result[articles[md5].result_id] += 1
+    await _log(connection, fresh, new_by_result)
+    await _advance_feeds(connection, feeds, fresh, new_by_result, now, rules, proxy_hosts)
+    return Written(new=len(new), updated=updated, repeated=len(articles) - len(new) - updated)
+
+
+@dataclass(frozen=True)
+class _Article:
+    entry: Entry
+    feed_id: int
+    result_id: UUID
+
+
+def _unique(results: Iterable[FeedFetched]) -> list[FeedFetched]:
+    """Drop the second copy of a result that was delivered twice into one batch."""
+    return list({fetched.result_id: fetched for fetched in results}.values())
+
+
+def _articles(batch: Sequence[FeedFetched]) -> dict[str, _Article]:
+    """Return the batch's articles by md5; of several with one md5 the first counts."""
+    articles: dict[str, _Article] = {}
+    for fetched in batch:
+        for entry in fetched.entries:
+            articles.setdefault(entry.md5, _Article(entry, fetched.feed_id, fetched.result_id))
+    return articles
+
+
+async def _lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, FeedState]:
+    columns = sql.SQL(", ").join(map(sql.Identifier, _STATE_COLUMNS))
+    cursor = await connection.execute(
+        sql.SQL("SELECT {} FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE").format(columns),
+        [sorted(ids)],
+    )
+    return {row["id"]: FeedState(**row) for row in await cursor.fetchall()}
+
+
+async def _logged(connection: Connection, batch: Sequence[FeedFetched]) -> set[UUID]:
+    cursor = await connection.execute(
+        "SELECT result_id FROM feed_fetch_log WHERE result_id = ANY(%b)", [[fetched.result_id for fetched in batch]]
+    )
+    return {row["result_id"] for row in await cursor.fetchall()}
+
+
+async def _known_hashes(connection: Connection, articles: Mapping[str, _Article]) -> dict[str, str]:
+    if not articles:
+        return {}
+    cursor = await connection.execute(
+        "SELECT md5, content_hash FROM feed_items WHERE md5 = ANY(%b::text[])", [list(articles)]
+    )
+    return {row["md5"]: row["content_hash"] for row in await cursor.fetchall()}
+
+
+async def _insert_new(connection: Connection, articles: Sequence[_Article], now: datetime) -> list[str]:
+    """Insert into ledger and pending; return the md5s that were new even against writers beside us."""
+    if not articles:
+        return []
+    cursor = await connection.execute(
+        """
+        INSERT INTO feed_items (md5, feed_id, content_hash, url, first_seen_at, last_seen_at)
+        SELECT md5, feed_id, content_hash, url, %(now)s, %(now)s
+        FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(hash)b::text[], %(url)b::text[])
+             AS item (md5, feed_id, content_hash, url)
+        ON CONFLICT (md5) DO NOTHING
+        RETURNING md5
+        """,
+        {
+            "now": now,
+            "md5": [a.entry.md5 for a in articles],
+            "feed_id": [a.feed_id for a in articles],
+            "hash": [a.entry.content_hash for a in articles],
+            "url": [a.entry.url for a in articles],
+        },
+    )
+    inserted = {row["md5"] for row in await cursor.fetchall()}
+    await _insert_pending(connection, [a for a in articles if a.entry.md5 in inserted], now)
+    return sorted(inserted)
+
+
+async def _insert_pending(connection: Connection, articles: Sequence[_Article], now: datetime) -> None:
+    if not articles:
+        return
+    await connection.execute(
+        """
+        INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, content_quality, content_hash,
+            published_at, updated_at, author, categories, enclosures, language, flags, created_at)
+        SELECT md5, feed_id, entry_id, url, title, body, content_quality, content_hash, published_at, updated_at,
+            author, ARRAY(SELECT jsonb_array_elements_text(categories::jsonb)), enclosures::jsonb, language,
+            ARRAY(SELECT jsonb_array_elements_text(flags::jsonb)), %(now)s
+        FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(entry_id)b::text[], %(url)b::text[], %(title)b::text[],
+            %(body)b::text[], %(content_quality)b::text[], %(content_hash)b::text[], %(published_at)b::timestamptz[],
+            %(updated_at)b::timestamptz[], %(author)b::text[], %(categories)b::text[], %(enclosures)b::text[],
+            %(language)b::text[], %(flags)b::text[])
+            AS article (md5, feed_id, entry_id, url, title, body, content_quality, content_hash, published_at,
+                updated_at, author, categories, enclosures, language, flags)
+        ON CONFLICT (md5) DO NOTHING
+        """,
+        {"now": now, "feed_id": [a.feed_id for a in articles], **_columns([a.entry for a in articles])},
+    )
+
+
+def _columns(entries: Sequence[Entry]) -> dict[str, list[object]]:
+    """Return the entries column by column. Lists travel as JSON, since unnest would flatten an array of arrays."""
+    plain = ("md5", "entry_id", "url", "title", "body", "content_quality", "content_hash", "published_at")
+    more = ("updated_at", "author", "language")
+    columns: dict[str, list[object]] = {name: [getattr(e, name) for e in entries] for name in (*plain, *more)}
+    columns["categories"] = [json.dumps(e.categories) for e in entries]
+    columns["flags"] = [json.dumps(e.flags) for e in entries]
+    columns["enclosures"] = [json.dumps([item.model_dump() for item in e.enclosures]) for e in entries]
+    return columns
+
+
+async def _update_changed(connection: Connection, articles: Sequence[_Article], now: datetime) -> int:
+    """Bring changed articles up to date where they are still pending; return how many changes counted."""
+    if not articles:
+        return 0
+    by_md5 = {a.entry.md5: a for a in articles}
+    cursor = await connection.execute(
+        """
+        UPDATE feed_items SET content_hash = change.hash, updates = updates + 1, last_seen_at = %(now)s
+        FROM (
+            SELECT f.md5, c.hash FROM feed_items f
+            JOIN unnest(%(md5)b::text[], %(hash)b::text[]) AS c (md5, hash) USING (md5)
+            WHERE f.updates < %(most)s ORDER BY f.md5 FOR UPDATE OF f
+        ) AS change
+        WHERE feed_items.md5 = change.md5
+        RETURNING feed_items.md5
+        """,
+        {
+            "now": now,
+            "most": MAX_UPDATES,
+            "md5": list(by_md5),
+            "hash": [a.entry.content_hash for a in by_md5.values()],
+        },
+    )
+    counted = [by_md5[row["md5"]] for row in await cursor.fetchall()]
+    async with connection.cursor() as updates:
+        await updates.executemany(
+            """
+            UPDATE pending_articles SET body = %s, content_quality = %s, content_hash = %s, updated_at = %s
+            WHERE md5 = %s
+            """,
+            [
+                (a.entry.body, a.entry.content_quality, a.entry.content_hash, a.entry.updated_at, a.entry.md5)
+                for a in sorted(counted, key=lambda a: a.entry.md5)
+            ],
+        )
+    return len(counted)
+
+
+async def _touch(connection: Connection, md5s: Sequence[str], now: datetime) -> None:
+    if not md5s:
+        return
+    await connection.execute(
+        """
+        UPDATE feed_items SET last_seen_at = %(now)s
+        FROM (
+            SELECT md5 FROM feed_items
+            WHERE md5 = ANY(%(md5)b::text[]) AND last_seen_at < %(now)s - %(every)s::interval
+            ORDER BY md5 FOR UPDATE
+        ) AS seen
+        WHERE feed_items.md5 = seen.md5
+        """,
+        {"now": now, "md5": md5s, "every": LAST_SEEN_EVERY},
+    )
+
+
+async def _log(connection: Connection, batch: Sequence[FeedFetched], new_items: Mapping[UUID, int]) -> None:
+    async with connection.cursor() as cursor:
+        await cursor.executemany(
+            """
+            INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final,
+                attempt, status, items_seen, items_new, wire_bytes, decoded_bytes, tier, error_class, error)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+            """,
+            [
+                (
+                    f.result_id,
+                    f.feed_id,
+                    f.queued_at,
+                    f.started_at,
+                    f.elapsed_seconds,
+                    f.outcome.is_success,
+                    f.outcome.value,
+                    f.final,
+                    f.attempt,
+                    f.status,
+                    len(f.entries),
+                    new_items[f.result_id],
+                    f.wire_bytes,
+                    f.decoded_bytes,
+                    f.tier,
+                    f.error_class,
+                    f.error,
+                )
+                for f in batch
+            ],
+        )
+
+
+async def _advance_feeds(
+    connection: Connection,
+    feeds: Mapping[int, FeedState],
+    batch: Sequence[FeedFetched],
+    new_items: Mapping[UUID, int],
+    now: datetime,
+    rules: Rules,
+    proxy_hosts: frozenset[str],
+) -> None:
+    after = dict(feeds)
+    for fetched in batch:
+        after[fetched.feed_id] = advance(
+            after[fetched.feed_id], fetched, new_items=new_items[fetched.result_id], now=now, rules=rules
+        )
+    changed = [state for id_, state in after.items() if state != feeds[id_]]
+    moved = [state for state in changed if state.url != feeds[state.id].url]
+    assignments = sql.SQL(", ").join(
+        sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder(name))
+        for name in _STATE_COLUMNS
+        if name not in {"id", "url"}
+    )
+    async with connection.cursor() as cursor:
+        await cursor.executemany(
+            sql.SQL("UPDATE feeds SET {} WHERE id = %(id)s").format(assignments), [asdict(state) for state in changed]
+        )
+    for state in moved:
+        # Another feed may have that URL already; then this one stays where it is.
+        await connection.execute(
+            """
+            UPDATE feeds SET url = %(url)s, politeness_group = %(group)s
+            WHERE id = %(id)s AND NOT EXISTS (SELECT 1 FROM feeds WHERE url = %(url)s)
+            """,
+            {"id": state.id, "url": state.url, "group": politeness_group(state.url, proxy_hosts)},
+        )

@@ -1,0 +1,92 @@
+"""The port to the message broker: what the consumer loop and the scheduler need of one, and nothing of AMQP's library.
+
+`shared/rabbitmq.py` is the real one; the tests have one in memory. Both pass the same conformance suite
+(`tests/contract/test_broker_conformance.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import uuid4
+
+from shared.topology import Topology
+
+Headers = Mapping[str, str | int]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A message on its way out. An empty exchange means: straight to the queue named by the routing key."""
+
+    routing_key: str
+    body: bytes
+    exchange: str
+    type: str
+    content_encoding: str | None = None
+    headers: Headers = field(default_factory=dict)
+    message_id: str = field(default_factory=lambda: uuid4().hex)
+
+
+@dataclass(frozen=True, eq=False)
+class Delivery:
+    """A message that the broker handed to us and that is ours until it is acknowledged or given back."""
+
+    body: bytes
+    routing_key: str
+    type: str
+    content_encoding: str | None
+    headers: Headers
+    message_id: str
+    redelivered: bool
+    tag: int
+
+
+class Session(Protocol):
+    """A connection that stands, with the topology declared. It ends once and is not repaired: connect anew.
+
+    Every method raises `BrokerUnavailable` once the session is lost.
+    """
+
+    lost: asyncio.Event
+    """Set when the broker, the network or `close` ended the session."""
+
+    async def publish(self, publication: Publication) -> None:
+        """Return once the broker has confirmed that the message is in a queue.
+
+        Raises:
+            BrokerUnavailable: lost, refused (a full queue) or not confirmed in time; it may be tried again.
+            Unroutable: no queue takes this routing key. The session is lost with it, since
+                connecting anew declares whatever queue somebody deleted.
+            MessageTooLarge: the broker does not take bodies of this size.
+        """
+
+    async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
+        """Start handing messages of `queue` to `deliver`, at most `prefetch` unsettled at a time."""
+
+    async def stop_consuming(self) -> None:
+        """Ask for no more. What was delivered stays ours to settle."""
+
+    async def ack(self, delivery: Delivery) -> None:
+        """Settle: the broker forgets the message."""
+
+    async def give_back(self, delivery: Delivery) -> None:
+        """Put the message back to the front of its queue for whoever comes next."""
+
+    async def count_ready(self, queue: str) -> int | None:
+        """Return how many messages wait in `queue`, or None if there is no such queue."""
+
+
+class Broker(Protocol):
+    """Where sessions come from."""
+
+    def connect(self, topology: Topology | None) -> AbstractAsyncContextManager[Session]:
+        """Connect, declare `topology` (None: declare nothing), and close at the end.
+
+        Raises:
+            BrokerUnavailable: nobody answers, or the credentials were refused.
+            TopologyMismatch: a queue exists with other arguments.
+        """

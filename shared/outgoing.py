@@ -1,0 +1,36 @@
+"""A message and where it goes: what handlers return and the consumer loop and the scheduler publish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.broker import Publication
+from shared.messages import Message
+from shared.topology import EXCHANGE
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message to publish: through the exchange by its routing key, or straight into a queue (`exchange=""`)."""
+
+    message: Message
+    routing_key: str
+    exchange: str = EXCHANGE
+
+    @classmethod
+    def into(cls, queue: str, message: Message) -> Outgoing:
+        """Return `message` addressed straight to `queue` (the delay queues, which no routing key feeds)."""
+        return cls(message, routing_key=queue, exchange="")
+
+
+def encode_outgoing(outgoing: Outgoing) -> Publication:
+    """Return `outgoing` as the bytes and headers that go on the wire."""
+    body, encoding = outgoing.message.encode()
+    return Publication(
+        routing_key=outgoing.routing_key,
+        exchange=outgoing.exchange,
+        body=body,
+        type=outgoing.message.KIND,
+        content_encoding=encoding,
+        headers=outgoing.message.headers(),
+    )

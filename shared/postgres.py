@@ -1,0 +1,97 @@
+"""PostgreSQL: the connection pool and what its errors mean. The only psycopg set-up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psycopg
+from psycopg import errors
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from shared.errors import DatabaseUnavailable
+from shared.secrets import mask_credentials
+
+log = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 1
+"""The migration that this code needs; a test holds it against services/writer/migrations/."""
+
+POOL_TIMEOUT_SECONDS = 5.0
+
+Connection = psycopg.AsyncConnection[DictRow]
+
+# The server is away, going down, full or overloaded. Everything else is a bug or bad data.
+_AWAY = (
+    psycopg.OperationalError,  # connection lost, admin shutdown, too many connections, disk full, timeouts
+    psycopg.InterfaceError,  # the connection is closed
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    PoolTimeout,
+)
+
+
+class Database:
+    """A pool of connections that gives transactions and speaks our errors."""
+
+    def __init__(self, url: str, *, size: int) -> None:
+        self._url = url
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url,
+            connection_class=psycopg.AsyncConnection[DictRow],
+            kwargs={"row_factory": dict_row, "application_name": "feedmill"},
+            min_size=0,
+            max_size=size,
+            timeout=POOL_TIMEOUT_SECONDS,
+            reconnect_timeout=POOL_TIMEOUT_SECONDS,  # longer, and its growing pauses outlast the outage
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Database]:
+        """Open the pool for the length of the block. Connects lazily: the server may be away."""
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # we report failures ourselves
+        await self._pool.open(wait=False)
+        try:
+            yield self
+        finally:
+            await self._pool.close()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Yield a connection in a transaction: committed at the end of the block, rolled back on an exception.
+
+        Raises:
+            DatabaseUnavailable: the server is away or can't serve now; nothing of the block was kept,
+                or (connection lost during COMMIT) all of it.
+        """
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except _AWAY as error:
+            raise DatabaseUnavailable(f"{mask_credentials(self._url)}: {_describe(error)}") from error
+
+    async def require_schema(self) -> None:
+        """Check that the migrations were applied.
+
+        Raises:
+            DatabaseUnavailable: not yet; `feedmill migrate` will do it, and may be running.
+        """
+        async with self.transaction() as connection:
+            try:
+                cursor = await connection.execute("SELECT coalesce(max(version), 0) AS v FROM schema_migrations")
+                row = await cursor.fetchone()
+            except errors.UndefinedTable as error:
+                raise DatabaseUnavailable("the tables are not there yet: run `feedmill migrate`") from error
+        version = row["v"] if row else 0
+        if version < SCHEMA_VERSION:
+            raise DatabaseUnavailable(f"the schema is at {version}, needs {SCHEMA_VERSION}: run `feedmill migrate`")
+        if version > SCHEMA_VERSION:
+            log.warning("the schema is at %s, newer than this code's %s", version, SCHEMA_VERSION)
+
+
+def _describe(error: Exception) -> str:
+    return mask_credentials(" ".join(str(error).split())) or type(error).__name__

@@ -1,0 +1,269 @@
+"""RabbitMQ behind the port of `shared/broker.py`. The only module that imports aio-pika.
+
+A session is two plain connections, one to consume and one to publish: a broker that throttles publishers (memory
+or disk alarm) then still lets us acknowledge. Nothing is repaired in place: when either connection ends, the
+session is lost, and its owner connects anew. (aio-pika's "robust" connection would restore consumers by itself,
+with deliveries of the old channel still in hand.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import aio_pika
+from aio_pika import abc
+from aio_pika.exceptions import (
+    AMQPError,
+    ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
+    DeliveryError,
+    ProbableAuthenticationError,
+    PublishError,
+)
+
+from shared.broker import Delivery, Publication, Session
+from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unroutable
+from shared.secrets import mask_credentials
+from shared.topology import EXCHANGE, Queue, Topology
+
+log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_SECONDS = 10.0
+CONFIRM_TIMEOUT_SECONDS = 30.0
+"""A broker under a resource alarm reads nothing from publishers; after this long we say so and try again."""
+
+# What a lost or refusing broker looks like from aio-pika, all of it (RuntimeError: "channel is closed" and kin).
+_AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
+
+
+class RabbitMQ:
+    """A broker at an AMQP URL.
+
+    `name` is shown as the connection's name in the management UI; `max_message_bytes` is refused before it is
+    sent, because RabbitMQ answers an oversized message by closing the channel.
+    """
+
+    def __init__(self, url: str, *, name: str, max_message_bytes: int) -> None:
+        self._url = url
+        self._name = name
+        self._max_message_bytes = max_message_bytes
+
+    @asynccontextmanager
+    async def connect(self, topology: Topology | None) -> AsyncIterator[Session]:
+        """Connect, declare `topology`, yield a session, close it. See `shared.broker.Broker.connect`."""
+        consuming = await self._open("consume")
+        try:
+            publishing = await self._open("publish")
+            try:
+                session = RabbitMQSession(consuming, publishing, self._max_message_bytes)
+                await session.open(topology)
+                yield session
+            finally:
+                await _close_quietly(publishing)
+        finally:
+            await _close_quietly(consuming)
+
+    async def _open(self, purpose: str) -> abc.AbstractConnection:
+        try:
+            return await aio_pika.connect(
+                self._url,
+                timeout=CONNECT_TIMEOUT_SECONDS,
+                client_properties={"connection_name": f"{self._name} ({purpose})", "product": "feedmill"},
+            )
+        except ProbableAuthenticationError as error:
+            raise BrokerUnavailable(f"{mask_credentials(self._url)} refused the user or password: {error}") from error
+        except _AWAY as error:
+            raise BrokerUnavailable(
+                f"cannot connect to {mask_credentials(self._url)}: {mask_credentials(repr(error))}"
+            ) from error
+
+
+class RabbitMQSession:
+    """See `shared.broker.Session`."""
+
+    def __init__(
+        self,
+        consuming: abc.AbstractConnection,
+        publishing: abc.AbstractConnection,
+        max_message_bytes: int,
+    ) -> None:
+        self.lost = asyncio.Event()
+        self._consuming = consuming
+        self._publishing = publishing
+        self._max_message_bytes = max_message_bytes
+        self._held: dict[int, abc.AbstractIncomingMessage] = {}
+        self._consumer: tuple[abc.AbstractQueue, str] | None = None
+        self._publish_channel: abc.AbstractChannel | None = None
+        self._reopening = asyncio.Lock()
+
+    async def open(self, topology: Topology | None) -> None:
+        """Open the channels and declare the topology."""
+        try:
+            for connection in (self._consuming, self._publishing):
+                connection.close_callbacks.add(lambda *_: self.lost.set())
+            if topology is not None:
+                await _declare(self._publishing, topology)
+            self._channel = await self._consuming.channel(publisher_confirms=False)
+            self._channel.close_callbacks.add(lambda *_: self.lost.set())
+        except _AWAY as error:
+            raise BrokerUnavailable(f"lost the broker while setting up: {error!r}") from error
+
+    async def publish(self, publication: Publication) -> None:
+        """See `shared.broker.Session.publish`."""
+        if len(publication.body) > self._max_message_bytes:
+            raise MessageTooLarge(
+                f"a {publication.type} message of {len(publication.body)} bytes exceeds the"
+                f" {self._max_message_bytes} that FEEDMILL_MAX_MESSAGE_BYTES allows"
+            )
+        try:
+            channel = await self._open_publish_channel()
+            underlay = await channel.get_underlay_channel()
+            await underlay.basic_publish(
+                publication.body,
+                exchange=publication.exchange,
+                routing_key=publication.routing_key,
+                properties=_to_message(publication).properties,
+                mandatory=True,
+                timeout=CONFIRM_TIMEOUT_SECONDS,
+            )
+        except PublishError as error:
+            self.lost.set()
+            raise Unroutable(
+                f"no queue takes {publication.routing_key!r} on exchange {publication.exchange!r}"
+            ) from error
+        except DeliveryError as error:
+            raise BrokerUnavailable(f"the broker refused a message for {publication.routing_key!r}") from error
+        except ChannelPreconditionFailed as error:
+            if _refused_bytes(error) == len(publication.body):
+                raise MessageTooLarge(f"the broker refused a {publication.type} message: {error}") from error
+            # Another message was too large, and ours was on the same channel when the broker closed it.
+            raise BrokerUnavailable(f"publishing failed: {error!r}") from error
+        except _AWAY as error:
+            raise BrokerUnavailable(f"publishing failed: {error!r}") from error
+
+    async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
+        """See `shared.broker.Session.consume`."""
+
+        async def on_message(message: abc.AbstractIncomingMessage) -> None:
+            delivery = _to_delivery(message)
+            self._held[delivery.tag] = message
+            deliver(delivery)
+
+        try:
+            await self._channel.set_qos(prefetch_count=prefetch)
+            source = await self._channel.get_queue(queue, ensure=False)
+            underlay = await self._channel.get_underlay_channel()
+            # The broker takes the consumer away when its queue is deleted; without this we would wait for ever.
+            underlay.on_consumer_cancel_callbacks.add(lambda *_: self.lost.set())
+            self._consumer = (source, await source.consume(on_message))
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot consume {queue}: {error!r}") from error
+
+    async def stop_consuming(self) -> None:
+        """See `shared.broker.Session.stop_consuming`."""
+        if self._consumer is None:
+            return
+        (queue, tag), self._consumer = self._consumer, None
+        try:
+            await queue.cancel(tag)
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot cancel the consumer of {queue.name}: {error!r}") from error
+
+    async def ack(self, delivery: Delivery) -> None:
+        """See `shared.broker.Session.ack`."""
+        try:
+            await self._held.pop(delivery.tag).ack()
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot acknowledge: {error!r}") from error
+
+    async def give_back(self, delivery: Delivery) -> None:
+        """See `shared.broker.Session.give_back`."""
+        try:
+            await self._held.pop(delivery.tag).nack(requeue=True)
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot give a message back: {error!r}") from error
+
+    async def count_ready(self, queue: str) -> int | None:
+        """See `shared.broker.Session.count_ready`."""
+        try:
+            # A passive declaration of a missing queue closes the channel, so it gets one of its own.
+            async with self._publishing.channel(publisher_confirms=False) as channel:
+                found = await channel.declare_queue(queue, passive=True)
+                return found.declaration_result.message_count
+        except ChannelNotFoundEntity:
+            return None
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot look at {queue}: {error!r}") from error
+
+    async def _open_publish_channel(self) -> abc.AbstractChannel:
+        """Return the publish channel, a new one if the broker closed it (as it does over an oversized message)."""
+        async with self._reopening:
+            if self._publish_channel is None or self._publish_channel.is_closed:
+                self._publish_channel = await self._publishing.channel(publisher_confirms=True, on_return_raises=True)
+            return self._publish_channel
+
+
+def _refused_bytes(error: ChannelPreconditionFailed) -> int | None:
+    """Return the size in "message size 512 is larger than configured max size 256"."""
+    found = re.search(r"message size (\d+)", str(error))
+    return int(found.group(1)) if found else None
+
+
+async def _declare(connection: abc.AbstractConnection, topology: Topology) -> None:
+    async with connection.channel(publisher_confirms=False) as channel:
+        exchange = await channel.declare_exchange(EXCHANGE, aio_pika.ExchangeType.TOPIC, durable=True)
+        for queue in topology.queues:
+            declared = await _declare_queue(channel, queue)
+            for routing_key in queue.bindings:
+                await declared.bind(exchange, routing_key)
+
+
+async def _declare_queue(channel: abc.AbstractChannel, queue: Queue) -> abc.AbstractQueue:
+    try:
+        return await channel.declare_queue(queue.name, durable=True, arguments=dict(queue.arguments))
+    except ChannelPreconditionFailed as error:
+        raise TopologyMismatch(
+            f"queue {queue.name} exists with other arguments: {error}. Let it drain, delete it in the"
+            " management UI (or with `rabbitmqctl delete_queue`) and start again; it will be declared anew"
+        ) from error
+
+
+def _to_message(publication: Publication) -> aio_pika.Message:
+    return aio_pika.Message(
+        publication.body,
+        headers=dict(publication.headers),
+        content_type="application/json",
+        content_encoding=publication.content_encoding,
+        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+        message_id=publication.message_id,
+        timestamp=datetime.now(UTC),
+        type=publication.type,
+        app_id="feedmill",
+    )
+
+
+def _to_delivery(message: abc.AbstractIncomingMessage) -> Delivery:
+    assert message.delivery_tag is not None
+    headers = {key: value if isinstance(value, str | int) else str(value) for key, value in message.headers.items()}
+    return Delivery(
+        body=message.body,
+        routing_key=message.routing_key or "",
+        type=message.type or "",
+        content_encoding=message.content_encoding or None,
+        headers=headers,
+        message_id=message.message_id or "",
+        redelivered=bool(message.redelivered),
+        tag=message.delivery_tag,
+    )
+
+
+async def _close_quietly(connection: abc.AbstractConnection) -> None:
+    try:
+        await asyncio.wait_for(connection.close(), timeout=5)
+    except _AWAY as error:
+        log.debug("closing a connection: %r", error)

@@ -1,0 +1,40 @@
+"""Pure: what becomes of a message whose handling failed.
+
+What becomes of a *feed* that failed is the fetcher's to say (`services/fetcher/verdict.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.errors import DecodeError, MessageTooLarge, Unprocessable
+
+
+@dataclass(frozen=True)
+class TryLater:
+    """Into the retry queue, with this count of failures in the header `failures`."""
+
+    failures: int
+
+
+@dataclass(frozen=True)
+class Bury:
+    """Into the dead queue, for a person to look at."""
+
+    reason: str
+
+
+def after_failure(error: Exception, *, failures: int, most: int) -> TryLater | Bury:
+    """Decide on a message that failed with `error` after `failures` earlier failures.
+
+    What can never work is buried at once; a bug gets `most` more chances, since it may be one of the moment.
+    """
+    if isinstance(error, DecodeError):
+        return Bury("undecodable")
+    if isinstance(error, MessageTooLarge):
+        return Bury("too_large")
+    if isinstance(error, Unprocessable):
+        return Bury("unprocessable")
+    if failures >= most:
+        return Bury("exhausted")
+    return TryLater(failures + 1)

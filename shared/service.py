@@ -1,0 +1,74 @@
+"""The frame around every service: settings, logs, telemetry, signals, exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from shared.errors import ConfigurationError
+from shared.logs import configure_logging
+from shared.secrets import mask_credentials
+from shared.settings import TelemetrySettings, read_settings
+from shared.telemetry import Health, serve_telemetry
+from shared.waiting import pause
+
+log = logging.getLogger(__name__)
+
+EXIT_MISCONFIGURED = 78
+"""EX_CONFIG of sysexits.h: restarting will not help, a person must act."""
+
+BEAT_SECONDS = 1.0
+
+S = TypeVar("S", bound=TelemetrySettings)
+Serve = Callable[[S, asyncio.Event, Health], Awaitable[None]]
+
+
+def run_service(name: str, settings_class: type[S], serve: Serve[S]) -> None:
+    """Run `serve(settings, stop, health)` until it returns, and exit the process.
+
+    `stop` is set on SIGTERM and SIGINT. Exit code 0 after a clean stop, 78 for a configuration that can't work,
+    1 for a bug.
+    """
+    try:
+        settings = read_settings(settings_class)
+        configure_logging(name, settings.log_level)
+        asyncio.run(_run(name, settings, serve))
+    except ConfigurationError as error:
+        print(f"feedmill {name}: {mask_credentials(str(error))}", file=sys.stderr)  # noqa: T201 - may precede logging
+        sys.exit(EXIT_MISCONFIGURED)
+
+
+async def _run(name: str, settings: S, serve: Serve[S]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
+    health = Health()
+    with _telemetry(health, settings) as port:
+        log.info("started", extra={"metrics": f"http://{settings.metrics_host}:{port}/metrics"})
+        beating = asyncio.create_task(_beat(health))
+        try:
+            await serve(settings, stop, health)
+        finally:
+            beating.cancel()
+    log.info("stopped")
+
+
+def _telemetry(health: Health, settings: TelemetrySettings) -> contextlib.AbstractContextManager[int]:
+    try:
+        return serve_telemetry(health, settings.metrics_host, settings.metrics_port)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on FEEDMILL_METRICS_HOST:PORT {settings.metrics_host}:{settings.metrics_port}: {error}"
+        ) from error
+
+
+async def _beat(health: Health) -> None:
+    while True:
+        health.beat()
+        await pause(BEAT_SECONDS)

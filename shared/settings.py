@@ -1,0 +1,119 @@
+"""Settings that more than one service reads, grouped by what they are about.
+
+A service's own `settings.py` puts the groups that it needs together with its own fields; only these files read the
+environment. Every field is a variable `FEEDMILL_<NAME>`; docs/configuration.md lists them all, and a test compares.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AmqpDsn, Field, PostgresDsn, UrlConstraints, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from shared.errors import ConfigurationError
+from shared.topology import Topology, build_topology
+
+Seconds = Annotated[float, Field(gt=0)]
+"""A time span in seconds, down to fractions, so that a day's behaviour can be watched in a minute."""
+
+Count = Annotated[int, Field(ge=1)]
+
+DatabaseUrl = Annotated[PostgresDsn, UrlConstraints(allowed_schemes=["postgres", "postgresql"])]
+
+
+class FeedmillSettings(BaseSettings):
+    """Read from `FEEDMILL_*`; unknown variables are ignored, since every service sees those of all."""
+
+    model_config = SettingsConfigDict(env_prefix="FEEDMILL_", frozen=True, extra="ignore")
+
+
+class TelemetrySettings(FeedmillSettings):
+    """Logs, metrics, health."""
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least severe log lines to write."
+    )
+    metrics_host: str = Field("127.0.0.1", description="Address of the HTTP server for /metrics, /healthz, /readyz.")
+    metrics_port: int = Field(0, ge=0, le=65535, description="Its port; 0 takes a free one and logs it.")
+
+
+class BrokerSettings(FeedmillSettings):
+    """RabbitMQ and the delays that are part of the topology."""
+
+    amqp_url: AmqpDsn = Field(
+        AmqpDsn("amqp://guest:guest@localhost:5672/"),
+        description="RabbitMQ: `amqp://user:password@host:port/vhost` (or `amqps://`).",
+    )
+    max_message_bytes: int = Field(
+        15 * 1024 * 1024,
+        ge=1024,
+        description="Largest message body that is published (RabbitMQ 4 takes 16 MiB unless told otherwise).",
+    )
+    fast_delay_seconds: Seconds = Field(20.0, description="How long a job that can't start yet waits in fast-delay.")
+    retry_delay_seconds: Seconds = Field(3600.0, description="How long a feed with a soft error waits for its retry.")
+    message_retry_seconds: Seconds = Field(
+        60.0, description="How long a message waits whose handling failed in the writer (not a feed that failed)."
+    )
+    message_retries: int = Field(
+        5, ge=0, description="How often a message whose handling failed is tried again before it is buried."
+    )
+
+    def topology(self) -> Topology:
+        """Return the map that these settings stand for."""
+        return build_topology(
+            fast_delay_seconds=self.fast_delay_seconds,
+            retry_delay_seconds=self.retry_delay_seconds,
+            message_retry_seconds=self.message_retry_seconds,
+        )
+
+
+class DatabaseSettings(FeedmillSettings):
+    """PostgreSQL."""
+
+    database_url: DatabaseUrl = Field(
+        PostgresDsn("postgresql://postgres@localhost:5432/feedmill"),
+        description="PostgreSQL: `postgresql://user:password@host:port/database`.",
+    )
+
+
+class PolitenessSettings(FeedmillSettings):
+    """How URLs are grouped for politeness."""
+
+    proxy_hosts: str = Field(
+        "",
+        description="Hosts that front many sites (an RSSHub), comma-separated; there the first path segment is part"
+        " of the politeness group.",
+    )
+
+    def proxy_host_set(self) -> frozenset[str]:
+        """Return the hosts, lower-case."""
+        return frozenset(host.strip().lower() for host in self.proxy_hosts.split(",") if host.strip())
+
+
+class ClaimSettings(FeedmillSettings):
+    """What scheduler and fetcher must agree on."""
+
+    claim_seconds: Seconds = Field(
+        3600.0,
+        description="How long a job may be under way before the scheduler takes it for lost and issues the feed again.",
+    )
+
+
+S = TypeVar("S", bound=FeedmillSettings)
+
+
+def read_settings(cls: type[S]) -> S:
+    """Return `cls` read from the environment.
+
+    Raises:
+        ConfigurationError: names each variable that is wrong, and why; never its value, which may be a secret.
+    """
+    try:
+        return cls()
+    except ValidationError as error:
+        wrong = [
+            f"FEEDMILL_{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
+            for item in error.errors(include_input=False, include_url=False)
+        ]
+        raise ConfigurationError("; ".join(wrong) + ". See docs/configuration.md") from None

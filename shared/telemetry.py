@@ -1,0 +1,102 @@
+"""The little HTTP server that every service has: /metrics, /healthz, /readyz."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+log = logging.getLogger(__name__)
+
+STALLED_AFTER_SECONDS = 30.0
+"""A main loop that gave no sign for this long is taken for dead (/healthz answers 503)."""
+
+Check = Callable[[], str | None]
+"""Returns None if all is well, else what is wrong, in words."""
+
+
+class Health:
+    """What /healthz and /readyz report: healthy while the main loop beats, ready while every check passes.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last_beat = clock()
+        self._checks: dict[str, Check] = {}
+
+    def beat(self) -> None:
+        """Say that the main loop runs."""
+        self._last_beat = self._clock()
+
+    def add_check(self, name: str, check: Check) -> None:
+        """Let readiness depend on `check`."""
+        self._checks[name] = check
+
+    def failures(self) -> Mapping[str, str]:
+        """Return the readiness checks that fail, with their reasons."""
+        results = ((name, check()) for name, check in self._checks.items())
+        return {name: reason for name, reason in results if reason is not None}
+
+    def stalled(self) -> bool:
+        """Return whether the main loop has stopped beating."""
+        return self._clock() - self._last_beat > STALLED_AFTER_SECONDS
+
+
+Answer = tuple[HTTPStatus, str, bytes]
+
+
+@contextmanager
+def serve_telemetry(health: Health, host: str, port: int) -> Iterator[int]:
+    """Serve until the block ends; yield the port (a free one if `port` is 0).
+
+    Raises:
+        OSError: the port is taken.
+    """
+    routes: dict[str, Callable[[], Answer]] = {
+        "/metrics": lambda: (HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest()),
+        "/healthz": lambda: _report({"main_loop": "stalled"} if health.stalled() else {}),
+        "/readyz": lambda: _report(health.failures()),
+    }
+    server = ThreadingHTTPServer((host, port), _handler_for(routes))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, name="telemetry", daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _report(failures: Mapping[str, str]) -> Answer:
+    body = json.dumps({"ok": not failures, "failures": dict(failures)}).encode()
+    return HTTPStatus.SERVICE_UNAVAILABLE if failures else HTTPStatus.OK, "application/json", body
+
+
+def _handler_for(routes: Mapping[str, Callable[[], Answer]]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            route = routes.get(self.path.partition("?")[0])
+            answer = route() if route else (HTTPStatus.NOT_FOUND, "text/plain", "\n".join(routes).encode())
+            status, content_type, body = answer
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
+            log.debug(format, *args)
+
+    return Handler
