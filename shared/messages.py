@@ -128,6 +128,8 @@ class FetchFeed(Message):
     """Verbatim as the server sent it, quotes and `W/` included."""
     last_modified: str | None = None
     """Verbatim as the server sent it."""
+    validators_url: str | None = None
+    """The URL that gave the validators (after redirects); they are sent to no other."""
     body_hash: str | None = None
     """SHA-256 (hex) of the last body that was read; the same body again is `unchanged` and not parsed."""
     since: Moment | None = None

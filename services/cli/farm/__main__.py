@@ -71,7 +71,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--port", type=int, default=0, help="0 picks one")
     parser.add_argument("--freshness", type=Freshness, choices=list(Freshness), default=Freshness.HONEST)
-    parser.add_argument("--edition", default="", help="part of every link: another edition has other articles")
+    parser.add_argument("--edition", default="2026", help="part of every link: another edition has other articles")
     return parser.parse_args()
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from random import Random
+from zlib import crc32
 
 _SUBJECTS = (
     "The night ferry",
@@ -17,9 +18,9 @@ _SUBJECTS = (
     "The last signal box",
     "An orchard's archive",
     "The tide clock",
-    "Łódź's tram museum",
+    "Wool & weather",
     "The mountain bakery",
-    "A school of weavers",
+    "Łódź's tram museum",
 )
 _EVENTS = (
     "opens again",
@@ -114,18 +115,18 @@ class Article:
     """0: HTML in CDATA, 1: escaped HTML, 2: plain text. Where a format can't tell them apart it does as it can."""
 
 
-def write_article(source: str, number: int, *, published_at: datetime, text_length: int, edition: str = "") -> Article:
+def write_article(source: str, number: int, *, published_at: datetime, text_length: int, edition: str) -> Article:
     """Return article `number` of `source`: the same whenever it is asked for, whatever feed lists it.
 
     The edition becomes part of the link and the entry id: another edition of a farm has other articles.
     """
     random = Random(f"{source}/{number}")  # noqa: S311
-    headline = f"{random.choice(_SUBJECTS)} {random.choice(_EVENTS)} in {random.choice(_PLACES)}"
-    folder = f"{edition}/{source}" if edition else source
+    subject = _SUBJECTS[(crc32(source.encode()) + number) % len(_SUBJECTS)]
+    headline = f"{subject} {random.choice(_EVENTS)} in {random.choice(_PLACES)}"
     query = f"?id={number}&view=full" if number % 4 == 3 else ""
     return Article(
-        entry_id=f"tag:farm.example,2026:{folder}/{number}",
-        url=f"https://{source}.farm.example/{folder}/{number}.html{query}",
+        entry_id=f"tag:{source}.farm.example,2026:{edition}/{number}",
+        url=f"https://{source}.farm.example/{edition}/{number}.html{query}",
         title=f"{headline} ({source}, no. {number})",
         paragraphs=_write_paragraphs(random, text_length),
         author=random.choice(_AUTHORS),

@@ -9,6 +9,7 @@ from services.cli.farm.http import (
     MAX_HEAD_BYTES,
     BadRequestError,
     Reply,
+    may_become_request,
     parse_request,
     reply_head,
 )
@@ -20,9 +21,10 @@ _HEAD_END = b"\r\n\r\n"
 class Connection(asyncio.Protocol):
     """HTTP/1.1 with keep-alive and pipelining; the next request waits until the reply before it is out."""
 
-    def __init__(self, reception: Reception, connections: set[Connection]) -> None:
+    def __init__(self, reception: Reception, connections: set[Connection], stopping: asyncio.Event) -> None:
         self._reception = reception
         self._connections = connections
+        self._stopping = stopping
         self._transport: asyncio.Transport
         self._host = ""
         self._port = 0
@@ -37,6 +39,8 @@ class Connection(asyncio.Protocol):
         self._host, self._port = transport.get_extra_info("sockname")
         self._connections.add(self)
         self._reception.connected(self._host)
+        if self._stopping.is_set():
+            self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Answer what is complete."""
@@ -64,10 +68,12 @@ class Connection(asyncio.Protocol):
         while not (self._pending or self._closing):
             head, end, rest = self._received.lstrip(b"\r\n").partition(_HEAD_END)
             if len(head) > MAX_HEAD_BYTES:
-                self._send(self._reception.reject(self._host, "the header is too large"), keep_alive=False)
+                self._reject("the header is too large")
             elif end:
                 self._received = rest
                 self._answer(head)
+            elif head and not may_become_request(head):
+                self._reject("not a request")
             else:
                 return
 
@@ -75,7 +81,7 @@ class Connection(asyncio.Protocol):
         try:
             request = parse_request(head, self._host, self._port)
         except BadRequestError as error:
-            self._send(self._reception.reject(self._host, str(error)), keep_alive=False)
+            self._reject(str(error))
             return
         reply = self._reception.answer(request)
         keep_alive = request.keep_alive and request.method == "GET"
@@ -85,6 +91,9 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._pending = reply, loop.call_later(reply.delay_seconds, self._send_late, reply, keep_alive)
 
+    def _reject(self, reason: str) -> None:
+        self._send(self._reception.reject(self._host, reason), keep_alive=False)
+
     def _send_late(self, reply: Reply, keep_alive: bool) -> None:
         self._pending = None
         self._send(reply, keep_alive=keep_alive)
@@ -92,9 +101,10 @@ class Connection(asyncio.Protocol):
 
     def _send(self, reply: Reply, *, keep_alive: bool) -> None:
         is_cut = reply.body_sent is not None
+        is_lost = self._transport.is_closing()
         head = reply_head(reply, now=int(time.time()), keep_alive=keep_alive)
         self._transport.write(head + reply.body[: reply.body_sent])
-        self._reception.finished(self._host, reply, complete=not is_cut)
+        self._reception.finished(self._host, reply, complete=not (is_cut or is_lost))
         if is_cut or not keep_alive:
             self._closing = True
             self._transport.close()

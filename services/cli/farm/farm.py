@@ -24,8 +24,8 @@ class Farm:
         port: The port on every host; 0 picks one below the ephemeral range. A farm that is started again keeps it.
         latency_seconds: Every answer from a feed waits so long.
         freshness: What becomes of validators; may be changed while the farm runs.
-        edition: Part of every link and entry id. Two farms of the same edition publish the same articles; a reader
-            that remembers the first one needs another edition to see anything new.
+        edition: Part of every link and entry id: letters, digits, hyphens. Two farms of the same edition publish the
+            same articles; a reader that remembers the first one needs another edition to see anything new.
         now: When the farm opens, for the dates of its articles.
         log_size: The access log keeps the newest so many requests.
     """
@@ -37,10 +37,12 @@ class Farm:
         port: int = 0,
         latency_seconds: float = 0.0,
         freshness: Freshness = Freshness.HONEST,
-        edition: str = "",
+        edition: str = "2026",
         now: datetime | None = None,
         log_size: int = 200_000,
     ) -> None:
+        if not edition.replace("-", "").isalnum():
+            raise ValueError(f"the edition {edition!r} is more than letters, digits and hyphens")
         self.specs = tuple(specs)
         self.port = port
         self.wave = 0

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 MAX_HEAD_BYTES = 32 * 1024
 
 _REQUEST_LINE = re.compile(r"([A-Z]{3,20}) (/[\x21-\x7e]*) HTTP/1\.([01])")
+_REQUEST_LINE_BEGUN = re.compile(rb"[A-Z]{1,20}(?: [\x20-\x7e]*\r?)?")
+_BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 _FIELD = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
 
 
@@ -87,6 +89,12 @@ def parse_request(head: bytes, host: str, port: int) -> Request:
         raise BadRequestError("a request body is not expected")
     keep_alive = is_http_11 and "close" not in headers.get("connection", "").lower()
     return Request(host, port, request_line[1], request_line[2], headers, keep_alive)
+
+
+def may_become_request(received: bytes) -> bool:
+    """Return whether this beginning of a header can still be completed: garbage need not be waited out."""
+    first, _, _ = received.partition(b"\n")
+    return bool(_REQUEST_LINE_BEGUN.fullmatch(first)) and not _BARE_LINE_FEED.search(received)
 
 
 def reply_head(reply: Reply, *, now: int, keep_alive: bool) -> bytes:

@@ -52,8 +52,8 @@ class Sockets:
     @classmethod
     def _open_all(cls, hosts: Collection[str], refusing_hosts: Collection[str], port: int) -> Sockets:
         with ExitStack() as opened:
-            listening = [opened.enter_context(_bind(host, port)) for host in hosts]
-            refusing = [opened.enter_context(_bind(host, port)) for host in refusing_hosts]
+            listening = [opened.enter_context(_bind(host, port, shared_with_past=True)) for host in hosts]
+            refusing = [opened.enter_context(_bind(host, port, shared_with_past=False)) for host in refusing_hosts]
             for listener in listening:
                 listener.listen(_BACKLOG)
             opened.pop_all()
@@ -71,7 +71,6 @@ class ServerThread:
     def __init__(self, sockets: Sockets, reception: Reception) -> None:
         self._sockets = sockets
         self._reception = reception
-        self._connections: set[Connection] = set()
         self._running: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = Thread(target=self._run, name="feed-farm", daemon=True)
 
@@ -99,21 +98,25 @@ class ServerThread:
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
         stopping = asyncio.Event()
+        connections: set[Connection] = set()
+
+        def connect() -> Connection:
+            return Connection(self._reception, connections, stopping)
+
         servers = [
-            await loop.create_server(self._connect, sock=listener, backlog=_BACKLOG)
-            for listener in self._sockets.listening
+            await loop.create_server(connect, sock=listener, backlog=_BACKLOG) for listener in self._sockets.listening
         ]
         self._running.set_result((loop, stopping))
         await stopping.wait()
         for server in servers:
             server.close()
-        for connection in tuple(self._connections):
+        # What has been accepted becomes a connection first, or its socket would be left open.
+        arriving = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*arriving, return_exceptions=True)
+        for connection in tuple(connections):
             connection.abort()
         await asyncio.gather(*(server.wait_closed() for server in servers))
         await asyncio.sleep(0)  # Python 3.11's wait_closed does not wait: connection_lost closes the sockets
-
-    def _connect(self) -> Connection:
-        return Connection(self._reception, self._connections)
 
 
 def _some_ports() -> Iterator[int]:
@@ -121,10 +124,11 @@ def _some_ports() -> Iterator[int]:
         yield secrets.choice(_PORTS)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, *, shared_with_past: bool) -> socket.socket:
+    """Take the address: also while connections of an earlier farm linger on it, or only if nobody else can."""
     taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared_with_past)
         taken.bind((host, port))
     except OSError as error:
         taken.close()

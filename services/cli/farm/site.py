@@ -95,25 +95,31 @@ class Site:
     def answer(self, request: Request, freshness: Freshness) -> Reply:
         """Return the reply to one more request for this feed."""
         self.requests += 1
-        spec, issue = self.spec, self.issue
-        if spec.kind in _FIXED_REPLIES:
-            return _FIXED_REPLIES[spec.kind]
-        if spec.kind is FeedKind.MOVED:
-            location = f"Location: http://{spec.moved_host}:{request.port}{spec.moved_path}"
-            return make_reply(HTTPStatus.MOVED_PERMANENTLY, "The feed has moved.\n", location)
-        is_failing = self.requests <= spec.failures
-        if is_failing and spec.kind is FeedKind.RECOVERS:
-            return _AILING
-        if is_failing and spec.kind is FeedKind.THROTTLED:
-            retry_after = f"Retry-After: {spec.retry_after_seconds}"
-            return make_reply(HTTPStatus.TOO_MANY_REQUESTS, "Not so fast.\n", retry_after)
-        if is_failing and spec.kind is FeedKind.TRUNCATED:
-            return issue.plain._replace(body_sent=len(issue.plain.body) // 2, issue=None)
-        if spec.kind is not FeedKind.NO_VALIDATORS and _is_not_modified(request.headers, issue, freshness):
+        issue = self.issue
+        trouble = self._trouble(request.port)
+        if trouble:
+            return trouble
+        if self.spec.kind is not FeedKind.NO_VALIDATORS and _is_not_modified(request.headers, issue, freshness):
             return issue.not_modified._replace(issue=issue if freshness is Freshness.HONEST else None)
         if issue.compressed and _accepts_gzip(request.headers.get("accept-encoding", "")):
             return issue.compressed._replace(issue=issue)
         return issue.plain._replace(issue=issue)
+
+    def _trouble(self, port: int) -> Reply | None:
+        """Return what this request gets instead of the feed, if anything."""
+        spec, reply = self.spec, _FIXED_REPLIES.get(self.spec.kind)
+        if spec.kind is FeedKind.MOVED:
+            location = f"Location: http://{spec.moved_host}:{port}{spec.moved_path}"
+            reply = make_reply(HTTPStatus.MOVED_PERMANENTLY, "The feed has moved.\n", location)
+        elif self.requests <= spec.failures:
+            if spec.kind is FeedKind.RECOVERS:
+                reply = _AILING
+            elif spec.kind is FeedKind.THROTTLED:
+                retry_after = f"Retry-After: {spec.retry_after_seconds}"
+                reply = make_reply(HTTPStatus.TOO_MANY_REQUESTS, "Not so fast.\n", retry_after)
+            elif spec.kind is FeedKind.TRUNCATED:
+                reply = self.issue.plain._replace(body_sent=len(self.issue.plain.body) // 2)
+        return reply
 
     def _write(self, number: int, published_at: datetime) -> Article:
         is_shared = number == 0 and self.spec.kind is FeedKind.SHARED

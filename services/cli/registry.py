@@ -1,0 +1,101 @@
+"""The feed registry as the command sees it: add, list, count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.rows import DictRow, dict_row
+
+from shared.errors import ConfigurationError, DatabaseUnavailable
+from shared.politeness import BadUrl, politeness_group
+from shared.secrets import mask_credentials
+
+Connection = psycopg.Connection[DictRow]
+
+
+@contextmanager
+def connect(database_url: str) -> Iterator[Connection]:
+    """Yield a connection that commits at the end of the block.
+
+    Raises:
+        DatabaseUnavailable: nobody answers, or we are refused.
+        ConfigurationError: the tables are not there.
+    """
+    try:
+        with psycopg.connect(database_url, row_factory=dict_row, connect_timeout=5) as connection:
+            yield connection
+    except errors.UndefinedTable as error:
+        raise ConfigurationError("the tables are not there yet: run `feedmill migrate`") from error
+    except psycopg.OperationalError as error:
+        reason = mask_credentials(" ".join(str(error).split()))
+        raise DatabaseUnavailable(f"cannot use {mask_credentials(database_url)}: {reason}") from error
+
+
+@dataclass(frozen=True)
+class NewFeed:
+    """A feed to register; `interval_seconds` fixes its interval, otherwise it adapts."""
+
+    url: str
+    name: str | None = None
+    interval_seconds: float | None = None
+    priority: int = 0
+
+
+def add_feed(connection: Connection, feed: NewFeed, proxy_hosts: frozenset[str] = frozenset()) -> tuple[int, bool]:
+    """Return the feed's id, and whether it is new. A feed that is there already stays as it is.
+
+    Raises:
+        ConfigurationError: the URL can't be fetched from; says why.
+    """
+    try:
+        group = politeness_group(feed.url, proxy_hosts)
+    except BadUrl as error:
+        raise ConfigurationError(f"{mask_credentials(feed.url)}: {error}") from error
+    row = connection.execute(
+        """
+        INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group)
+        VALUES (%s, %s, %s, %s, %s) ON CONFLICT (url) DO NOTHING RETURNING id
+        """,
+        [feed.url, feed.name, feed.interval_seconds, feed.priority, group],
+    ).fetchone()
+    if row is not None:
+        return row["id"], True
+    there = connection.execute("SELECT id FROM feeds WHERE url = %s", [feed.url]).fetchone()
+    assert there is not None
+    return there["id"], False
+
+
+def list_feeds(connection: Connection) -> list[dict[str, Any]]:
+    """Return what a person wants to see of every feed, by id. Credentials in URLs are masked."""
+    rows = connection.execute(
+        """
+        SELECT id, url, coalesce(name, title) AS name, enabled, disabled_reason, priority, interval_seconds,
+            poll_seconds, next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error, failures,
+            claim_expires_at > now() AS in_flight
+        FROM feeds ORDER BY id
+        """
+    ).fetchall()
+    return [row | {"url": mask_credentials(row["url"])} for row in rows]
+
+
+def count_all(connection: Connection) -> dict[str, int]:
+    """Return the feeds by state and the articles that are pending."""
+    row = connection.execute(
+        """
+        SELECT count(*) AS feeds,
+            count(*) FILTER (WHERE NOT enabled) AS disabled,
+            count(*) FILTER (WHERE enabled AND claim_expires_at > now()) AS in_flight,
+            count(*) FILTER (WHERE enabled AND next_fetch_at <= now()
+                             AND (claim_expires_at IS NULL OR claim_expires_at <= now())) AS due,
+            count(*) FILTER (WHERE enabled AND failures > 0) AS failing,
+            (SELECT count(*) FROM pending_articles) AS pending_articles
+        FROM feeds
+        """
+    ).fetchone()
+    assert row is not None
+    return dict(row)

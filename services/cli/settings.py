@@ -1,0 +1,24 @@
+"""The command's settings, and the environment that it hands down to the services it starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import AmqpDsn, Field
+
+from shared.settings import DatabaseUrl, FeedmillSettings
+
+
+class CliSettings(FeedmillSettings):
+    """Where the servers are, if they are given, and where private ones live."""
+
+    amqp_url: AmqpDsn | None = Field(None, description="RabbitMQ, if one is given.")
+    database_url: DatabaseUrl | None = Field(None, description="PostgreSQL, if one is given.")
+    home: Path = Field(Path(".feedmill"), description="Directory of the private servers that `feedmill` starts.")
+
+
+def child_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with `settings` over it, for a service to read in its own settings.py."""
+    return {**os.environ, **settings}

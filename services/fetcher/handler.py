@@ -1,0 +1,138 @@
+"""From a job to what follows from it: admission, the turn, the attempt, the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from services.fetcher.attempt import Attempt, Clock, FeedReader, unattempted
+from services.fetcher.scoreboard import Hold, Report, Requeue, Scoreboard, Skip, Started
+from services.fetcher.verdict import RetryRules, settle
+from shared.errors import GiveBack
+from shared.messages import FeedFetched, FetchFeed, Outcome
+from shared.outgoing import Outgoing
+from shared.topology import Stage
+from shared.waiting import pause
+
+log = logging.getLogger(__name__)
+
+FETCHES = Counter("feedmill_fetches_total", "Attempts at feeds by outcome, one outcome per attempt.", ["outcome"])
+FETCH_SECONDS = Histogram("feedmill_fetch_seconds", "Time of one attempt at a feed, reading included, in seconds.")
+REQUEUES = Counter("feedmill_requeues_total", "Jobs that were sent to the fast-delay queue.")
+ACTIVE = Gauge("feedmill_fetches_active", "Fetches under way in this process.")
+
+
+class FetchFeeds:
+    """The fetcher's handler: one job at a time per call, many calls side by side.
+
+    Args:
+        reader: makes the attempt, on a thread of `threads`.
+        stopping: set when no new fetch may begin.
+    """
+
+    def __init__(
+        self,
+        reader: FeedReader,
+        scoreboard: Scoreboard,
+        stage: Stage,
+        *,
+        rules: RetryRules,
+        clock: Clock,
+        threads: int,
+        max_hold_seconds: float,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._reader = reader
+        self._scoreboard = scoreboard
+        self._stage = stage
+        self._rules = rules
+        self._clock = clock
+        self._max_hold_seconds = max_hold_seconds
+        self._stopping = stopping
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="fetch")
+        self._free_threads = asyncio.Semaphore(threads)
+
+    def close(self) -> None:
+        """Wait for the threads to end."""
+        self._pool.shutdown()
+
+    async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
+        """Handle one job. Raises GiveBack if the service stops before the fetch began."""
+        (job,) = batch
+        if job.not_after <= self._clock.now():
+            return self._follow_up(
+                job, self._unattempted(job, Outcome.STALE, "the claim's deadline passed in the queue")
+            )
+        admission = self._scoreboard.admit(job.group, self._clock.monotonic())
+        if isinstance(admission, Hold):
+            turn = await self._take_turn(job, admission.seconds)
+            if isinstance(turn, Attempt):
+                return self._follow_up(job, turn.fetched)
+            admission = turn
+        if isinstance(admission, Skip):
+            reason = f"{job.group} could not be connected to a short while ago"
+            return self._follow_up(job, self._unattempted(job, Outcome.SKIPPED, reason))
+        REQUEUES.inc()
+        assert self._stage.fast_delay is not None
+        return [Outgoing.into(self._stage.fast_delay, job)]
+
+    async def _take_turn(self, job: FetchFeed, wait: float) -> Attempt | Requeue | Skip:
+        """Wait for the job's turn, never longer than the hold allows, and take it."""
+        until = self._clock.monotonic() + self._max_hold_seconds
+        while True:
+            await pause(wait, self._stopping) if wait > 0 else None
+            async with self._free_threads:
+                if self._stopping.is_set():
+                    self._scoreboard.withdraw(job.group)
+                    raise GiveBack("stopping")
+                turn = await asyncio.get_running_loop().run_in_executor(self._pool, self._start, job)
+            if isinstance(turn, Attempt):
+                return turn
+            if isinstance(turn, Hold) and self._clock.monotonic() + turn.seconds <= until:
+                wait = turn.seconds
+                continue
+            self._scoreboard.withdraw(job.group)
+            return turn if isinstance(turn, Skip) else Requeue()
+
+    def _start(self, job: FetchFeed) -> Attempt | Hold | Skip:
+        """On a worker thread: check the rules at the very moment the request leaves, then fetch."""
+        start = self._scoreboard.start(job.group, self._clock.monotonic())
+        if not isinstance(start, Started):
+            return start
+        report = Report(latency_seconds=0.0, succeeded=False)  # what stands if the attempt itself has a bug
+        try:
+            with ACTIVE.track_inprogress(), FETCH_SECONDS.time():
+                attempt = self._reader.attempt(job)
+            report = attempt.report
+            return attempt
+        finally:
+            self._scoreboard.finish(job.group, self._clock.monotonic(), report)
+
+    def _unattempted(self, job: FetchFeed, outcome: Outcome, reason: str) -> FeedFetched:
+        return unattempted(job, outcome, self._clock.now(), reason)
+
+    def _follow_up(self, job: FetchFeed, fetched: FeedFetched) -> list[Outgoing]:
+        result, again = settle(job, fetched, self._rules, self._clock.now())
+        FETCHES.labels(result.outcome.value).inc()
+        log.info(
+            "%s",
+            result.outcome.value,
+            extra={
+                "feed_id": job.feed_id,
+                "claim_id": str(job.claim_id),
+                "url": job.url,
+                "attempt": job.attempt,
+                "status": result.status,
+                "entries": len(result.entries),
+                "seconds": round(result.elapsed_seconds, 3),
+                "error": result.error,
+            },
+        )
+        outgoing = [Outgoing(result, FeedFetched.KIND)]
+        if again is not None:
+            outgoing.append(Outgoing.into(self._stage.retry, again))
+        return outgoing

@@ -1,0 +1,70 @@
+"""The fetcher's settings."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from services.fetcher.guard import Network
+from services.fetcher.scoreboard import Limits
+from shared.settings import (
+    BrokerSettings,
+    ClaimSettings,
+    Count,
+    PolitenessSettings,
+    Seconds,
+    TelemetrySettings,
+)
+
+
+def _check_networks(text: str) -> str:
+    _parse_networks(text)
+    return text
+
+
+def _parse_networks(text: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, TelemetrySettings):
+    """All that the fetcher reads. It has no database."""
+
+    fetch_threads: Count = Field(64, description="Worker threads, each busy with one fetch.")
+    fetcher_prefetch: Count = Field(400, description="Jobs that one fetcher holds, running or waiting for their turn.")
+    max_active: Count = Field(200, description="Fetches under way in one process, at most.")
+    host_concurrency: Count = Field(2, description="Fetches under way per politeness group, at most.")
+    host_min_interval_seconds: Seconds = Field(1.0, description="Least time between two starts in one group.")
+    connect_failure_seconds: Seconds = Field(
+        600.0, description="How long a group is left alone after a failure to connect."
+    )
+    throttle_seconds: Seconds = Field(30.0, description="Least time that a group is left alone after a 429.")
+    max_retries: int = Field(12, ge=0, description="How often a feed with a soft error is retried before giving up.")
+    fetch_deadline_seconds: Seconds = Field(30.0, description="Wall-clock limit of one fetch, redirects included.")
+    connect_timeout_seconds: Seconds = Field(10.0, description="Limit of connecting, TLS included, per address.")
+    read_timeout_seconds: Seconds = Field(15.0, description="Longest silence of a server within a fetch.")
+    max_body_bytes: Count = Field(10 * 1024 * 1024, description="Largest body, counted after decompression.")
+    max_entries: Count = Field(5000, description="Entries taken from one feed; of more, the newest.")
+    allow_networks: Annotated[str, AfterValidator(_check_networks)] = Field(
+        "",
+        description="Networks that may be fetched from although they are not public, comma-separated"
+        " (`127.0.0.0/8,10.1.0.0/16`).",
+    )
+    contact_url: str = Field("", description="Shown to the polled servers in the User-Agent.")
+
+    def allowed(self) -> tuple[Network, ...]:
+        """Return the networks of `allow_networks`."""
+        return _parse_networks(self.allow_networks)
+
+    def limits(self) -> Limits:
+        """Return what the scoreboard needs of these settings."""
+        return Limits(
+            host_concurrency=self.host_concurrency,
+            host_min_interval_seconds=self.host_min_interval_seconds,
+            max_active=self.max_active,
+            max_held_per_group=max(1, self.fetcher_prefetch // 4),
+            max_hold_seconds=self.fast_delay_seconds,
+            connect_failure_seconds=self.connect_failure_seconds,
+            throttle_seconds=self.throttle_seconds,
+        )

@@ -1,0 +1,189 @@
+"""A broker in memory behind the port of `shared/broker.py`. Passes the same conformance suite as RabbitMQ.
+
+Time stands still: delay queues keep what they get until the test lets it expire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from shared.broker import Delivery, Publication, Session
+from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unroutable
+from shared.topology import EXCHANGE, Queue, Topology
+
+
+@dataclass
+class _Stored:
+    publication: Publication
+    redelivered: bool = False
+
+
+@dataclass
+class _Standing:
+    declared: Queue
+    ready: deque[_Stored] = field(default_factory=deque)
+
+
+class MemoryBroker:
+    """See the module. `up` can be set to False to play a broker that is away."""
+
+    def __init__(self, *, max_message_bytes: int = 1_000_000) -> None:
+        self.up = True
+        self.queues: dict[str, _Standing] = {}
+        self.refusing: set[str] = set()
+        self._max_message_bytes = max_message_bytes
+        self._sessions: set[MemorySession] = set()
+
+    @asynccontextmanager
+    async def connect(self, topology: Topology | None) -> AsyncIterator[Session]:
+        if not self.up:
+            raise BrokerUnavailable("the broker is down")
+        for queue in topology.queues if topology else ():
+            standing = self.queues.setdefault(queue.name, _Standing(queue))
+            if dict(standing.declared.arguments) != dict(queue.arguments):
+                raise TopologyMismatch(f"queue {queue.name} exists with other arguments")
+        session = MemorySession(self)
+        self._sessions.add(session)
+        try:
+            yield session
+        finally:
+            session.end()
+            self._sessions.discard(session)
+
+    def drop_connections(self) -> None:
+        """End all sessions, as a broker that is killed does; queues keep their messages."""
+        for session in list(self._sessions):
+            session.end()
+
+    def bodies(self, queue: str) -> list[bytes]:
+        return [stored.publication.body for stored in self.queues[queue].ready]
+
+    def publications(self, queue: str) -> list[Publication]:
+        return [stored.publication for stored in self.queues[queue].ready]
+
+    def delete_queue(self, queue: str) -> None:
+        del self.queues[queue]
+        for session in self._sessions:
+            if session.consuming == queue:
+                session.lost.set()
+
+    def accept(self, publication: Publication) -> None:
+        if len(publication.body) > self._max_message_bytes:
+            raise MessageTooLarge(f"{len(publication.body)} bytes")
+        targets = self._route(publication)
+        if not targets:
+            raise Unroutable(publication.routing_key)
+        for name in targets:
+            if name in self.refusing:
+                raise BrokerUnavailable(f"{name} refused the message")
+            self.queues[name].ready.append(_Stored(publication))
+        self.dispatch()
+
+    def dispatch(self) -> None:
+        for session in list(self._sessions):
+            session.pull()
+
+    def _route(self, publication: Publication) -> list[str]:
+        if publication.exchange == "":
+            return [publication.routing_key] if publication.routing_key in self.queues else []
+        assert publication.exchange == EXCHANGE
+        return [
+            name
+            for name, standing in self.queues.items()
+            if any(_matches(pattern, publication.routing_key) for pattern in standing.declared.bindings)
+        ]
+
+
+class MemorySession:
+    def __init__(self, broker: MemoryBroker) -> None:
+        self.lost = asyncio.Event()
+        self.consuming: str | None = None
+        self._broker = broker
+        self._prefetch = 0
+        self._deliver: Callable[[Delivery], None] | None = None
+        self._tags = itertools.count(1)
+        self._held: dict[int, tuple[str, _Stored]] = {}
+
+    async def publish(self, publication: Publication) -> None:
+        self._alive()
+        await asyncio.sleep(0)
+        self._alive()
+        try:
+            self._broker.accept(publication)
+        except Unroutable:
+            self.lost.set()
+            raise
+
+    async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
+        self._alive()
+        self.consuming, self._prefetch, self._deliver = queue, prefetch, deliver
+        self.pull()
+
+    async def stop_consuming(self) -> None:
+        self._alive()
+        self._deliver = None
+
+    async def ack(self, delivery: Delivery) -> None:
+        self._alive()
+        del self._held[delivery.tag]
+        self.pull()
+
+    async def give_back(self, delivery: Delivery) -> None:
+        self._alive()
+        queue, stored = self._held.pop(delivery.tag)
+        self._broker.queues[queue].ready.appendleft(replace(stored, redelivered=True))
+        self._broker.dispatch()
+
+    async def count_ready(self, queue: str) -> int | None:
+        self._alive()
+        standing = self._broker.queues.get(queue)
+        return len(standing.ready) if standing else None
+
+    def pull(self) -> None:
+        standing = self._broker.queues.get(self.consuming or "")
+        while (
+            standing
+            and standing.ready
+            and self._deliver
+            and not self.lost.is_set()
+            and len(self._held) < self._prefetch
+        ):
+            stored = standing.ready.popleft()
+            tag = next(self._tags)
+            self._held[tag] = (standing.declared.name, stored)
+            publication = stored.publication
+            self._deliver(
+                Delivery(
+                    body=publication.body,
+                    routing_key=publication.routing_key,
+                    type=publication.type,
+                    content_encoding=publication.content_encoding,
+                    headers=publication.headers,
+                    message_id=publication.message_id,
+                    redelivered=stored.redelivered,
+                    tag=tag,
+                )
+            )
+
+    def end(self) -> None:
+        self.lost.set()
+        held, self._held = self._held, {}
+        for queue, stored in reversed(held.values()):
+            if queue in self._broker.queues:
+                self._broker.queues[queue].ready.appendleft(replace(stored, redelivered=True))
+        self._broker.dispatch()
+
+    def _alive(self) -> None:
+        if self.lost.is_set():
+            raise BrokerUnavailable("the session is lost")
+
+
+def _matches(pattern: str, routing_key: str) -> bool:
+    """The part of AMQP's topic matching that the topology uses: literal keys, and `#` at the end."""
+    prefix = pattern.removesuffix(".#")
+    return routing_key == prefix or (pattern.endswith(".#") and routing_key.startswith(prefix + "."))

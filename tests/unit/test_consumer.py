@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from shared.consumer import Batching, Consumer
+from shared.errors import DatabaseUnavailable, GiveBack, Unprocessable
+from shared.messages import FeedFetched, FetchFeed, Message
+from shared.outgoing import Outgoing, encode_outgoing
+from shared.topology import build_topology, fetch_routing_key
+from tests.factories import make_job, make_result
+from tests.fakes.memory_broker import MemoryBroker
+
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+RETRY, DEAD = TOPOLOGY.fetcher.retry, TOPOLOGY.fetcher.dead
+
+
+@pytest.fixture
+def broker() -> MemoryBroker:
+    return MemoryBroker()
+
+
+async def put(broker: MemoryBroker, *messages: Message) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        for message in messages:
+            key = fetch_routing_key(message.group) if isinstance(message, FetchFeed) else message.KIND
+            await session.publish(encode_outgoing(Outgoing(message, key)))
+
+
+@asynccontextmanager
+async def consuming(
+    broker: MemoryBroker,
+    handler: Callable[[Sequence[FetchFeed]], object],
+    batching: Batching[FetchFeed] | None = None,
+    failures: int = 2,
+) -> AsyncIterator[asyncio.Event]:
+    async def handle(batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
+        result = handler(batch)
+        return await result if asyncio.iscoroutine(result) else result  # type: ignore[return-value]
+
+    stop = asyncio.Event()
+    consumer = Consumer(
+        broker, TOPOLOGY, TOPOLOGY.fetcher, FetchFeed, handle, prefetch=10, failures=failures, batching=batching
+    )
+    running = asyncio.create_task(consumer.run(stop))
+    try:
+        yield stop
+    finally:
+        stop.set()
+        await asyncio.wait_for(running, 5)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+def results(broker: MemoryBroker) -> list[FeedFetched]:
+    return [FeedFetched.decode(p.body, p.content_encoding) for p in broker.publications("writer")]
+
+
+async def test_a_message_is_gone_once_what_it_caused_was_confirmed(broker: MemoryBroker) -> None:
+    await put(broker, make_job(feed_id=7))
+    async with consuming(broker, lambda batch: [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]):
+        await until(lambda: len(broker.bodies("writer")) == 1)
+    assert [result.feed_id for result in results(broker)] == [7]
+    assert broker.bodies("fetcher") == []
+
+
+async def test_a_refused_publish_keeps_the_message_and_does_not_handle_it_again(broker: MemoryBroker) -> None:
+    calls = 0
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        nonlocal calls
+        calls += 1
+        return [Outgoing(make_result(), FeedFetched.KIND)]
+
+    await put(broker, make_job())
+    broker.refusing.add("writer")
+    async with consuming(broker, handler):
+        await until(lambda: calls == 1)
+        await asyncio.sleep(0)
+        assert broker.bodies("writer") == []
+        broker.refusing.clear()
+        await until(lambda: len(broker.bodies("writer")) == 1)
+    assert calls == 1
+
+
+async def test_a_message_whose_session_is_lost_is_handled_again(broker: MemoryBroker) -> None:
+    calls = 0
+
+    async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            broker.drop_connections()
+        return [Outgoing(make_result(), FeedFetched.KIND)]
+
+    await put(broker, make_job())
+    async with consuming(broker, handler):
+        await until(lambda: len(broker.bodies("writer")) == 1)
+    assert calls == 2
+    assert broker.bodies("fetcher") == []
+
+
+async def test_while_the_database_is_away_messages_are_kept(broker: MemoryBroker) -> None:
+    away = True
+    calls = 0
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        nonlocal calls
+        calls += 1
+        if away:
+            raise DatabaseUnavailable("away")
+        return [Outgoing(make_result(), FeedFetched.KIND)]
+
+    await put(broker, make_job())
+    async with consuming(broker, handler):
+        await until(lambda: calls >= 1)
+        away = False
+        await until(lambda: len(broker.bodies("writer")) == 1)
+    assert broker.bodies(RETRY) == broker.bodies(DEAD) == []
+
+
+async def test_a_bug_is_tried_again_later_and_then_buried_with_its_reason(broker: MemoryBroker) -> None:
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        raise ZeroDivisionError("by http://user:secret@host/")
+
+    await put(broker, make_job())
+    async with consuming(broker, handler, failures=1):
+        await until(lambda: len(broker.bodies(RETRY)) == 1)
+        (first,) = broker.publications(RETRY)
+        assert first.headers["failures"] == 1
+        broker.queues["fetcher"].ready.append(broker.queues[RETRY].ready.popleft())  # its hour is over
+        broker.dispatch()
+        await until(lambda: len(broker.bodies(DEAD)) == 1)
+    (dead,) = broker.publications(DEAD)
+    assert dead.headers["reason"] == "exhausted"
+    assert dead.headers["error"] == "ZeroDivisionError: by http://***@host/"
+    assert dead.headers["first_queue"] == "fetcher"
+    assert dead.headers["service"] == "fetcher"
+    assert "died_at" in dead.headers
+    assert FetchFeed.decode(dead.body, dead.content_encoding) == make_job()
+
+
+async def test_a_message_that_cannot_be_decoded_stops_nobody(broker: MemoryBroker) -> None:
+    await put(broker, make_job(feed_id=1))
+    broker.queues["fetcher"].ready[0].publication = encode_outgoing(Outgoing(make_result(), "x"))
+    await put(broker, make_job(feed_id=2))
+    async with consuming(broker, lambda batch: [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]):
+        await until(lambda: len(broker.bodies("writer")) == 1 and len(broker.bodies(DEAD)) == 1)
+    assert broker.publications(DEAD)[0].headers["reason"] == "undecodable"
+    assert [result.feed_id for result in results(broker)] == [2]
+
+
+async def test_a_result_that_is_too_large_buries_its_job_and_stops_nobody() -> None:
+    broker = MemoryBroker(max_message_bytes=2000)
+    await put(broker, make_job(feed_id=1), make_job(feed_id=2))
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        error = "x" * (500 if batch[0].feed_id == 2 else 1)
+        url = "http://news.example/" + "y" * (2000 if batch[0].feed_id == 1 else 1)
+        return [Outgoing(make_result(feed_id=batch[0].feed_id, error=error, url=url), FeedFetched.KIND)]
+
+    async with consuming(broker, handler):
+        await until(lambda: len(broker.bodies("writer")) == 1 and len(broker.bodies(DEAD)) == 1)
+    (dead,) = broker.publications(DEAD)
+    assert dead.headers["reason"] == "too_large"
+    assert FetchFeed.decode(dead.body).feed_id == 1
+
+
+async def test_the_poison_of_a_batch_is_found_and_all_others_go_through(broker: MemoryBroker) -> None:
+    await put(broker, *(make_job(feed_id=n) for n in range(1, 9)))
+    done: list[int] = []
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        if any(job.feed_id == 5 for job in batch):
+            raise Unprocessable("number five")
+        done.extend(job.feed_id for job in batch)
+        return []
+
+    async with consuming(broker, handler, Batching(size=8, linger_seconds=0.01, concurrency=1)):
+        await until(lambda: len(done) == 7 and len(broker.bodies(DEAD)) == 1)
+    assert sorted(done) == [1, 2, 3, 4, 6, 7, 8]
+    assert FetchFeed.decode(broker.bodies(DEAD)[0]).feed_id == 5
+
+
+async def test_a_batch_is_closed_by_its_weight(broker: MemoryBroker) -> None:
+    await put(broker, *(make_job(feed_id=n) for n in range(1, 7)))
+    sizes: list[int] = []
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        sizes.append(len(batch))
+        return []
+
+    async with consuming(broker, handler, Batching(size=4, linger_seconds=0.01, weigh=lambda _: 2, concurrency=1)):
+        await until(lambda: sum(sizes) == 6)
+    assert sizes == [2, 2, 2]
+
+
+async def test_on_stop_what_was_not_begun_goes_back_and_what_was_is_finished(broker: MemoryBroker) -> None:
+    await put(broker, *(make_job(feed_id=n) for n in range(1, 4)))
+    begun, may_finish = asyncio.Event(), asyncio.Event()
+
+    async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        if batch[0].feed_id != 1:
+            await may_finish.wait()
+            raise GiveBack("stopping")
+        begun.set()
+        await may_finish.wait()
+        return [Outgoing(make_result(), FeedFetched.KIND)]
+
+    async with consuming(broker, handler) as stop:
+        await begun.wait()
+        stop.set()
+        may_finish.set()
+    assert len(broker.bodies("writer")) == 1
+    assert sorted(FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher")) == [2, 3]
+
+
+async def test_it_stops_while_the_broker_is_away(broker: MemoryBroker) -> None:
+    broker.up = False
+    async with consuming(broker, lambda batch: []) as stop:
+        await asyncio.sleep(0)
+        stop.set()
+
+
+async def test_it_comes_back_when_the_queue_was_deleted_under_it(broker: MemoryBroker) -> None:
+    seen: list[int] = []
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        seen.append(batch[0].feed_id)
+        return []
+
+    await put(broker, make_job(feed_id=1))
+    async with consuming(broker, handler):
+        await until(lambda: seen == [1])
+        broker.delete_queue("fetcher")
+        await until(lambda: "fetcher" in broker.queues)
+        await put(broker, make_job(feed_id=2))
+        await until(lambda: seen == [1, 2])
