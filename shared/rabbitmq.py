@@ -68,6 +68,19 @@ class RabbitMQ:
         finally:
             await _close_quietly(consuming)
 
+    async def delete(self, topology: Topology) -> None:
+        """Delete the topology's queues with all that they hold, and the exchange (the demo cleans up after itself)."""
+        connection = await self._open("delete")
+        try:
+            async with connection.channel() as channel:
+                for queue in topology.queues:
+                    await channel.queue_delete(queue.name)
+                await channel.exchange_delete(EXCHANGE)
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot delete the queues: {error!r}") from error
+        finally:
+            await _close_quietly(connection)
+
     async def _open(self, purpose: str) -> abc.AbstractConnection:
         try:
             return await aio_pika.connect(

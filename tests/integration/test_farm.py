@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -13,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -400,6 +402,26 @@ def test_stop_leaves_no_thread_and_no_socket_and_a_farm_can_start_again() -> Non
     farm.stop()
     assert len(ports) == 1
     assert farm.request_count() == 2
+
+
+def test_stop_in_the_middle_of_a_crowd_leaves_no_socket() -> None:
+    def hammer(farm: Farm) -> None:
+        with suppress(ConnectionError):
+            while True:
+                assert send_raw(farm, b"GET /feed HTTP/1.0\r\n\r\n") is not None
+
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    farm = Farm([make_spec()])
+    farm.start()
+    with ThreadPoolExecutor(16) as pool:
+        crowd = [pool.submit(hammer, farm) for _ in range(16)]
+        while farm.request_count() < 100:
+            assert not any(member.done() for member in crowd)
+        farm.stop()
+    assert [member.result() for member in crowd] == [None] * 16
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    assert (farm.host_loads()[HOST].connections, farm.host_loads()[HOST].in_flight) == (0, 0)
 
 
 def test_a_port_that_is_taken_is_an_error_that_names_the_address() -> None:

@@ -103,8 +103,9 @@ class Connection(asyncio.Protocol):
         is_cut = reply.body_sent is not None
         is_lost = self._transport.is_closing()
         head = reply_head(reply, now=int(time.time()), keep_alive=keep_alive)
-        self._transport.write(head + reply.body[: reply.body_sent])
+        # Counted first: whoever has read the answer finds it counted, and is never counted twice.
         self._reception.finished(self._host, reply, complete=not (is_cut or is_lost))
+        self._transport.write(head + reply.body[: reply.body_sent])
         if is_cut or not keep_alive:
             self._closing = True
             self._transport.close()

@@ -94,7 +94,7 @@ class Reception:
         return make_reply(HTTPStatus.BAD_REQUEST, f"{reason}\n")
 
     def finished(self, host: str, reply: Reply, *, complete: bool) -> None:
-        """Note that the reply was handed to the network, or that the client left before."""
+        """Note that the reply is on its way, or that the client left before."""
         with self._lock:
             self._loads[host].in_flight -= 1
             if complete and reply.issue:

@@ -96,27 +96,42 @@ class ServerThread:
             self._running.set_exception(error)
 
     async def _serve(self) -> None:
+        """Accept by hand: `loop.create_server` leaves sockets open that arrive while it is being closed."""
         loop = asyncio.get_running_loop()
         stopping = asyncio.Event()
         connections: set[Connection] = set()
+        arriving: set[asyncio.Task[object]] = set()
 
         def connect() -> Connection:
             return Connection(self._reception, connections, stopping)
 
-        servers = [
-            await loop.create_server(connect, sock=listener, backlog=_BACKLOG) for listener in self._sockets.listening
-        ]
+        def accept(listener: socket.socket) -> None:
+            for accepted in _accept_all(listener):
+                arrival = loop.create_task(loop.connect_accepted_socket(connect, accepted))
+                arriving.add(arrival)
+                arrival.add_done_callback(arriving.discard)
+
+        for listener in self._sockets.listening:
+            listener.setblocking(False)
+            loop.add_reader(listener, accept, listener)
         self._running.set_result((loop, stopping))
         await stopping.wait()
-        for server in servers:
-            server.close()
-        # What has been accepted becomes a connection first, or its socket would be left open.
-        arriving = asyncio.all_tasks() - {asyncio.current_task()}
+        for listener in self._sockets.listening:
+            loop.remove_reader(listener)
         await asyncio.gather(*arriving, return_exceptions=True)
         for connection in tuple(connections):
             connection.abort()
-        await asyncio.gather(*(server.wait_closed() for server in servers))
-        await asyncio.sleep(0)  # Python 3.11's wait_closed does not wait: connection_lost closes the sockets
+        await asyncio.sleep(0)  # lets connection_lost run, which closes the sockets
+
+
+def _accept_all(listener: socket.socket) -> Iterator[socket.socket]:
+    for _ in range(_BACKLOG):
+        try:
+            accepted, _address = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        accepted.setblocking(False)
+        yield accepted
 
 
 def _some_ports() -> Iterator[int]:

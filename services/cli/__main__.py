@@ -1,0 +1,194 @@
+"""The `feedmill` command."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from services.cli import addresses, registry
+from services.cli.settings import CliSettings
+from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
+from shared.errors import FeedmillError
+from shared.secrets import mask_credentials
+from shared.settings import PolitenessSettings, read_settings
+
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Feedmill polls feeds politely and turns them into one deduplicated PostgreSQL table.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+feeds = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
+app.add_typer(feeds, name="feeds")
+
+console = Console()
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@app.command()
+def up(
+    fetchers: Annotated[int, typer.Option(min=1, help="Fetcher processes.")] = 1,
+    writers: Annotated[int, typer.Option(min=1, help="Writer processes.")] = 1,
+) -> None:
+    """Run everything in this terminal: servers (private ones unless given), migrations, all services.
+
+    Servers are given by FEEDMILL_AMQP_URL and FEEDMILL_DATABASE_URL. Private ones keep their data in
+    .feedmill/up. Ctrl-C stops everything.
+    """
+    from services.cli.up import up as run
+
+    interrupt_on_sigterm()
+    run(read_settings(CliSettings), console, fetchers=fetchers, writers=writers)
+
+
+@app.command()
+def demo(as_json: AsJson = False) -> None:
+    """Show the main job on a farm of good and bad feeds on loopback, and count every article.
+
+    Exit code 0 only if every expected article is in the table exactly once.
+    """
+    from services.cli import demo_view
+    from services.cli.demo import Demo, demo_servers
+
+    interrupt_on_sigterm()
+    shown = Console(stderr=True) if as_json else console
+    shown.print("starting the servers and the feed farm ...")
+    with demo_servers(read_settings(CliSettings)) as (where, logs):
+        result = run_interruptible(demo_view.watch(Demo(where, logs), shown))
+    demo_view.show_summary(result, shown, logs)
+    if as_json:
+        print(json.dumps(dataclasses.asdict(result), ensure_ascii=False))
+    elif result.perfect:
+        console.print(demo_view.WAY_ON)
+    raise typer.Exit(0 if result.perfect else 1)
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database's tables up to date. Safe to run at any time, by several at once."""
+    from services.writer.migrate import migrate as run
+
+    applied = run(addresses.find(read_settings(CliSettings)).database_url)
+    for migration in applied:
+        console.print(f"applied {migration.version:04d}_{migration.name}")
+    if not applied:
+        console.print("nothing to do, the tables are up to date")
+
+
+def _run_service(name: str) -> None:
+    """Become the service: same process id, so that signals and exit codes are its own."""
+    os.execv(sys.executable, [sys.executable, "-m", f"services.{name}"])  # noqa: S606 - our own module
+
+
+@app.command()
+def scheduler() -> None:
+    """Run a scheduler: claims feeds that are due and publishes their jobs."""
+    _run_service("scheduler")
+
+
+@app.command()
+def fetcher() -> None:
+    """Run a fetcher: takes jobs, polls feeds, publishes what it found."""
+    _run_service("fetcher")
+
+
+@app.command()
+def writer() -> None:
+    """Run a writer: takes results and writes articles and feed state."""
+    _run_service("writer")
+
+
+@feeds.command("add")
+def feeds_add(
+    url: Annotated[str, typer.Argument(help="The feed's http(s) URL.")],
+    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    interval: Annotated[
+        float | None, typer.Option(min=1, help="Poll exactly every so many seconds, without adapting.")
+    ] = None,
+    priority: Annotated[int, typer.Option(help="Higher goes first when many feeds are due.")] = 0,
+) -> None:
+    """Register a feed; it is due at once."""
+    feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority)
+    hosts = read_settings(PolitenessSettings).proxy_host_set()
+    with registry.connect(addresses.find(read_settings(CliSettings)).database_url) as connection:
+        id_, is_new = registry.add_feed(connection, feed, hosts)
+    said = "added as" if is_new else "is there already, unchanged, as"
+    console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)
+
+
+@feeds.command("list")
+def feeds_list(as_json: AsJson = False) -> None:
+    """List all feeds with how they fare."""
+    with registry.connect(addresses.find(read_settings(CliSettings)).database_url) as connection:
+        rows = registry.list_feeds(connection)
+    if as_json:
+        print(json.dumps(rows, default=str, ensure_ascii=False))
+        return
+    table = Table("id", "feed", "next fetch", "last outcome", "failures")
+    for row in rows:
+        due = f"{row['next_fetch_at']:%Y-%m-%d %H:%M:%S}" if row["enabled"] else f"disabled ({row['disabled_reason']})"
+        outcome = " - ".join(str(part) for part in (row["last_outcome"], row["last_error"]) if part)
+        label = f"{row['name']}\n{row['url']}" if row["name"] else row["url"]
+        table.add_row(str(row["id"]), label, due, outcome, str(row["failures"]))
+    console.print(table)
+
+
+@app.command()
+def parse(
+    source: Annotated[str, typer.Argument(help="A file, a URL, or - for standard input.")],
+    as_json: AsJson = False,
+    base_url: Annotated[str | None, typer.Option(help="Where relative links start from.")] = None,
+    content_type: Annotated[str | None, typer.Option(help="What HTTP would have said.")] = None,
+) -> None:
+    """Read one feed as the pipeline would and print its entries. Exit code 1 if it can't be read."""
+    from services.cli import reading
+
+    try:
+        parsed = reading.read_source(source, base_url=base_url, content_type=content_type)
+    except reading.ReadingFailed as error:
+        if as_json:
+            print(json.dumps({"error": {"outcome": error.outcome.value, "reason": str(error)}}, ensure_ascii=False))
+        else:
+            Console(stderr=True).print(f"{mask_credentials(source)}: {error.outcome.value}: {error}", soft_wrap=True)
+        raise typer.Exit(1) from None
+    if as_json:
+        print(json.dumps(reading.as_json(parsed), ensure_ascii=False))
+    else:
+        reading.show(parsed, console)
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Show the queues' depths, the feeds that are due or in flight, and the pending articles."""
+    from services.cli import status as view
+
+    found = view.look(addresses.find(read_settings(CliSettings)))
+    if as_json:
+        print(json.dumps(dataclasses.asdict(found)))
+    else:
+        view.show(found, console)
+
+
+def main() -> None:
+    """Run the command; an error that a person can act on is one sentence, not a traceback."""
+    try:
+        app()
+    except (FeedmillError, OSError) as error:
+        print(f"feedmill: {mask_credentials(str(error))}", file=sys.stderr)
+        sys.exit(1)
+    except (Interrupted, KeyboardInterrupt):
+        print("feedmill: stopped", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Where RabbitMQ and PostgreSQL are: given by the environment, or private ones that are started here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from services.cli.servers import private_servers
+from services.cli.settings import CliSettings
+from shared.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """The URLs of both servers, credentials included, and the management UI where we know it."""
+
+    amqp_url: str
+    database_url: str
+    management_url: str | None = None
+
+    def environment(self) -> dict[str, str]:
+        """Return them as the settings that services read."""
+        return {"FEEDMILL_AMQP_URL": self.amqp_url, "FEEDMILL_DATABASE_URL": self.database_url}
+
+
+def given(settings: CliSettings) -> Addresses | None:
+    """Return the servers that the environment names, if it does.
+
+    Raises:
+        ConfigurationError: only one of the two is named.
+    """
+    if settings.amqp_url and settings.database_url:
+        return Addresses(str(settings.amqp_url), str(settings.database_url))
+    if settings.amqp_url or settings.database_url:
+        missing = "FEEDMILL_DATABASE_URL" if settings.amqp_url else "FEEDMILL_AMQP_URL"
+        raise ConfigurationError(f"{missing} is not set: give both servers, or neither to have private ones started")
+    return None
+
+
+def find(settings: CliSettings) -> Addresses:
+    """Return the given servers, else those of the `feedmill up` that is running.
+
+    Raises:
+        ConfigurationError: there are neither.
+    """
+    there = given(settings)
+    if there is not None:
+        return there
+    try:
+        return Addresses(**json.loads(_file(settings.home).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise ConfigurationError(
+            "no servers: start `feedmill up` first (in this directory, or set FEEDMILL_HOME), or set"
+            " FEEDMILL_AMQP_URL and FEEDMILL_DATABASE_URL"
+        ) from None
+
+
+@contextmanager
+def given_or_kept(settings: CliSettings) -> Iterator[Addresses]:
+    """Yield the given servers, else private ones whose data is kept between runs; other commands `find` them."""
+    there = given(settings)
+    if there is not None:
+        yield there
+        return
+    with private_servers(settings.home / "up") as servers:
+        addresses = Addresses(servers.amqp_url, servers.database_url, servers.management_url)
+        file = _file(settings.home)
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
+        try:
+            yield addresses
+        finally:
+            file.unlink()
+
+
+def _file(home: Path) -> Path:
+    return home / "up" / "addresses.json"

@@ -1,0 +1,85 @@
+"""`feedmill parse`: one feed from a file, a URL or standard input, as the pipeline would read it."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from services.fetcher.__main__ import make_client
+from services.fetcher.client import Request
+from services.fetcher.failure import FetchFailed
+from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
+from services.fetcher.settings import FetcherSettings
+from services.fetcher.verdict import outcome_of_failure, outcome_of_status
+from shared.messages import Outcome
+from shared.secrets import mask_credentials
+from shared.settings import read_settings
+
+
+class ReadingFailed(Exception):
+    """The source was not read. Carries what the pipeline would have recorded."""
+
+    def __init__(self, outcome: Outcome, reason: str) -> None:
+        super().__init__(mask_credentials(reason))
+        self.outcome = outcome
+
+
+def read_source(source: str, *, base_url: str | None, content_type: str | None) -> ParsedFeed:
+    """Return the feed at `source`: a URL, a file's path, or `-`.
+
+    Raises:
+        ReadingFailed: it could not be had, or it is no feed.
+        OSError: the file can't be read.
+    """
+    url = base_url or (source if "://" in source else "")
+    if "://" in source:
+        body, content_type, url = _fetch(source, content_type, base_url)
+    else:
+        body = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    try:
+        return parse_feed(body, url=url, content_type=content_type, now=datetime.now(UTC))
+    except ParseError as error:
+        outcome = Outcome.NOT_A_FEED if isinstance(error, NotAFeed) else Outcome.UNPARSEABLE
+        raise ReadingFailed(outcome, str(error)) from error
+
+
+def _fetch(source: str, content_type: str | None, base_url: str | None) -> tuple[bytes, str | None, str]:
+    client = make_client(read_settings(FetcherSettings))
+    try:
+        answer = client.fetch(Request(source))
+    except FetchFailed as error:
+        raise ReadingFailed(outcome_of_failure(error.failure), str(error)) from error
+    finally:
+        client.close()
+    outcome = outcome_of_status(answer.status)
+    if outcome is not None:
+        raise ReadingFailed(outcome, f"the server answered {answer.status}")
+    return answer.body, content_type or answer.headers.get("content-type"), base_url or answer.final_url
+
+
+def as_json(parsed: ParsedFeed) -> dict[str, Any]:
+    """Return the feed as the object that `feedmill parse --json` prints."""
+    return {
+        "feed": parsed.feed.model_dump(mode="json"),
+        "tier": parsed.tier,
+        "warnings": list(parsed.warnings),
+        "entries": [entry.model_dump(mode="json") for entry in parsed.entries],
+    }
+
+
+def show(parsed: ParsedFeed, console: Console) -> None:
+    """Print the feed as a table."""
+    table = Table(title=parsed.feed.title or "(a feed without a title)", caption=f"{len(parsed.entries)} entries")
+    for column in ("published", "title", "url", "quality", "text"):
+        table.add_column(column, overflow="fold" if column == "url" else "ellipsis")
+    for entry in parsed.entries:
+        published = entry.published_at.strftime("%Y-%m-%d %H:%M") if entry.published_at else "-"
+        table.add_row(published, entry.title, entry.url, entry.content_quality, f"{len(entry.body)} characters")
+    console.print(table)
+    for warning in parsed.warnings:
+        console.print(f"warning: {warning}", style="yellow")

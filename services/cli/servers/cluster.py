@@ -1,0 +1,129 @@
+"""Where a PostgreSQL cluster's files stand, and who owns them: the server refuses to run as root.
+
+As root we run it as the owner of its data, the user `postgres`. That user often can't reach our directory (a
+project under /root, pytest's temporary directories): the data then stands under /var/tmp, and a symbolic link in
+our directory leads there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from services.cli.servers.processes import POLL_SECONDS, Account
+from shared.errors import ConfigurationError
+
+LINK_NAME = "cluster"
+ELSEWHERE = Path("/var/tmp")  # noqa: S108 - our directory in it is refused unless it is ours alone
+SHARED_MEMORY = Path("/proc/sysvipc/shm")
+ORPHAN_SECONDS = 10.0
+
+
+def find_account(data: Path) -> Account | None:
+    """Return the account that the server runs as: the data's owner, else `postgres`; None if we aren't root.
+
+    Raises ConfigurationError if there is no such user.
+    """
+    if os.geteuid() != 0:
+        return None
+    if data.exists() and (owner := data.stat()).st_uid != 0:
+        return Account(owner.st_uid, owner.st_gid)
+    try:
+        user = pwd.getpwnam("postgres")
+    except KeyError as error:
+        raise ConfigurationError("there is no user `postgres` (Debian package postgresql): run `make setup`") from error
+    return Account(user.pw_uid, user.pw_gid)
+
+
+def place_cluster(directory: Path) -> Path:
+    """Return the folder that holds, or is to hold, the cluster of this server directory.
+
+    Raises ConfigurationError if the server's account can't reach it, or another user has taken its place.
+    """
+    place = directory / LINK_NAME
+    if place.is_dir():
+        if not _can_reach(place):
+            raise ConfigurationError(
+                f"the user that PostgreSQL runs as can no longer enter {place}: allow it (chmod o+x on each"
+                " folder above), or start anew with `make clean`, without the data"
+            )
+        return place
+    place.unlink(missing_ok=True)  # a link whose target is gone
+    if _can_reach(directory):
+        place.mkdir(mode=0o711)
+    else:
+        place.symlink_to(_make_elsewhere(directory))
+    place.chmod(0o711)  # whatever the umask
+    return place
+
+
+def delete_cluster(directory: Path) -> None:
+    """Delete the cluster of a server directory, wherever it stands; its server must not run."""
+    place = directory / LINK_NAME
+    if place.is_symlink():
+        target = place.readlink()
+        if target.parent == ELSEWHERE and target.name.startswith("feedmill-") and target.is_dir():
+            shutil.rmtree(target)
+        place.unlink()
+    elif place.is_dir():
+        shutil.rmtree(place)
+
+
+def remove_stale_lock(data: Path) -> None:
+    """Remove the postmaster.pid of a server that was killed, if its number looks alive to the next server.
+
+    That happens when nobody has reaped the zombie yet, or the number was given to another process, as is usual
+    in a container. In all other cases the server itself knows better. Raises ConfigurationError if backends of
+    the killed server still use its data.
+    """
+    lock = data / "postmaster.pid"
+    if not lock.exists():
+        return
+    lines = lock.read_text(encoding="ascii", errors="replace").split("\n")
+    if not Path("/proc", lines[0].strip()).is_dir():
+        return
+    shared_memory_id = lines[6].split()[1] if len(lines) > 6 and lines[6].split()[1:] else ""
+    deadline = time.monotonic() + ORPHAN_SECONDS
+    while _is_attached(shared_memory_id):
+        if time.monotonic() > deadline:
+            raise ConfigurationError(
+                f"backends of a PostgreSQL server that was killed still work on {data}: end them, or wait"
+            )
+        time.sleep(POLL_SECONDS)
+    lock.unlink()
+
+
+def _can_reach(folder: Path) -> bool:
+    account = find_account(folder / "data")
+    if account is None:
+        return True
+    # Asked of the kernel, as that user: modes alone don't tell the whole truth (access lists, mount options).
+    argv = ["setpriv", *account.setpriv(), "--", "test", "-x", str(folder)]
+    return subprocess.run(argv, check=False).returncode == 0
+
+
+def _make_elsewhere(directory: Path) -> Path:
+    digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
+    target = ELSEWHERE / f"feedmill-{digest}"
+    if os.path.lexists(target):
+        # Nothing leads to it: our directory was deleted without it. In a folder that all may write to, it could
+        # also be somebody's trap.
+        if target.is_symlink() or target.stat().st_uid != os.geteuid():
+            raise ConfigurationError(f"{target} should be ours, but another user made it: remove it")
+        shutil.rmtree(target)
+    target.mkdir(mode=0o711)
+    return target
+
+
+def _is_attached(shared_memory_id: str) -> bool:
+    """Tell whether any process uses the System V shared memory segment that a server holds while it lives."""
+    if not SHARED_MEMORY.exists():
+        return False
+    header, *rows = [line.split() for line in SHARED_MEMORY.read_text(encoding="ascii").splitlines()]
+    users = {row[header.index("shmid")]: int(row[header.index("nattch")]) for row in rows}
+    return users.get(shared_memory_id, 0) > 0

@@ -1,0 +1,60 @@
+"""`feedmill up`: servers, migrations and all services in the foreground of one terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from services.cli.addresses import Addresses, given_or_kept
+from services.cli.log_view import LogView
+from services.cli.settings import CliSettings, child_environment
+from services.cli.supervisor import Process, Supervisor
+from services.cli.terminal import run_interruptible
+from services.writer.migrate import migrate
+from shared.errors import ConfigurationError
+from shared.secrets import mask_credentials
+from shared.waiting import until_any
+
+
+def all_processes(*, fetchers: int = 1, writers: int = 1) -> list[Process]:
+    """Return the processes of a whole pipeline."""
+    return [
+        Process("scheduler", "scheduler"),
+        *_replicas("fetcher", fetchers),
+        *_replicas("writer", writers),
+    ]
+
+
+def up(settings: CliSettings, console: Console, *, fetchers: int, writers: int) -> None:
+    """Run everything until Ctrl-C or SIGTERM.
+
+    Raises:
+        ConfigurationError: a service can't run with its settings; its own words are in the log above.
+    """
+    with given_or_kept(settings) as addresses:
+        _say_where(console, addresses)
+        for migration in migrate(addresses.database_url):
+            console.print(f"applied migration {migration.version:04d}_{migration.name}")
+        try:
+            run_interruptible(_supervise(addresses, console, all_processes(fetchers=fetchers, writers=writers)))
+        finally:
+            console.print("stopping")
+
+
+async def _supervise(addresses: Addresses, console: Console, processes: list[Process]) -> None:
+    view = LogView(console)
+    supervisor = Supervisor(processes, child_environment(addresses.environment()), view.show)
+    async with supervisor.run():
+        await until_any(supervisor.failed)
+    raise ConfigurationError("a service refused its configuration; see its line above")
+
+
+def _say_where(console: Console, addresses: Addresses) -> None:
+    console.print(f"RabbitMQ    {mask_credentials(addresses.amqp_url)}")
+    if addresses.management_url:
+        console.print(f"  its management UI is at {addresses.management_url} (login: see .feedmill/up/addresses.json)")
+    console.print(f"PostgreSQL  {mask_credentials(addresses.database_url)}")
+    console.print("Add a feed from another terminal: feedmill feeds add URL. Ctrl-C stops everything.")
+
+
+def _replicas(service: str, count: int) -> list[Process]:
+    return [Process(service if n == 1 else f"{service}-{n}", service) for n in range(1, count + 1)]

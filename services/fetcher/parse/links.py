@@ -1,0 +1,40 @@
+"""URLs out of feeds: absolute, http or https, or nothing."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urljoin, urlsplit
+
+MAX_URL_CHARS = 8192
+"""Longer ones are no URL that a server would take (RFC 9110, section 4.1, asks for 8,000)."""
+
+_EDGES = "".join(map(chr, range(0x21)))
+_INSIDE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
+
+
+def absolute(href: str, *bases: str) -> str:
+    """Return `href` as an absolute http(s) URL, resolved against the first of `bases` that makes it one, else "".
+
+    Whitespace around and line breaks within are dropped, as browsers do (WHATWG URL); a space within becomes `%20`.
+    `javascript:`, `data:`, `file:` and every other scheme give "".
+    """
+    href = _INSIDE.sub("", href.strip(_EDGES + "\xa0")).replace(" ", "%20")
+    if not href:
+        return ""
+    for base in ("", *bases):
+        url = _join(base, href)
+        if url:
+            return url
+    return ""
+
+
+def _join(base: str, href: str) -> str:
+    try:
+        url = urljoin(base, href)
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:  # a broken IPv6 host, for one
+        return ""
+    if parts.scheme not in {"http", "https"} or not host or len(url) > MAX_URL_CHARS:
+        return ""
+    return url

@@ -1,0 +1,94 @@
+"""What the rooms of the reader hand to each other, and what comes out.
+
+    bytes ─ charset ─► text ─ a tier ─► RawFeed ─ entries ─► ParsedFeed
+
+A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry becomes is decided once, in
+`entries`, so that no tier can give another answer than its neighbour.
+
+    ParseError
+    ├── NotAFeed       the bytes are something else: an HTML page, an empty body, a sitemap
+    └── Unparseable    a feed was meant, but it is too broken to be read
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from shared.messages import Entry, FeedInfo, ServerHints
+
+
+class ParseError(Exception):
+    """The body gave no feed. The message says what was found instead."""
+
+
+class NotAFeed(ParseError):
+    """The body is something other than a feed."""
+
+
+class Unparseable(ParseError):
+    """The body means to be a feed and cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFeed:
+    """A feed that was read."""
+
+    feed: FeedInfo
+    hints: ServerHints
+    """Only what the feed itself says: `ttl_seconds`, `skip_hours`, `skip_days`."""
+    tier: str
+    """Which reader took the body: `lenient` or `json`."""
+    entries: tuple[Entry, ...]
+    warnings: tuple[str, ...]
+    """What was wrong and put up with, for people; each kind once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text as the feed carries it, and whether it is HTML or plain."""
+
+    value: str = ""
+    is_html: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RawEnclosure:
+    """An enclosure as the feed carries it; the URL may be relative or hostile."""
+
+    url: str
+    type: str = ""
+    length: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """An entry as the feed carries it: URLs unchecked, texts as they came, dates read but not judged."""
+
+    guid: str = ""
+    guid_is_link: bool = True
+    """False if the feed says that the guid is no address (`isPermaLink="false"`)."""
+    link: str = ""
+    title: Text = Text()
+    bodies: tuple[Text, ...] = ()
+    """The full text first, then its shorter forms. The first that is not empty becomes the body."""
+    published_at: datetime | None = None
+    updated_at: datetime | None = None
+    authors: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    enclosures: tuple[RawEnclosure, ...] = ()
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RawFeed:
+    """A feed as a tier read it."""
+
+    title: Text = Text()
+    link: str = ""
+    language: str = ""
+    authors: tuple[str, ...] = ()
+    """Who wrote the entries that name no author (Atom and JSON Feed say so; RSS does not)."""
+    hints: ServerHints = ServerHints()
+    entries: tuple[RawEntry, ...] = ()
+    warnings: tuple[str, ...] = field(default=())

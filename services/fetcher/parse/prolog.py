@@ -1,0 +1,138 @@
+"""What stands before the root element, and the references that a parser must never resolve by itself.
+
+No tier sees a DOCTYPE: it is cut off here, so there is no external entity to fetch, no parameter entity and no
+expansion within a parser (CWE-611, CWE-776). What a DTD may legitimately say, a short text for a name, is put in here,
+and only if the whole of it stays small.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from html.entities import name2codepoint
+from xml.sax.saxutils import escape
+
+MAX_EXPANSION_CHARS = 100_000
+"""Above this total, the entities that a document declares are left unexpanded."""
+
+MAX_MARKUP = 600_000
+"""A document is cut before its `<` of this number: the bound of a parse in time and memory. 10 MiB of real feed has
+about 400,000."""
+
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, section 2.2
+_NAME = re.compile(r"<([A-Za-z_][\w.:-]*)")
+_FEED_ROOT = re.compile(r"<(?:[A-Za-z_][\w.-]*:)?(rss|feed|rdf|channel)(?=[\s/>])", re.IGNORECASE)
+_SUBSET_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|<!--|[\[\]>]")
+_ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"&%<]*\"|'[^'&%<]*'|\"&#\w{1,8};\"|'&#\w{1,8};')\s*>")
+# CDATA is matched so that it is passed over; the five names that XML itself knows are left to the parser.
+_REFERENCE = re.compile(r"<!\[CDATA\[(?:.*?\]\]>|.*)|&(?!(?:lt|gt|amp|quot|apos);)(#?\w{1,64});", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Prolog:
+    """Where the root element begins, what it is called, and what the DTD declares."""
+
+    root: str
+    """Lower case, without prefix; empty if there is no element."""
+    start: int
+    is_html: bool
+    declarations: str
+
+
+def read_prolog(text: str) -> Prolog:
+    """Return what stands before the first element of `text`, in time proportional to its length."""
+    at, is_html, declarations = text.find("<"), False, ""
+    while at >= 0:
+        if found := _NAME.match(text, at):
+            return Prolog(found[1].rpartition(":")[2].lower(), at, is_html, declarations)
+        if text.startswith("<!--", at):
+            end = text.find("-->", at)
+        elif text.startswith("<?", at):
+            end = text.find("?>", at)
+        elif text[at : at + 9].upper() == "<!DOCTYPE":
+            end = _end_of_doctype(text, at)
+            declarations = text[at:end] if end > 0 else ""
+            is_html = declarations[9:].lstrip()[:4].lower() == "html"
+        else:
+            end = at + 1
+        at = text.find("<", end) if end >= 0 else -1
+    return Prolog("", len(text), is_html, declarations)
+
+
+def _end_of_doctype(text: str, start: int) -> int:
+    """Return where the `>` of the DOCTYPE stands, past its internal subset; without one, its first `>`."""
+    depth, at = 0, start + 9
+    while token := _SUBSET_TOKEN.search(text, at):
+        at = token.end()
+        if token[0] == "<!--":
+            at = text.find("-->", at)
+            if at < 0:
+                break
+        elif token[0] == "[":
+            depth = 1
+        elif token[0] == "]":
+            depth = 0
+        elif token[0] == ">" and not depth:
+            return token.start()
+    return text.find(">", start)
+
+
+def find_feed_root(text: str, start: int) -> int:
+    """Return where a feed's root element begins at or after `start`, or -1."""
+    found = _FEED_ROOT.search(text, start)
+    return found.start() if found else -1
+
+
+def strip_illegal(text: str) -> str:
+    """Return `text` without the characters that XML does not allow, NUL among them."""
+    return _ILLEGAL.sub("", text)
+
+
+def settle_references(text: str, declarations: str) -> str:
+    """Return `text` with named references as characters, and those that mean nothing as plain text.
+
+    Known are the names of HTML 4 and what `declarations` says in plain words. Numeric references to characters that
+    XML does not allow become U+FFFD.
+    """
+    if "&" not in text:
+        return text
+    names = _declared(text, declarations)
+
+    def settle(match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return match[0]
+        if name.startswith("#"):
+            return match[0] if _is_legal(name[1:]) else "\ufffd"
+        if name in names:
+            return names[name]
+        return chr(name2codepoint[name]) if name in name2codepoint else f"&amp;{name};"
+
+    return _REFERENCE.sub(settle, text)
+
+
+def _declared(text: str, declarations: str) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for name, value in _ENTITY.findall(declarations):
+        names.setdefault(name, escape(html.unescape(value[1:-1])))
+    size = sum(len(value) * text.count(f"&{name};") for name, value in list(names.items())[:300])
+    return names if len(names) <= 300 and size <= MAX_EXPANSION_CHARS else {}
+
+
+def _is_legal(number: str) -> bool:
+    try:
+        code = int(number[1:], 16) if number[0] in "xX" else int(number)
+    except ValueError:
+        return False
+    return code in {9, 10, 13} or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
+
+
+def cut_markup(text: str) -> tuple[str, bool]:
+    """Return `text` up to its `MAX_MARKUP`-th `<`, and whether anything was cut."""
+    if text.count("<") <= MAX_MARKUP:
+        return text, False
+    for number, found in enumerate(re.finditer("<", text)):
+        if number == MAX_MARKUP:
+            return text[: found.start()], True
+    return text, False

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from services.writer.feed_state import FeedState, Rules, advance
+from shared.messages import Outcome, ServerHints
+from tests.factories import CLAIM, NOW, make_entry, make_result
+
+RULES = Rules()
+
+
+def feed(**changes: Any) -> FeedState:
+    state = FeedState(
+        id=1,
+        url="http://news.example/feed",
+        claim_id=CLAIM,
+        claim_expires_at=NOW + timedelta(hours=1),
+        enabled=True,
+        disabled_reason=None,
+        next_fetch_at=NOW - timedelta(minutes=1),
+        interval_seconds=None,
+        poll_seconds=None,
+        etag='"old"',
+        last_modified=None,
+        validators_url="http://news.example/feed",
+        body_hash=None,
+        cursor_at=None,
+        failures=0,
+        last_attempt_at=None,
+        last_success_at=None,
+        last_new_at=None,
+        last_outcome=None,
+        last_error=None,
+        gone_since=None,
+        moved_to=None,
+        moved_since=None,
+        moved_sightings=0,
+        title=None,
+        site_url=None,
+        language=None,
+    )
+    return replace(state, **changes)
+
+
+def after(state: FeedState, *, new_items: int = 0, now: datetime = NOW, **result: Any) -> FeedState:
+    result = {"started_at": now, **result}
+    return advance(state, make_result(**result), new_items=new_items, now=now, rules=RULES)
+
+
+def seconds_until_next(state: FeedState, now: datetime = NOW) -> float:
+    return (state.next_fetch_at - now).total_seconds()
+
+
+def test_a_final_result_ends_the_claim() -> None:
+    state = after(feed())
+    assert (state.claim_id, state.claim_expires_at) == (None, None)
+
+
+def test_a_result_of_another_claim_changes_nothing() -> None:
+    state = feed(claim_id=uuid4())
+    assert after(state, etag='"new"') is state
+
+
+def test_a_soft_error_renews_the_claim_and_leaves_the_rest_for_the_retry() -> None:
+    until = NOW + timedelta(hours=2)
+    state = after(feed(), outcome=Outcome.SOFT_ERROR, final=False, claim_until=until, error="timeout")
+    assert (state.claim_id, state.claim_expires_at) == (CLAIM, until)
+    assert (state.failures, state.etag, state.last_error) == (0, '"old"', "timeout")
+
+
+def test_a_skip_renews_the_claim_and_is_no_attempt() -> None:
+    until = NOW + timedelta(hours=2)
+    state = after(feed(), outcome=Outcome.SKIPPED, final=False, claim_until=until)
+    assert (state.claim_expires_at, state.last_attempt_at) == (until, None)
+
+
+def test_a_stale_job_leaves_its_feed_due() -> None:
+    state = after(feed(), outcome=Outcome.STALE)
+    assert (state.claim_id, state.next_fetch_at, state.last_attempt_at) == (None, NOW, None)
+
+
+def test_validators_and_body_hash_come_from_a_body_that_was_read() -> None:
+    state = after(feed(), etag=None, last_modified="x", body_hash="h", final_url="http://news.example/2")
+    assert (state.etag, state.last_modified, state.body_hash) == (None, "x", "h")
+    assert state.validators_url == "http://news.example/2"
+
+
+def test_an_unreadable_body_leaves_the_old_validators() -> None:
+    assert after(feed(), outcome=Outcome.NOT_A_FEED, etag='"new"').etag == '"old"'
+
+
+def test_a_304_keeps_what_it_does_not_replace() -> None:
+    known = feed(last_modified="monday", body_hash="h")
+    state = after(known, outcome=Outcome.NOT_MODIFIED, status=304, etag='"newer"')
+    assert (state.etag, state.last_modified, state.body_hash) == ('"newer"', "monday", "h")
+
+
+def test_the_cursor_is_the_newest_date_that_is_not_in_the_future() -> None:
+    entries = (make_entry(1), make_entry(2, published_at=NOW + timedelta(days=3)), make_entry(3))
+    assert after(feed(), entries=entries).cursor_at == NOW - timedelta(minutes=1)
+
+
+def test_the_interval_shrinks_with_news_and_grows_without() -> None:
+    assert seconds_until_next(after(feed())) == 900
+    assert seconds_until_next(after(feed(poll_seconds=900.0), new_items=2)) == 450
+    assert seconds_until_next(after(feed(poll_seconds=900.0))) == 1350
+    assert seconds_until_next(after(feed(poll_seconds=300.0), new_items=2)) == RULES.min_poll_seconds
+    assert seconds_until_next(after(feed(poll_seconds=80000.0))) == RULES.max_poll_seconds
+
+
+def test_a_fixed_interval_is_kept_exactly_but_for_the_servers_floor() -> None:
+    fixed = feed(interval_seconds=60.0)
+    assert seconds_until_next(after(fixed, new_items=1)) == 60
+    assert seconds_until_next(after(fixed, hints=ServerHints(max_age_seconds=600))) == 600
+
+
+@pytest.mark.parametrize(
+    ("hints", "expected"),
+    [
+        (ServerHints(max_age_seconds=7200), 7200),
+        (ServerHints(ttl_seconds=5400), 5400),
+        (ServerHints(max_age_seconds=10), 900),
+        (ServerHints(max_age_seconds=10**9), 86400),
+    ],
+)
+def test_what_the_server_asks_for_is_a_floor_of_at_most_a_day(hints: ServerHints, expected: float) -> None:
+    assert seconds_until_next(after(feed(), hints=hints)) == expected
+
+
+def test_failures_back_off_up_to_a_day_and_a_success_clears_them() -> None:
+    state, waits = feed(), []
+    for _ in range(9):
+        state = after(replace(state, claim_id=CLAIM), outcome=Outcome.HARD_ERROR, status=404)
+        waits.append(seconds_until_next(state))
+    assert waits == [600, 1200, 2400, 4800, 9600, 19200, 38400, 76800, 86400]
+    assert state.enabled
+    assert after(replace(state, claim_id=CLAIM)).failures == 0
+
+
+def test_a_throttled_feed_waits_as_asked_and_counts_no_failure() -> None:
+    state = after(feed(), outcome=Outcome.THROTTLED, not_before=NOW + timedelta(hours=5))
+    assert (seconds_until_next(state), state.failures) == (5 * 3600, 0)
+
+
+def test_410_disables_only_when_seen_twice_an_hour_apart() -> None:
+    first = after(feed(), outcome=Outcome.GONE, status=410)
+    assert (first.enabled, seconds_until_next(first)) == (True, 3600)
+    soon = NOW + timedelta(minutes=30)
+    assert after(replace(first, claim_id=CLAIM), now=soon, outcome=Outcome.GONE, status=410).enabled
+    later = NOW + timedelta(minutes=60)
+    second = after(replace(first, claim_id=CLAIM), now=later, outcome=Outcome.GONE, status=410)
+    assert not second.enabled
+    assert "410" in (second.disabled_reason or "")
+
+
+def test_anything_else_between_two_410_starts_the_count_anew() -> None:
+    first = after(feed(), outcome=Outcome.GONE, status=410)
+    other = after(replace(first, claim_id=CLAIM), outcome=Outcome.HARD_ERROR, status=404)
+    again = after(replace(other, claim_id=CLAIM), now=NOW + timedelta(hours=2), outcome=Outcome.GONE, status=410)
+    assert again.enabled
+
+
+def test_a_permanent_redirect_is_adopted_after_three_sightings_over_a_day() -> None:
+    new_url = "http://new.example/feed"
+    state = feed()
+    for hours, url in ((0, state.url), (12, state.url), (23, state.url), (25, new_url)):
+        state = after(replace(state, claim_id=CLAIM), now=NOW + timedelta(hours=hours), moved_to=new_url)
+        assert state.url == url
+
+
+def test_a_redirect_that_changes_its_mind_is_counted_anew() -> None:
+    state = after(feed(), moved_to="http://a.example/")
+    state = after(replace(state, claim_id=CLAIM), now=NOW + timedelta(days=2), moved_to="http://b.example/")
+    assert (state.moved_to, state.moved_sightings) == ("http://b.example/", 1)
+    assert after(replace(state, claim_id=CLAIM), now=NOW + timedelta(days=3)).moved_to is None

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from services.fetcher.hints import max_age_seconds, retry_after_seconds
+from tests.factories import NOW
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("120", 120),
+        (" 120 ", 120),
+        ("0", 0),
+        ("999999999999999999", 86400),
+        ("Sat, 21 Nov 2026 12:30:00 GMT", 1800),
+        ("Sat, 21 Nov 2026 11:30:00 GMT", 0),
+        ("Wed, 21 Nov 2029 12:30:00 GMT", 86400),
+        ("soon", None),
+        ("-5", None),
+        ("", None),
+        ("١٢", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date_within_a_day(value: str | None, seconds: float | None) -> None:
+    assert retry_after_seconds(value, NOW) == seconds
+
+
+DATE = "Sat, 21 Nov 2026 12:00:00 GMT"
+HOUR_LATER = "Sat, 21 Nov 2026 13:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("cache_control", "expires", "date", "seconds"),
+    [
+        ("public, max-age=600", None, None, 600),
+        ('MAX-AGE="600"', None, None, 600),
+        ("s-maxage=600", None, None, None),
+        (None, HOUR_LATER, DATE, 3600),
+        ("max-age=60", HOUR_LATER, DATE, 60),
+        ("no-cache", HOUR_LATER, DATE, None),
+        (None, HOUR_LATER, None, None),
+        (None, "0", DATE, None),
+        (None, DATE, HOUR_LATER, None),
+        (None, None, None, None),
+    ],
+)
+def test_freshness_is_max_age_else_expires_against_the_answers_own_date(
+    cache_control: str | None, expires: str | None, date: str | None, seconds: float | None
+) -> None:
+    assert max_age_seconds(cache_control, expires, date) == seconds

@@ -1,0 +1,116 @@
+"""The small pure rules of `shared/`: groups, masks, retries, topology, logs."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from shared.errors import DecodeError, MessageTooLarge, Unprocessable
+from shared.logs import JsonFormatter
+from shared.politeness import BadUrl, politeness_group
+from shared.retry import Bury, TryLater, after_failure
+from shared.secrets import mask_credentials
+from shared.settings import BrokerSettings, read_settings
+from shared.topology import build_topology, fetch_routing_key
+
+
+@pytest.mark.parametrize(
+    ("url", "group"),
+    [
+        ("http://News.Example/feed", "news.example"),
+        ("https://news.example:443/feed", "news.example"),
+        ("http://news.example:443/feed", "news.example:443"),
+        ("http://news.example.:8080/", "news.example:8080"),
+        ("http://user:pw@news.example/feed", "news.example"),
+        ("https://bücher.example/feed", "xn--bcher-kva.example"),
+        ("http://[::1]:8080/feed", "[::1]:8080"),
+        ("https://rsshub.example/twitter/someone", "rsshub.example/twitter"),
+    ],
+)
+def test_a_group_is_host_and_port(url: str, group: str) -> None:
+    assert politeness_group(url, frozenset({"rsshub.example"})) == group
+
+
+@pytest.mark.parametrize("url", ["", "news.example/feed", "ftp://a/", "file:///etc/passwd", "http://", "http://a:b/"])
+def test_what_is_no_feed_url_says_why(url: str) -> None:
+    with pytest.raises(BadUrl, match=r".{10}"):
+        politeness_group(url)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("amqp://guest:secret@host:5672/x", "amqp://***@host:5672/x"),
+        ("at http://token@a.example/ and http://b.example/@me", "at http://***@a.example/ and http://b.example/@me"),
+        ("postgresql://u:p%40ss@h/d?x=1", "postgresql://***@h/d?x=1"),
+        ("write to a@b.example", "write to a@b.example"),
+    ],
+)
+def test_credentials_in_urls_are_masked(text: str, masked: str) -> None:
+    assert mask_credentials(text) == masked
+
+
+def test_a_log_line_is_one_json_object_without_secrets() -> None:
+    record = logging.LogRecord("room", logging.INFO, "", 0, "polled %s", ("http://u:secret@h/\n",), None)
+    record.feed_id = 7
+    line = JsonFormatter("fetcher").format(record)
+    parsed = json.loads(line)
+    assert "\n" not in line
+    assert "secret" not in line
+    assert (parsed["service"], parsed["level"], parsed["feed_id"]) == ("fetcher", "info", 7)
+
+
+@pytest.mark.parametrize(
+    ("error", "failures", "decision"),
+    [
+        (ValueError(), 0, TryLater(1)),
+        (ValueError(), 2, TryLater(3)),
+        (ValueError(), 3, Bury("exhausted")),
+        (DecodeError(), 0, Bury("undecodable")),
+        (MessageTooLarge(), 0, Bury("too_large")),
+        (Unprocessable(), 0, Bury("unprocessable")),
+    ],
+)
+def test_what_becomes_of_a_message_that_failed(
+    error: Exception, failures: int, decision: TryLater | Bury
+) -> None:
+    assert after_failure(error, failures=failures, most=3) == decision
+
+
+def test_delays_are_part_of_the_queue_names_down_to_the_millisecond() -> None:
+    topology = build_topology(fast_delay_seconds=0.25, retry_delay_seconds=3600, message_retry_seconds=60)
+    queues = {queue.name: queue for queue in topology.queues}
+    assert queues["fetcher.fast-delay.0.25s"].arguments["x-message-ttl"] == 250
+    assert queues["fetcher.retry.3600s"].arguments["x-dead-letter-routing-key"] == "fetcher"
+
+
+def test_no_queue_of_the_map_can_lose_a_message_by_its_arguments() -> None:
+    topology = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+    for queue in topology.queues:
+        assert queue.arguments["x-queue-type"] == "quorum"
+        if "x-dead-letter-exchange" in queue.arguments:
+            assert queue.arguments["x-dead-letter-strategy"] == "at-least-once"
+            assert queue.arguments["x-overflow"] == "reject-publish"
+        if "x-delivery-limit" in queue.arguments:
+            assert "x-dead-letter-exchange" in queue.arguments
+
+
+def test_the_group_rides_in_the_routing_key_whatever_its_length() -> None:
+    key = fetch_routing_key("x" * 5000)
+    assert key.startswith("feed.fetch.v1.")
+    assert len(key) < 255
+    assert fetch_routing_key("a.example") != fetch_routing_key("b.example")
+
+
+def test_a_wrong_setting_is_named_and_its_value_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    from shared.errors import ConfigurationError
+
+    monkeypatch.setenv("FEEDMILL_AMQP_URL", "amqp://user:secret@host:notaport/")
+    monkeypatch.setenv("FEEDMILL_FAST_DELAY_SECONDS", "0")
+    with pytest.raises(ConfigurationError) as error:
+        read_settings(BrokerSettings)
+    assert "FEEDMILL_AMQP_URL" in str(error.value)
+    assert "FEEDMILL_FAST_DELAY_SECONDS" in str(error.value)
+    assert "secret" not in str(error.value)
