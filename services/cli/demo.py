@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -21,7 +20,7 @@ from services.cli.addresses import Addresses, given
 from services.cli.demo_count import Count, Snapshot, count, take_snapshot
 from services.cli.farm import Farm, demo_specs
 from services.cli.registry import NewFeed, add_feed, connect
-from services.cli.servers import private_servers
+from services.cli.servers import delete_servers, private_servers
 from services.cli.settings import CliSettings, child_environment
 from services.cli.supervisor import Supervisor
 from services.cli.up import all_processes
@@ -80,10 +79,10 @@ def demo_servers(settings: CliSettings) -> Iterator[tuple[Addresses, Path]]:
     if there is not None:
         yield there, logs
         return
-    directory = Path(tempfile.mkdtemp(prefix="servers-", dir=home))
+    directory = home / f"servers-{uuid4().hex[:8]}"
     with contextlib.ExitStack() as cleanup:
-        cleanup.callback(discard_servers, directory)
-        servers = cleanup.enter_context(private_servers(directory, throwaway=True))
+        cleanup.callback(delete_servers, directory)
+        servers = cleanup.enter_context(private_servers(directory, durable=False))
         yield Addresses(servers.amqp_url, servers.database_url, servers.management_url), logs
 
 

@@ -41,25 +41,25 @@ def find_account(data: Path) -> Account | None:
 
 
 def place_cluster(directory: Path) -> Path:
-    """Return the folder that holds, or is to hold, the cluster of this server directory.
+    """Return the folder that holds, or is to hold, the cluster of this server directory: its real path.
 
     Raises ConfigurationError if the server's account can't reach it, or another user has taken its place.
     """
     place = directory / LINK_NAME
     if place.is_dir():
-        if not _can_reach(place):
+        if not _can_reach(place.resolve()):
             raise ConfigurationError(
                 f"the user that PostgreSQL runs as can no longer enter {place}: allow it (chmod o+x on each"
                 " folder above), or start anew with `make clean`, without the data"
             )
-        return place
+        return place.resolve()
     place.unlink(missing_ok=True)  # a link whose target is gone
     if _can_reach(directory):
         place.mkdir(mode=0o711)
     else:
         place.symlink_to(_make_elsewhere(directory))
     place.chmod(0o711)  # whatever the umask
-    return place
+    return place.resolve()  # not through the link: its own folder is what the server's account can't enter
 
 
 def delete_cluster(directory: Path) -> None:

@@ -6,6 +6,7 @@ It listens on the loopback address only and has no Unix socket; passwords are ch
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -103,7 +104,7 @@ class PrivatePostgres:
 
     def end_leftovers(self) -> None:
         """End the process that a killed run left, if any."""
-        end_leftover(self._record, signal.SIGINT, STOP_SECONDS)
+        end_leftover(self._record, signal.SIGINT)
 
     @property
     def _record(self) -> Path:
@@ -111,6 +112,7 @@ class PrivatePostgres:
 
     def _take_over(self) -> None:
         self.directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self.directory.chmod(0o711)  # whatever the umask: the server's account passes through
         self.end_leftovers()
         self._identity = PostgresIdentity.take(self.directory)
 
@@ -128,32 +130,40 @@ class PrivatePostgres:
         draft = data.with_name("data.new")
         password_file = data.with_name("password")
         account = find_account(data)
-        subprocess.run(["rm", "-rf", "--", str(draft)], check=True)
+        if draft.exists():
+            shutil.rmtree(draft)
         draft.mkdir(mode=0o700)
         write_private(password_file, self.identity.password)
         argv = [str(find_binaries(None) / "initdb"), "--pgdata", str(draft), "--username", self.identity.user]
-        argv += ["--pwfile", str(password_file), "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C.UTF-8"]
+        argv += ["--pwfile", str(password_file), "--auth", "scram-sha-256"]
+        argv += ["--encoding", "UTF8", "--locale", "C.UTF-8"]
         argv += [] if self._durable else ["--no-sync"]
         if account is not None:
             for path in (draft, password_file):
                 os.chown(path, account.uid, account.gid)
             argv = ["setpriv", *account.setpriv(), "--", *argv]
-        with self.log.open("ab") as log:
-            done = subprocess.run(
-                argv,
-                env=self._environment(),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                check=False,
-                timeout=INITDB_SECONDS,
-            )
-        password_file.unlink()
-        if done.returncode != 0:
-            raise ConfigurationError(f"initdb ended with status {done.returncode}. {describe_log(self.log)}")
+        try:
+            self._run_initdb(argv)
+        finally:
+            password_file.unlink()
         draft.rename(data)
+
+    def _run_initdb(self, argv: list[str]) -> None:
+        with self.log.open("ab") as log:
+            try:
+                subprocess.run(
+                    argv,
+                    env=self._environment(),
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    check=True,
+                    timeout=INITDB_SECONDS,
+                )
+            except (OSError, subprocess.SubprocessError) as error:
+                raise ConfigurationError(f"initdb failed ({error}). {describe_log(self.log)}") from error
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/"}

@@ -84,22 +84,38 @@ def hold_directory(directory: Path) -> Iterator[Path]:
 
     Raises ConfigurationError, naming the process, if another one uses it.
     """
-    directory.mkdir(mode=0o711, parents=True, exist_ok=True)
-    place = directory.resolve()
-    path = place / LOCK_NAME
+    descriptor = -1
+    while descriptor < 0:
+        directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+        place = directory.resolve()
+        descriptor = _take_lock(place / LOCK_NAME)
+    try:
+        yield place
+    finally:
+        os.close(descriptor)
+
+
+def _take_lock(path: Path) -> int:
+    """Return the descriptor that holds the lock, or -1 if the file was deleted while we took it: try again."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        return -1
     except PermissionError as error:
         raise ConfigurationError(f"{path} belongs to another user: run as that user, or `make clean` as it") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield place
     except BlockingIOError as error:
-        raise ConfigurationError(_describe_holder(place, os.pread(descriptor, 32, 0))) from error
-    finally:
+        holder = os.pread(descriptor, 32, 0)
         os.close(descriptor)
+        raise ConfigurationError(_describe_holder(path.parent, holder)) from error
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_ino == os.fstat(descriptor).st_ino:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            return descriptor
+    os.close(descriptor)
+    return -1
 
 
 def _describe_holder(place: Path, written: bytes) -> str:

@@ -28,6 +28,8 @@ MAX_OPEN_FILES = 65_536
 LOG_TAIL_LINES = 15
 POLL_SECONDS = 0.05
 KEEP_LOG_BYTES = 5_000_000
+# Both servers recover from SIGKILL; a person who starts again waits for this.
+LEFTOVER_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class ServerProcess:
         return ConfigurationError(f"{self._command.name} {what}. {describe_log(self._command.log)}")
 
 
-def end_leftover(record: Path, number: signal.Signals, grace_seconds: float) -> None:
+def end_leftover(record: Path, number: signal.Signals) -> None:
     """End the server that an earlier run recorded, if it still runs; never any other process."""
     try:
         left = ProcessId(**json.loads(record.read_text(encoding="utf-8")))
@@ -160,7 +162,7 @@ def end_leftover(record: Path, number: signal.Signals, grace_seconds: float) -> 
         logger.info("ending process %d of an earlier run (%s)", left.pid, record)
         family = find_family(left)
         _send([left], number)
-        _end_all(family, grace_seconds)
+        _end_all(family, LEFTOVER_SECONDS)
     record.unlink(missing_ok=True)
 
 

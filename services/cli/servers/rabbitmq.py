@@ -139,8 +139,8 @@ class PrivateRabbitMQ:
 
     def end_leftovers(self) -> None:
         """End the processes that a killed run left, if any."""
-        end_leftover(self._record("node"), signal.SIGTERM, STOP_SECONDS)
-        end_leftover(self._record("epmd"), signal.SIGTERM, STOP_SECONDS)
+        end_leftover(self._record("node"), signal.SIGTERM)
+        end_leftover(self._record("epmd"), signal.SIGTERM)
 
     def _take_over(self) -> None:
         for folder in (self.directory, self.directory / "home", self.directory / "log"):

@@ -22,7 +22,7 @@ about 400,000."""
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, section 2.2
 _NAME = re.compile(r"<([A-Za-z_][\w.:-]*)")
-_FEED_ROOT = re.compile(r"<(?:[A-Za-z_][\w.-]*:)?(rss|feed|rdf|channel)(?=[\s/>])", re.IGNORECASE)
+_FEED_ROOT = re.compile(r"<(?:rss(?=[\s>])|rdf:RDF(?=[\s>])|feed\s[^<>]{0,500}?xmlns)", re.IGNORECASE)
 _SUBSET_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|<!--|[\[\]>]")
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"&%<]*\"|'[^'&%<]*'|\"&#\w{1,8};\"|'&#\w{1,8};')\s*>")
 # CDATA is matched so that it is passed over; the five names that XML itself knows are left to the parser.
@@ -79,7 +79,7 @@ def _end_of_doctype(text: str, start: int) -> int:
 
 
 def find_feed_root(text: str, start: int) -> int:
-    """Return where a feed's root element begins at or after `start`, or -1."""
+    """Return where the unmistakable root element of a feed begins at or after `start`, or -1."""
     found = _FEED_ROOT.search(text, start)
     return found.start() if found else -1
 

@@ -24,22 +24,23 @@ FULL_FROM_CHARS = 1000
 
 _CUT_OFF = re.compile(r"(?:\.\.\.|…|\[…\]|\[\.\.\.\]|read more|continue reading)\W*$", re.IGNORECASE)
 
-_HIDDEN = "script|style|noscript|template|head|svg|math|iframe|object|noembed|noframes|textarea|select|audio|video|canvas"
+_HIDDEN = (
+    "script|style|noscript|template|head|svg|math|iframe|object|noembed|noframes|textarea|select|audio|video|canvas"
+)
 _HIDDEN_OPEN = re.compile(rf"<({_HIDDEN})(?=[\s/>])", re.IGNORECASE)
 _TO_THE_END = {"script", "style", "iframe", "noembed", "noframes", "textarea"}  # raw text in HTML, closed or not
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-_PRE = re.compile(r"<pre(?=[\s>]).*?</pre", re.IGNORECASE | re.DOTALL)
+_PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
 
-# Up to the `>` that ends a tag; one within a quoted value does not (HTML, section 13.2.5.38). Possessive: no way back.
-_REST_OF_TAG = r"(?:[^>\"'=]|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>"
-_BLOCK_NAMES = (
-    "address|article|aside|blockquote|body|br|caption|center|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|"
-    "footer|form|h[1-6]|header|hr|html|legend|li|main|menu|nav|ol|optgroup|option|p|pre|section|summary|table|tbody|"
-    "tfoot|thead|title|tr|ul"
+# A tag ends at its first `>` outside a quoted value (HTML, section 13.2.5.38). Possessive: there is no way back.
+_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)(?:[^>\"'=]|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>|<[!?/][^>]*>")
+_UNENDED_TAG = re.compile(r"<[a-zA-Z!?/].*", re.DOTALL)
+_BLOCKS = (
+    "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol optgroup option p pre section summary table "
+    "tbody tfoot thead title tr ul"
 )
-_BLOCK = re.compile(rf"</?(?:{_BLOCK_NAMES})(?=[\s/>]){_REST_OF_TAG}", re.IGNORECASE)
-_CELL = re.compile(rf"</?t[dh](?=[\s/>]){_REST_OF_TAG}", re.IGNORECASE)
-_TAG = re.compile(rf"</?[a-zA-Z]{_REST_OF_TAG}|<[!?/][^>]*>")
+_INSTEAD = dict.fromkeys(_BLOCKS.split(), "\n") | {"td": " ", "th": " "}
 
 _SPACE = re.compile(r"\s+")
 _AROUND_BREAK = re.compile(r"[^\S\n]*\n\s*")
@@ -59,9 +60,8 @@ def html_to_text(source: str) -> str:
     end = source.rfind(">") + 1
     # Behind the last `>` no tag can end: without this an expression would look there again for each `<`.
     body, tail = _SPACE.sub(" ", source[:end]), _SPACE.sub(" ", source[end:])
-    body = _TAG.sub("", _CELL.sub(" ", _BLOCK.sub("\n", body)))
-    tail = re.sub(r"<[a-zA-Z!?/].*$", "", tail, flags=re.DOTALL)
-    return tidy(html.unescape(body + tail))
+    text = _TAG.sub(_instead_of_tag, body) + _UNENDED_TAG.sub("", tail)
+    return tidy(html.unescape(text))
 
 
 def to_text(text: Text) -> str:
@@ -120,26 +120,28 @@ def _drop_comments(source: str) -> str:
 def _drop_hidden(source: str) -> str:
     """Drop elements that show no text of their own, each up to its first end tag."""
     kept: list[str] = []
-    at, lowered = 0, ""
     unclosed: set[str] = set()
+    at = 0
     while found := _HIDDEN_OPEN.search(source, at):
-        lowered = lowered or source.lower()
         name = found[1].lower()
-        end = -1 if name in unclosed else lowered.find(f"</{name}", found.end())
+        close = None if name in unclosed else re.compile(f"</{name}", re.IGNORECASE).search(source, found.end())
         kept.append(source[at : found.start()])
-        if end < 0 and name in _TO_THE_END:
+        if close:
+            at = close.start()  # the end tag goes with the other tags
+        elif name in _TO_THE_END:
             return "".join(kept)
-        if end < 0:
+        else:
             unclosed.add(name)
-            end = found.end() - len(found[0])
-            kept.append("<i")  # the open tag stays a tag, but a nameless one
-            end = found.end()
-        at = end
+            kept.append("<i")  # never closed: only the tag itself goes
+            at = found.end()
     return "".join([*kept, source[at:]])
 
 
 def _keep_preformatted(source: str) -> str:
-    if "\n" not in source or "<pre" not in source.lower():
+    if "\n" not in source:
         return source
-    end = source.lower().rfind("</pre") + len("</pre")
-    return _PRE.sub(lambda match: match[0].replace("\n", "<br>"), source[:end]) + source[end:]
+    return _PRE.sub(lambda match: match[0].replace("\n", "<br>"), source)
+
+
+def _instead_of_tag(match: re.Match[str]) -> str:
+    return _INSTEAD.get((match[1] or "").lower(), "")

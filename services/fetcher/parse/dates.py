@@ -1,0 +1,93 @@
+"""Dates of feeds as aware UTC datetimes. The plain cases; the decayed ones are for feedparser or for later.
+
+No date is None and never "now": an entry without a date is a fact that the ledger knows how to handle.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_tz
+
+FUTURE_TOLERANCE = timedelta(hours=24)
+"""Up to here a date in the future is believed: clocks differ, and so do time zones that were forgotten."""
+
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+"""Before it there was no web; such a date is a default that leaked (1970-01-01, 0001-01-01)."""
+
+_MAX_CHARS = 100
+_UNIX = re.compile(r"\d{10}|\d{13}")
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
+
+
+def parse_date(raw: str | float | None) -> datetime | None:
+    """Return the moment that `raw` names: ISO 8601, RFC 822, or Unix time in seconds or milliseconds; else None.
+
+    A date without a zone is taken as UTC.
+    """
+    if raw is None:
+        return None
+    if not isinstance(raw, str):
+        return _from_unix(raw)
+    text = raw.strip()
+    if not text or len(text) > _MAX_CHARS:
+        return None
+    if _UNIX.fullmatch(text):
+        return _from_unix(int(text))
+    return _from_iso(text) or _from_rfc822(text)
+
+
+def from_struct(parsed: object) -> datetime | None:
+    """Return the moment of a UTC time tuple, as feedparser gives it; None if it is none or out of range."""
+    if not isinstance(parsed, tuple) or len(parsed) != 9:
+        return None
+    try:
+        return _from_unix(calendar.timegm(time.struct_time(parsed)))
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+def settle_date(moment: datetime | None, now: datetime) -> tuple[datetime | None, bool]:
+    """Return the date to keep, and whether it was clamped.
+
+    More than `FUTURE_TOLERANCE` after `now` becomes `now` (clamped); before `EARLIEST` becomes None.
+    """
+    if moment is None or moment < EARLIEST:
+        return None, False
+    if moment > now + FUTURE_TOLERANCE:
+        return now.astimezone(UTC), True
+    return moment, False
+
+
+def _from_unix(number: float) -> datetime | None:
+    # From 1e11 on (the year 5138 in seconds) a number can only be milliseconds.
+    try:
+        return datetime.fromtimestamp(number / 1000 if abs(number) >= 1e11 else number, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _from_iso(text: str) -> datetime | None:
+    found = _ISO.fullmatch(text)
+    if not found:
+        return None
+    day, clock, zone = found.groups()
+    clock = (clock or "00:00").replace(",", ".")
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock[:15]}{(zone or 'Z').upper()}")
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _from_rfc822(text: str) -> datetime | None:
+    try:
+        parts = parsedate_tz(text)
+        if parts is None:
+            return None
+        moment = datetime(*parts[:6], tzinfo=UTC)
+        return moment - timedelta(seconds=parts[9] or 0)
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None

@@ -1,0 +1,133 @@
+"""What becomes of an entry. The same for every tier.
+
+- url: the link; without one the guid if it is an http(s) URL (and not said to be none), else the first http(s)
+  enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the feed's own link, then its URL.
+- title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
+  `title_guessed`). Cut at 2,000 characters (`title_cut`).
+- body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`).
+- published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`).
+- entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
+- An entry with neither url nor title nor body is dropped. Entries with the same md5 (url + title): the first stays.
+- The feed's order is kept. Of more than `max_entries` the newest by date stay, undated ones last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from services.fetcher.parse.dates import settle_date
+from services.fetcher.parse.identity import article_md5, content_hash
+from services.fetcher.parse.links import absolute
+from services.fetcher.parse.model import RawEnclosure, RawEntry, RawFeed
+from services.fetcher.parse.text import clean_line, clean_title, content_quality, cut_at_word, to_text
+from shared.messages import Enclosure, Entry
+
+MAX_TITLE_CHARS = 2_000
+MAX_BODY_CHARS = 1_000_000
+MAX_GUID_CHARS = 2_000
+GUESSED_TITLE_CHARS = 80
+MAX_NAME_CHARS = 200
+"""Of an author or a category."""
+MAX_NAMES = 100
+MAX_ENCLOSURES = 100
+
+_NO_DATE = datetime.min.replace(tzinfo=UTC)
+
+
+def build_entries(
+    raw: RawFeed, *, bases: tuple[str, ...], language: str | None, now: datetime, max_entries: int
+) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """Return the feed's entries by the rules above, and warnings that count what was left out."""
+    entries: dict[str, Entry] = {}
+    empty = repeated = 0
+    for item in raw.entries:
+        entry = _build_entry(item, raw.authors, bases=bases, language=language, now=now)
+        if entry is None:
+            empty += 1
+        elif entry.md5 in entries:
+            repeated += 1
+        else:
+            entries[entry.md5] = entry
+    kept = _newest(list(entries.values()), max_entries)
+    counted = (
+        (empty, "without url, title and text dropped"),
+        (repeated, "with the url and title of an earlier one dropped"),
+        (len(entries) - len(kept), f"beyond the newest {max_entries} dropped"),
+    )
+    return tuple(kept), tuple(f"entries {what}: {number}" for number, what in counted if number)
+
+
+def read_language(tag: str) -> str | None:
+    """Return a language tag (BCP 47) with hyphens, or None if this is none."""
+    parts = tag.strip().replace("_", "-").split("-")
+    if not (parts[0].isascii() and parts[0].isalpha() and 2 <= len(parts[0]) <= 3):
+        return None
+    return "-".join(parts) if all(p.isascii() and p.isalnum() and len(p) <= 8 for p in parts) else None
+
+
+def _build_entry(
+    raw: RawEntry, feed_authors: Sequence[str], *, bases: tuple[str, ...], language: str | None, now: datetime
+) -> Entry | None:
+    enclosures = _enclosures(raw.enclosures, bases)
+    guid = clean_line(raw.guid)
+    url = absolute(raw.link, *bases) or (absolute(guid) if raw.guid_is_link else "")
+    url = url or next((enclosure.url for enclosure in enclosures), "")
+    own_title, body = clean_title(raw.title), next(filter(None, map(to_text, raw.bodies)), "")
+    if not (url or own_title or body):
+        return None
+    flags = set[str]()
+    title = own_title or cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
+    title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
+    body = _cut(body or own_title, MAX_BODY_CHARS, "body_cut", flags)
+    published_at, clamped = settle_date(raw.published_at or raw.updated_at, now)
+    updated_at, clamped_too = settle_date(raw.updated_at, now)
+    flags |= {"title_guessed"} if not own_title else set()
+    flags |= {"date_clamped"} if clamped or clamped_too else set()
+    md5 = article_md5(url, title)
+    return Entry(
+        entry_id=(guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
+        url=url,
+        title=title,
+        body=body,
+        content_quality=content_quality(own_title, body),
+        published_at=published_at,
+        updated_at=updated_at,
+        author=", ".join(_names(raw.authors) or _names(feed_authors)) or None,
+        categories=_names(raw.categories),
+        enclosures=enclosures,
+        language=read_language(raw.language) or language,
+        md5=md5,
+        content_hash=content_hash(title, body),
+        flags=tuple(sorted(flags)),
+    )
+
+
+def _cut(text: str, limit: int, flag: str, flags: set[str]) -> str:
+    if len(text) <= limit:
+        return text
+    flags.add(flag)
+    return text[:limit].rstrip()
+
+
+def _names(raw: Iterable[str]) -> tuple[str, ...]:
+    """Return each name once, in the feed's order."""
+    names = (clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw)
+    return tuple(dict.fromkeys(filter(None, names)))[:MAX_NAMES]
+
+
+def _enclosures(raw: Iterable[RawEnclosure], bases: tuple[str, ...]) -> tuple[Enclosure, ...]:
+    found: dict[str, Enclosure] = {}
+    for item in raw:
+        url = absolute(item.url, *bases)
+        if url and url not in found and len(found) < MAX_ENCLOSURES:
+            length = int(item.length) if item.length.isdecimal() and len(item.length) <= 15 else None
+            found[url] = Enclosure(url=url, type=clean_line(item.type[:MAX_NAME_CHARS]) or None, length=length or None)
+    return tuple(found.values())
+
+
+def _newest(entries: list[Entry], limit: int) -> list[Entry]:
+    if len(entries) <= limit:
+        return entries
+    order = sorted(range(len(entries)), key=lambda at: entries[at].published_at or _NO_DATE, reverse=True)
+    return [entries[at] for at in sorted(order[:limit])]

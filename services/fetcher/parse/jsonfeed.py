@@ -1,0 +1,108 @@
+"""The JSON tier: JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), told with some tolerance.
+
+A member of the wrong type is skipped, with a warning where an entry is lost; ids may be numbers; 1.0's `author` and
+1.1's `authors` both count, the feed's for entries that name none. `url` goes before `external_url`; the text is
+`content_html`, else `content_text`, else `summary`. Dates are ISO 8601, or Unix time in seconds or milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from services.fetcher.parse.dates import parse_date
+from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFeed, Text, Unparseable
+
+MAX_ENTRIES = 20_000
+"""Reading stops here, as in the lenient tier."""
+
+_VERSION = "jsonfeed.org/version/"
+_ABOUT = ("title", "home_page_url", "feed_url", "description")
+
+Json = dict[str, Any]
+
+
+def read_json(text: str) -> RawFeed:
+    """Return the JSON Feed in `text`.
+
+    Raises:
+        NotAFeed: JSON, but without the version and the items of a JSON Feed.
+        Unparseable: not JSON.
+    """
+    try:
+        feed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unparseable(f"broken JSON ({error})") from error
+    if not isinstance(feed, dict):
+        raise NotAFeed("JSON that is no object")
+    is_labelled = _VERSION in _string(feed, "version")
+    if not is_labelled and not (isinstance(feed.get("items"), list) and any(_string(feed, name) for name in _ABOUT)):
+        raise NotAFeed("JSON without version and items")
+    warnings = [] if is_labelled else ["no JSON Feed version"]
+    items = _list(feed, "items")
+    if not isinstance(feed.get("items"), list):
+        warnings.append("no list of items")
+    objects = [item for item in items[:MAX_ENTRIES] if isinstance(item, dict)]
+    if len(items) > MAX_ENTRIES:
+        warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
+    if len(objects) < len(items[:MAX_ENTRIES]):
+        warnings.append(f"items that are no objects: {len(items[:MAX_ENTRIES]) - len(objects)}")
+    return RawFeed(
+        title=Text(_string(feed, "title")),
+        link=_string(feed, "home_page_url"),
+        language=_string(feed, "language"),
+        authors=_authors(feed),
+        entries=tuple(map(_raw_entry, objects)),
+        warnings=tuple(warnings),
+    )
+
+
+def _raw_entry(item: Json) -> RawEntry:
+    return RawEntry(
+        guid=_id(item.get("id")),
+        link=_string(item, "url") or _string(item, "external_url"),
+        title=Text(_string(item, "title")),
+        bodies=(
+            Text(_string(item, "content_html"), is_html=True),
+            Text(_string(item, "content_text")),
+            Text(_string(item, "summary")),
+        ),
+        published_at=_moment(item.get("date_published")),
+        updated_at=_moment(item.get("date_modified")),
+        authors=_authors(item),
+        categories=tuple(tag for tag in _list(item, "tags") if isinstance(tag, str)),
+        enclosures=tuple(_enclosure(one) for one in _list(item, "attachments") if isinstance(one, dict)),
+        language=_string(item, "language"),
+    )
+
+
+def _string(fields: Json, name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _list(fields: Json, name: str) -> list[Any]:
+    value = fields.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _id(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def _moment(value: object) -> datetime | None:
+    return parse_date(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+def _authors(fields: Json) -> tuple[str, ...]:
+    authors = [*_list(fields, "authors"), fields.get("author")]
+    return tuple(_string(author, "name") for author in authors if isinstance(author, dict))
+
+
+def _enclosure(attachment: Json) -> RawEnclosure:
+    size = attachment.get("size_in_bytes")
+    length = str(int(size)) if isinstance(size, int | float) and 0 < size < 1e15 else ""
+    return RawEnclosure(_string(attachment, "url"), _string(attachment, "mime_type"), length)

@@ -1,0 +1,47 @@
+"""The test bench: one private RabbitMQ and PostgreSQL for the session, a vhost and a database of its own per test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from services.cli.servers import Servers, delete_servers, private_servers
+from services.writer.migrate import migrate
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    directory = ROOT / ".feedmill" / "test" / f"servers-{uuid4().hex[:8]}"
+    try:
+        with private_servers(directory, durable=False) as servers:
+            yield servers
+    finally:
+        delete_servers(directory)
+
+
+@pytest.fixture
+def amqp_url(servers: Servers) -> Iterator[str]:
+    name = f"test-{uuid4().hex[:12]}"
+    servers.rabbitmq.create_vhost(name)
+    yield servers.rabbitmq.amqp_url(name)
+    servers.rabbitmq.delete_vhost(name)
+
+
+@pytest.fixture
+def database_url(servers: Servers) -> Iterator[str]:
+    """An empty, migrated database."""
+    name = f"test_{uuid4().hex[:12]}"
+    servers.postgres.create_database(name)
+    migrate(servers.postgres.database_url(name))
+    yield servers.postgres.database_url(name)
+    servers.postgres.drop_database(name)

@@ -1,0 +1,214 @@
+"""What the consumer loop and the scheduler may expect of a broker. The fake and RabbitMQ pass the same suite."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from shared.broker import Broker, Delivery, Publication, Session
+from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unroutable
+from shared.rabbitmq import RabbitMQ
+from shared.topology import EXCHANGE, build_topology
+from tests.fakes.memory_broker import MemoryBroker
+
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+MOST_BYTES = 100_000
+
+
+@pytest.fixture(params=["memory", "rabbitmq"])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    if request.param == "memory":
+        return MemoryBroker(max_message_bytes=MOST_BYTES)
+    return RabbitMQ(request.getfixturevalue("amqp_url"), name="conformance", max_message_bytes=MOST_BYTES)
+
+
+def publication(body: bytes = b"{}", key: str = "feed.fetch.v1.abc", exchange: str = EXCHANGE) -> Publication:
+    return Publication(
+        routing_key=key, body=body, exchange=exchange, type="feed.fetch.v1", headers={"attempt": 3, "note": "hello"}
+    )
+
+
+class Inbox:
+    """Collects deliveries."""
+
+    def __init__(self) -> None:
+        self.deliveries: list[Delivery] = []
+
+    def __call__(self, delivery: Delivery) -> None:
+        self.deliveries.append(delivery)
+
+    async def wait_for(self, number: int) -> list[Delivery]:
+        await until(lambda: len(self.deliveries) >= number)
+        assert len(self.deliveries) == number
+        return self.deliveries
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def settle_down(session: Session, queue: str, ready: int) -> None:
+    """Wait until the broker's count says so; RabbitMQ's is a moment behind."""
+    async with asyncio.timeout(10):
+        while await session.count_ready(queue) != ready:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_message_arrives_as_it_was_sent(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        sent = publication(b'{"a": 1}')
+        await session.publish(sent)
+        inbox = Inbox()
+        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        (got,) = await inbox.wait_for(1)
+        assert (got.body, got.type, got.message_id) == (sent.body, sent.type, sent.message_id)
+        assert (got.headers["attempt"], got.headers["note"]) == (3, "hello")
+        assert (got.content_encoding, got.redelivered) == (None, False)
+
+
+async def test_an_acknowledged_message_does_not_come_back(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication())
+        inbox = Inbox()
+        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.ack((await inbox.wait_for(1))[0])
+    async with broker.connect(TOPOLOGY) as session:
+        await settle_down(session, "fetcher", 0)
+
+
+async def test_an_unsettled_message_comes_back_when_the_session_ends(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication(b"kept"))
+        inbox = Inbox()
+        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await inbox.wait_for(1)
+    async with broker.connect(TOPOLOGY) as session:
+        again = Inbox()
+        await session.consume("fetcher", prefetch=10, deliver=again)
+        (got,) = await again.wait_for(1)
+        assert (got.body, got.redelivered) == (b"kept", True)
+
+
+async def test_a_message_that_is_given_back_is_delivered_again(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication())
+        inbox = Inbox()
+        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.give_back((await inbox.wait_for(1))[0])
+        assert (await inbox.wait_for(2))[1].redelivered
+
+
+async def test_no_more_than_the_prefetch_is_handed_out(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        for _ in range(5):
+            await session.publish(publication())
+        inbox = Inbox()
+        await session.consume("fetcher", prefetch=2, deliver=inbox)
+        await settle_down(session, "fetcher", 3)
+        first, _ = await inbox.wait_for(2)
+        await session.ack(first)
+        await inbox.wait_for(3)
+
+
+async def test_after_stop_consuming_nothing_arrives_and_what_did_can_be_settled(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication())
+        inbox = Inbox()
+        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        (first,) = await inbox.wait_for(1)
+        await session.stop_consuming()
+        await session.publish(publication())
+        await settle_down(session, "fetcher", 1)
+        await session.ack(first)
+        assert len(inbox.deliveries) == 1
+
+
+async def test_a_message_goes_straight_into_a_named_queue(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication(key=TOPOLOGY.fetcher.retry, exchange=""))
+        await settle_down(session, TOPOLOGY.fetcher.retry, 1)
+        assert await session.count_ready("fetcher") == 0
+
+
+async def test_results_are_routed_to_the_writer_only(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication(key="feed.fetched.v1"))
+        await settle_down(session, "writer", 1)
+        assert await session.count_ready("fetcher") == 0
+
+
+@pytest.mark.parametrize("exchange", [EXCHANGE, ""])
+async def test_a_publish_that_no_queue_takes_is_an_error_and_ends_the_session(broker: Broker, exchange: str) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        with pytest.raises(Unroutable):
+            await session.publish(publication(key="nobody", exchange=exchange))
+        assert session.lost.is_set()
+
+
+async def test_an_oversized_message_is_refused_and_the_next_goes_through(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        with pytest.raises(MessageTooLarge):
+            await session.publish(publication(b"x" * (MOST_BYTES + 1)))
+        await session.publish(publication(b"x" * MOST_BYTES))
+        await settle_down(session, "fetcher", 1)
+
+
+async def test_many_publishes_at_once_are_all_confirmed(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await asyncio.gather(*(session.publish(publication()) for _ in range(200)))
+        await settle_down(session, "fetcher", 200)
+
+
+async def test_a_queue_that_does_not_exist_is_counted_as_none(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        assert await session.count_ready("nobody") is None
+        assert await session.count_ready("fetcher") == 0
+        assert not session.lost.is_set()
+
+
+async def test_declaring_again_changes_nothing_and_other_arguments_are_a_clear_error(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication())
+    async with broker.connect(TOPOLOGY) as session:
+        await settle_down(session, "fetcher", 1)
+    other = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+    queue = next(queue for queue in other.queues if queue.name == TOPOLOGY.writer.retry)
+    changed = type(other)(
+        fetcher=other.fetcher,
+        writer=other.writer,
+        queues=(type(queue)(queue.name, queue.bindings, {**queue.arguments, "x-message-ttl": 5}),),
+    )
+    with pytest.raises(TopologyMismatch, match=queue.name):
+        async with broker.connect(changed):
+            pass
+
+
+async def test_a_deleted_queue_ends_the_session_of_its_consumer(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.consume("fetcher", prefetch=1, deliver=Inbox())
+        if isinstance(broker, MemoryBroker):
+            broker.delete_queue("fetcher")
+        else:
+            assert isinstance(broker, RabbitMQ)
+            await broker.delete(TOPOLOGY)
+        async with asyncio.timeout(10):
+            await session.lost.wait()
+
+
+async def test_a_lost_session_says_so_to_everyone_who_asks(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        pass
+    with pytest.raises(BrokerUnavailable):
+        await session.publish(publication())
+
+
+async def test_nobody_there_is_unavailable_and_shows_no_password() -> None:
+    nobody = RabbitMQ("amqp://user:secret@127.0.0.1:1/", name="conformance", max_message_bytes=1)
+    with pytest.raises(BrokerUnavailable) as error:
+        async with nobody.connect(TOPOLOGY):
+            pass
+    assert "secret" not in str(error.value)

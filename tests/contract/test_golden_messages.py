@@ -1,0 +1,118 @@
+"""The wire. A change that breaks a golden file breaks messages that are in the queues during an upgrade."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from shared.errors import DecodeError
+from shared.messages import COMPRESS_ABOVE_BYTES, Enclosure, FeedFetched, FeedInfo, FetchFeed, Message, ServerHints
+from tests.factories import NOW, make_entry, make_job, make_result
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def everything_filled_in() -> list[Message]:
+    return [
+        make_job(
+            source_config={"timeout": 5, "insecure": False, "note": None},
+            etag='W/"a\\b"',
+            last_modified="Sat, 21 Nov 2026 12:00:00 GMT",
+            validators_url="http://news.example/feed",
+            body_hash="0" * 64,
+            since=NOW - timedelta(days=1),
+            attempt=2,
+            skips=1,
+            reason="manual",
+            dry_run=True,
+        ),
+        make_result(
+            result_id=UUID("00000000-0000-4000-8000-000000000002"),
+            claim_until=NOW + timedelta(hours=2),
+            final_url="http://www.news.example/feed",
+            moved_to="http://www.news.example/feed",
+            etag='"e"',
+            last_modified="Sat, 21 Nov 2026 12:00:00 GMT",
+            body_hash="1" * 64,
+            hints=ServerHints(
+                max_age_seconds=60.0, retry_after_seconds=1.5, ttl_seconds=3600.0, skip_hours=(0, 23), skip_days=(5, 6)
+            ),
+            not_before=NOW + timedelta(minutes=5),
+            wire_bytes=100,
+            decoded_bytes=1000,
+            tier="lenient",
+            feed=FeedInfo(title="News", site_url="http://news.example/", language="en"),
+            entries=(
+                make_entry(
+                    1,
+                    title="Grüße, 世界 🌍",
+                    updated_at=NOW,
+                    author="A. Writer",
+                    categories=("a", "b"),
+                    enclosures=(Enclosure(url="http://news.example/1.mp3", type="audio/mpeg", length=1000),),
+                    language="de",
+                    flags=("date_clamped",),
+                ),
+            ),
+            error_class="none",
+            error="none",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("message", everything_filled_in(), ids=lambda message: message.KIND)
+def test_a_message_looks_on_the_wire_as_it_always_did(message: Message) -> None:
+    golden = json.loads((GOLDEN / f"{message.KIND}.json").read_text(encoding="utf-8"))
+    assert json.loads(message.model_dump_json()) == golden
+
+
+@pytest.mark.parametrize("message", everything_filled_in(), ids=lambda message: message.KIND)
+def test_a_golden_message_is_read_as_what_was_written(message: Message) -> None:
+    assert type(message).decode((GOLDEN / f"{message.KIND}.json").read_bytes()) == message
+
+
+def test_every_kind_has_a_golden_file_and_every_file_a_kind() -> None:
+    kinds = {cls.KIND for cls in Message.__subclasses__()}
+    assert kinds == {path.stem for path in GOLDEN.glob("*.json")} == {m.KIND for m in everything_filled_in()}
+
+
+def test_a_large_message_is_compressed_and_comes_back_whole() -> None:
+    message = make_result(entries=tuple(make_entry(n, body="text " * 1000) for n in range(5)))
+    body, encoding = message.encode()
+    assert (encoding, len(body) < COMPRESS_ABOVE_BYTES * 2) == ("gzip", True)
+    assert FeedFetched.decode(body, encoding) == message
+
+
+def test_a_small_message_stays_legible() -> None:
+    body, encoding = make_job().encode()
+    assert encoding is None
+    assert json.loads(body)["feed_id"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "reason"),
+    [
+        (b"", None, "JSON"),
+        (b"\xff\x00", None, "JSON"),
+        (b"[]", None, "object"),
+        (b"{}", None, "feed_id"),
+        (b"{}", "br", "'br' is unknown"),
+        (b"not gzip", "gzip", "gzip"),
+        (make_result(error="x" * 500, url="y" * 5000).encode()[0][:-4], "gzip", "cut short"),
+        (make_job().model_dump_json().replace('"feed_id":1', '"feed_id":"one"').encode(), None, "feed_id"),
+        (make_job().model_dump_json().replace('"feed_id":1', '"feed_id":1,"new":1').encode(), None, "new"),
+        (make_job().model_dump_json().replace("12:00:00Z", "12:00:00").encode(), None, "timezone"),
+    ],
+)
+def test_what_is_no_message_is_a_decode_error_that_says_why(body: bytes, encoding: str | None, reason: str) -> None:
+    with pytest.raises(DecodeError, match=reason):
+        FetchFeed.decode(body, encoding)
+
+
+def test_moments_travel_as_utc() -> None:
+    moment = datetime.fromisoformat("2026-11-21T14:00:00+02:00")
+    assert json.loads(make_job(since=moment).model_dump_json())["since"] == "2026-11-21T12:00:00Z"

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from services.writer.migrate import migrate, read_migrations
+from shared.errors import ConfigurationError, DatabaseUnavailable
+from shared.postgres import SCHEMA_VERSION
+
+
+def test_the_code_asks_for_the_newest_migration() -> None:
+    assert read_migrations()[-1].version == SCHEMA_VERSION
+
+
+def test_a_migrated_database_has_nothing_left_to_do(database_url: str) -> None:
+    assert migrate(database_url) == []
+
+
+def write(directory: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (directory / f"{name}.sql").write_text(text)
+    return directory
+
+
+def tables(database_url: str) -> set[str]:
+    with psycopg.connect(database_url) as connection:
+        return {name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+
+
+def test_many_at_once_apply_each_migration_once(database_url: str, tmp_path: Path) -> None:
+    latest = SCHEMA_VERSION
+    for number, migration in enumerate(read_migrations(), 1):
+        write(tmp_path, **{f"{number:04d}_{migration.name}": migration.sql})
+    write(tmp_path, **{f"{latest + 1:04d}_more": "CREATE TABLE more (id int); SELECT pg_sleep(0.1)"})
+    with ThreadPoolExecutor(6) as pool:
+        applied = list(pool.map(lambda _: migrate(database_url, tmp_path), range(6)))
+    assert sorted(len(migrations) for migrations in applied) == [0, 0, 0, 0, 0, 1]
+
+
+def test_a_migration_that_fails_leaves_nothing_and_says_which(database_url: str, tmp_path: Path) -> None:
+    for number, migration in enumerate(read_migrations(), 1):
+        write(tmp_path, **{f"{number:04d}_{migration.name}": migration.sql})
+    write(tmp_path, **{f"{SCHEMA_VERSION + 1:04d}_broken": "CREATE TABLE half (id int); SELECT nonsense"})
+    with pytest.raises(ConfigurationError, match="_broken failed and was rolled back"):
+        migrate(database_url, tmp_path)
+    assert "half" not in tables(database_url)
+
+
+def test_an_applied_migration_must_not_change(database_url: str, tmp_path: Path) -> None:
+    for number, migration in enumerate(read_migrations(), 1):
+        write(tmp_path, **{f"{number:04d}_{migration.name}": migration.sql + "\n-- changed"})
+    with pytest.raises(ConfigurationError, match="was changed after it had been applied"):
+        migrate(database_url, tmp_path)
+
+
+@pytest.mark.parametrize("names", [("0001_a", "0003_c"), ("0002_b",), ("first",)])
+def test_gaps_and_odd_names_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigurationError):
+        read_migrations(write(tmp_path, **dict.fromkeys(names, "SELECT 1")))
+
+
+def test_a_server_that_is_away_is_unavailable_and_shows_no_password() -> None:
+    with pytest.raises(DatabaseUnavailable) as error:
+        migrate("postgresql://user:secret@127.0.0.1:1/x")
+    assert "secret" not in str(error.value)

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.cli.registry import NewFeed, add_feed, connect
+from services.writer.feed_state import Rules
+from services.writer.store import MAX_UPDATES, Written, write_batch
+from shared.errors import DatabaseUnavailable
+from shared.messages import Enclosure, FeedFetched, Outcome
+from shared.postgres import Database
+from tests.factories import NOW, make_entry, make_result
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with Database(database_url, size=4).open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def feed_id(database_url: str) -> int:
+    with connect(database_url) as connection:
+        return add_feed(connection, NewFeed("http://news.example/feed"))[0]
+
+
+async def claim(database: Database, feed_id: int) -> UUID:
+    claim_id = uuid4()
+    async with database.transaction() as connection:
+        await connection.execute(
+            "UPDATE feeds SET claim_id = %s, claim_expires_at = now() + interval '1 hour' WHERE id = %s",
+            [claim_id, feed_id],
+        )
+    return claim_id
+
+
+async def write(database: Database, *batch: FeedFetched, later: timedelta = timedelta()) -> Written:
+    async with database.transaction() as connection:
+        return await write_batch(connection, batch, now=NOW + later, rules=Rules(), proxy_hosts=frozenset())
+
+
+async def rows(database: Database, query: str) -> list[dict[str, Any]]:
+    async with database.transaction() as connection:
+        return await (await connection.execute(query.encode())).fetchall()
+
+
+async def test_an_article_lands_with_everything_it_has(database: Database, feed_id: int) -> None:
+    entry = make_entry(
+        1,
+        title='Quotes " and {braces}, and \\ backslash',
+        author="A. Writer",
+        categories=("a,b", 'c"d', "e\\f", "NULL", ""),
+        enclosures=(Enclosure(url="http://news.example/1.mp3", type="audio/mpeg", length=7),),
+        language="de",
+        flags=("date_clamped",),
+        updated_at=NOW,
+    )
+    assert await write(database, make_result(feed_id=feed_id, entries=(entry,))) == Written(1, 0, 0)
+    (row,) = await rows(database, "SELECT * FROM pending_articles")
+    for field in ("md5", "entry_id", "url", "title", "body", "content_quality", "content_hash", "author", "language"):
+        assert row[field] == getattr(entry, field)
+    assert row["categories"] == ["a,b", 'c"d', "e\\f", "NULL", ""]
+    assert row["enclosures"] == [{"url": "http://news.example/1.mp3", "type": "audio/mpeg", "length": 7}]
+    assert (row["published_at"], row["updated_at"], row["flags"]) == (entry.published_at, NOW, ["date_clamped"])
+
+
+async def test_the_same_article_from_two_feeds_lands_once(database: Database, database_url: str, feed_id: int) -> None:
+    with connect(database_url) as connection:
+        other = add_feed(connection, NewFeed("http://other.example/feed"))[0]
+    entries = (make_entry(1),)
+    written = await write(
+        database, make_result(feed_id=feed_id, entries=entries), make_result(feed_id=other, entries=entries)
+    )
+    assert written == Written(1, 0, 0)
+    assert await write(database, make_result(feed_id=other, entries=entries)) == Written(0, 0, 1)
+    assert len(await rows(database, "SELECT * FROM pending_articles")) == 1
+
+
+async def test_a_result_that_is_delivered_again_changes_nothing(database: Database, feed_id: int) -> None:
+    claim_id = await claim(database, feed_id)
+    result = make_result(feed_id=feed_id, claim_id=claim_id, entries=(make_entry(1),))
+    await write(database, result, result)
+    before = await rows(database, "SELECT * FROM feeds")
+    assert await write(database, result, later=timedelta(hours=1)) == Written(0, 0, 0)
+    assert await rows(database, "SELECT * FROM feeds") == before
+    (logged,) = await rows(database, "SELECT * FROM feed_fetch_log")
+    assert (logged["items_seen"], logged["items_new"], logged["ok"]) == (1, 1, True)
+
+
+async def test_an_article_that_was_drained_does_not_come_back(database: Database, feed_id: int) -> None:
+    result = make_result(feed_id=feed_id, entries=(make_entry(1),))
+    await write(database, result)
+    await rows(database, "DELETE FROM pending_articles RETURNING md5")
+    again = make_result(feed_id=feed_id, entries=(make_entry(1),))
+    assert await write(database, again) == Written(0, 0, 1)
+    assert await rows(database, "SELECT * FROM pending_articles") == []
+
+
+async def test_feed_state_and_articles_are_one_transaction(database: Database, feed_id: int) -> None:
+    claim_id = await claim(database, feed_id)
+    poison = make_entry(2, body="a NUL \0 that PostgreSQL refuses")
+    with pytest.raises(Exception, match="0x00"):
+        await write(database, make_result(feed_id=feed_id, claim_id=claim_id, etag='"e"', entries=(make_entry(1), poison)))
+    assert await rows(database, "SELECT * FROM feed_items UNION ALL SELECT * FROM feed_items") == []
+    (feed,) = await rows(database, "SELECT * FROM feeds")
+    assert (feed["claim_id"], feed["etag"]) == (claim_id, None)
+
+
+async def test_the_state_of_a_feed_follows_its_final_result(database: Database, feed_id: int) -> None:
+    claim_id = await claim(database, feed_id)
+    await write(database, make_result(feed_id=feed_id, claim_id=claim_id, etag='W/"x"', entries=(make_entry(1),)))
+    (feed,) = await rows(database, "SELECT * FROM feeds")
+    assert (feed["etag"], feed["claim_id"], feed["last_outcome"]) == ('W/"x"', None, "fetched")
+    assert feed["next_fetch_at"] == NOW + timedelta(seconds=900)
+
+
+async def test_a_late_result_of_an_old_claim_delivers_articles_and_no_state(database: Database, feed_id: int) -> None:
+    old = await claim(database, feed_id)
+    new = await claim(database, feed_id)
+    written = await write(database, make_result(feed_id=feed_id, claim_id=old, etag='"late"', entries=(make_entry(1),)))
+    assert written.new == 1
+    (feed,) = await rows(database, "SELECT * FROM feeds")
+    assert (feed["claim_id"], feed["etag"]) == (new, None)
+
+
+async def test_results_of_a_feed_that_was_removed_are_dropped(database: Database, feed_id: int) -> None:
+    gone = make_result(feed_id=feed_id + 1, entries=(make_entry(1),))
+    assert await write(database, gone) == Written(0, 0, 0)
+
+
+async def test_a_changed_article_updates_its_pending_row_a_bounded_number_of_times(
+    database: Database, feed_id: int
+) -> None:
+    for number in range(MAX_UPDATES + 5):
+        entry = make_entry(1, body=f"it is {number} o'clock", content_hash=f"{number:064x}")
+        await write(database, make_result(feed_id=feed_id, entries=(entry,)))
+    (row,) = await rows(database, "SELECT body FROM pending_articles")
+    assert row["body"] == f"it is {MAX_UPDATES} o'clock"
+
+
+async def test_last_seen_follows_the_feed_about_once_a_day(database: Database, feed_id: int) -> None:
+    for hours in (0, 1, 25):
+        result = make_result(feed_id=feed_id, entries=(make_entry(1),))
+        await write(database, result, later=timedelta(hours=hours))
+        (item,) = await rows(database, "SELECT first_seen_at, last_seen_at FROM feed_items")
+        assert item["first_seen_at"] == NOW
+        assert item["last_seen_at"] == NOW + timedelta(hours=25 if hours == 25 else 0)
+
+
+async def test_an_adopted_move_changes_url_and_group_unless_another_feed_is_there(
+    database: Database, database_url: str, feed_id: int
+) -> None:
+    async def see_move(to: str) -> None:
+        for days in (0, 1, 2):
+            claim_id = await claim(database, feed_id)
+            moved = make_result(
+                feed_id=feed_id, claim_id=claim_id, moved_to=to, started_at=NOW + timedelta(days=days)
+            )
+            await write(database, moved)
+
+    with connect(database_url) as connection:
+        add_feed(connection, NewFeed("http://taken.example/feed"))
+    await see_move("http://taken.example/feed")
+    await see_move("http://free.example:8080/feed")
+    found = await rows(database, "SELECT url, politeness_group FROM feeds ORDER BY id")
+    assert [tuple(row.values()) for row in found] == [
+        ("http://free.example:8080/feed", "free.example:8080"),
+        ("http://taken.example/feed", "taken.example"),
+    ]
+
+
+async def test_writers_side_by_side_with_the_same_articles_neither_deadlock_nor_double(
+    database: Database, database_url: str
+) -> None:
+    with connect(database_url) as connection:
+        feeds = [add_feed(connection, NewFeed(f"http://f{n}.example/"))[0] for n in range(6)]
+    shuffle = random.Random(7)
+
+    async def writer(number: int) -> int:
+        new = 0
+        for round_ in range(15):
+            batch = []
+            for feed in shuffle.sample(feeds, 3):
+                picked = shuffle.sample(range(150), 40)
+                entries = [make_entry(n, content_hash=f"{round_ * 10 + number:064x}") for n in picked]
+                batch.append(make_result(feed_id=feed, entries=tuple(entries)))
+            new += (await write(database, *batch, later=timedelta(days=2 * round_))).new
+        return new
+
+    totals = await asyncio.gather(*map(writer, range(4)))
+    count = len(await rows(database, "SELECT md5 FROM pending_articles"))
+    assert sum(totals) == count <= 150
+
+
+async def test_a_failing_attempt_is_logged_with_its_reason(database: Database, feed_id: int) -> None:
+    await write(database, make_result(feed_id=feed_id, outcome=Outcome.HARD_ERROR, status=404, error="not there"))
+    (logged,) = await rows(database, "SELECT ok, outcome, status, error FROM feed_fetch_log")
+    assert tuple(logged.values()) == (False, "hard_error", 404, "not there")
+
+
+async def test_a_database_that_is_away_is_unavailable_and_shows_no_password() -> None:
+    nowhere = Database("postgresql://user:secret@127.0.0.1:1/x", size=1)
+    async with nowhere.open():
+        with pytest.raises(DatabaseUnavailable) as error:
+            await rows(nowhere, "SELECT 1")
+    assert "secret" not in str(error.value)
