@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 import idna
+
+_HOST = re.compile(r"[a-z0-9._-]+")  # underscores are against the rules, and in use
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -43,6 +46,8 @@ def _ascii_host(host: str) -> str:
     if ":" in host:  # an IPv6 address
         return f"[{host}]"
     if host.isascii():
+        if not _HOST.fullmatch(host):
+            raise BadUrl(f"{host!r} is no host name")
         return host
     try:
         return idna.encode(host, uts46=True).decode()

@@ -52,7 +52,10 @@ def _look(database_url: str) -> dict[str, Any]:
         return {
             "attempts": _one(connection, "SELECT count(*) FROM feed_fetch_log"),
             "articles": {(url, title) for url, title in connection.execute("SELECT url, title FROM pending_articles")},
-            "unvisited": _one(connection, "SELECT count(*) FROM feeds WHERE last_attempt_at IS NULL"),
+            "unvisited": _one(
+                connection,
+                "SELECT count(*) FROM feeds WHERE NOT EXISTS (SELECT 1 FROM feed_fetch_log WHERE feed_id = feeds.id)",
+            ),
             "gone_pending": _one(connection, "SELECT count(*) FROM feeds WHERE last_outcome = 'gone' AND enabled"),
         }
 

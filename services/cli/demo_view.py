@@ -13,10 +13,10 @@ from services.cli.demo import WAVES, Demo
 from services.cli.demo_count import Count, Snapshot
 
 WAY_ON = """
-Now with real feeds:
-  .feedmill/venv/bin/feedmill up                  all services on private servers, kept between runs (Ctrl-C stops)
-  .feedmill/venv/bin/feedmill feeds add URL       in another terminal
-  .feedmill/venv/bin/feedmill status              queues, feeds, articles
+Go on with real feeds:
+  .feedmill/venv/bin/feedmill up              all services, private servers, data kept (Ctrl-C stops)
+  .feedmill/venv/bin/feedmill feeds add URL   in another terminal
+  .feedmill/venv/bin/feedmill status          queues, feeds, articles
 """
 
 PLAIN_EVERY_SECONDS = 2.0

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,9 +108,11 @@ def killed_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledRun]:
         assert run.stdout is not None
         description = run.stdout.readline()
         run.send_signal(signal.SIGKILL)
-    assert description, "the run ended before its servers were there"
-    yield KilledRun(directory, json.loads(description))
-    delete_servers(directory)
+    try:
+        assert description, "the run ended before its servers were there"
+        yield KilledRun(directory, json.loads(description))
+    finally:
+        delete_servers(directory)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +146,7 @@ def test_broker_that_was_killed_starts_again_with_its_messages_on_the_same_port(
 
 
 def test_database_that_was_killed_starts_again_with_its_rows_on_the_same_port(servers: Servers) -> None:
-    with psycopg.connect(servers.database_url) as busy:
+    with closing(psycopg.connect(servers.database_url)) as busy:
         backend = busy.info.backend_pid
         servers.postgres.kill()
         assert not is_running(backend)
@@ -158,7 +161,7 @@ def test_virtual_hosts_and_databases_of_their_own_come_and_go(servers: Servers) 
     name = 'with "quotes"/slash'
     servers.rabbitmq.create_vhost(name)
     servers.postgres.create_database("other")
-    with psycopg.connect(servers.postgres.database_url("other")) as connection:
+    with closing(psycopg.connect(servers.postgres.database_url("other"))) as connection:
         assert connection.execute("SELECT current_database()").fetchone() == ("other",)
         servers.postgres.drop_database("other")  # in spite of the connection
     servers.rabbitmq.delete_vhost(name)

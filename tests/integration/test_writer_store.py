@@ -106,7 +106,9 @@ async def test_feed_state_and_articles_are_one_transaction(database: Database, f
     claim_id = await claim(database, feed_id)
     poison = make_entry(2, body="a NUL \0 that PostgreSQL refuses")
     with pytest.raises(Exception, match="0x00"):
-        await write(database, make_result(feed_id=feed_id, claim_id=claim_id, etag='"e"', entries=(make_entry(1), poison)))
+        await write(
+            database, make_result(feed_id=feed_id, claim_id=claim_id, etag='"e"', entries=(make_entry(1), poison))
+        )
     assert await rows(database, "SELECT * FROM feed_items UNION ALL SELECT * FROM feed_items") == []
     (feed,) = await rows(database, "SELECT * FROM feeds")
     assert (feed["claim_id"], feed["etag"]) == (claim_id, None)
@@ -159,9 +161,7 @@ async def test_an_adopted_move_changes_url_and_group_unless_another_feed_is_ther
     async def see_move(to: str) -> None:
         for days in (0, 1, 2):
             claim_id = await claim(database, feed_id)
-            moved = make_result(
-                feed_id=feed_id, claim_id=claim_id, moved_to=to, started_at=NOW + timedelta(days=days)
-            )
+            moved = make_result(feed_id=feed_id, claim_id=claim_id, moved_to=to, started_at=NOW + timedelta(days=days))
             await write(database, moved)
 
     with connect(database_url) as connection:

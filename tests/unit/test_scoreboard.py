@@ -24,7 +24,7 @@ def test_starts_of_one_group_keep_their_distance_also_after_a_stall() -> None:
     scoreboard = board(host_min_interval_seconds=5.0, host_concurrency=4)
     for _ in range(3):
         scoreboard.admit("a", 0.0)
-    begun_at = []
+    begun_at: list[float] = []
     now = 60.0  # the process stood still; all three turns are long past
     while len(begun_at) < 3:
         turn = scoreboard.start("a", now)

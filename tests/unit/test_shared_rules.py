@@ -73,9 +73,7 @@ def test_a_log_line_is_one_json_object_without_secrets() -> None:
         (Unprocessable(), 0, Bury("unprocessable")),
     ],
 )
-def test_what_becomes_of_a_message_that_failed(
-    error: Exception, failures: int, decision: TryLater | Bury
-) -> None:
+def test_what_becomes_of_a_message_that_failed(error: Exception, failures: int, decision: TryLater | Bury) -> None:
     assert after_failure(error, failures=failures, most=3) == decision
 
 

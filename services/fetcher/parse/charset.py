@@ -1,4 +1,4 @@
-"""Bytes to text: which encoding is it really?
+"""Bytes to text, in the encoding that they really are in.
 
 In this order: byte order mark; the zero bytes of UTF-16 and UTF-32; the charset of the HTTP header; the XML
 declaration; UTF-8; windows-1252. A label is a claim and the bytes are the evidence: text that is valid UTF-8 beyond
@@ -70,7 +70,7 @@ def decode(body: bytes, content_type: str | None) -> Decoded:
     labels = _labels(body, content_type)
     codecs_named = [name for name in map(_codec, labels) if name]
     text, encoding = _decode_labelled(body, codecs_named) or _decode_unlabelled(body)
-    if not labels or encoding in (codecs_named or ["utf-8"])[:1]:
+    if not labels or text.isascii() or encoding in codecs_named[:1]:
         return Decoded(text, encoding)
     return Decoded(text, encoding, (f"the body is labelled {labels[0]} and read as {encoding}",))
 

@@ -89,6 +89,6 @@ class RawFeed:
     language: str = ""
     authors: tuple[str, ...] = ()
     """Who wrote the entries that name no author (Atom and JSON Feed say so; RSS does not)."""
-    hints: ServerHints = ServerHints()
+    hints: ServerHints = field(default_factory=ServerHints)
     entries: tuple[RawEntry, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()

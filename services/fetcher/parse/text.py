@@ -36,9 +36,9 @@ _PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)(?:[^>\"'=]|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>|<[!?/][^>]*>")
 _UNENDED_TAG = re.compile(r"<[a-zA-Z!?/].*", re.DOTALL)
 _BLOCKS = (
-    "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure "
-    "footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol optgroup option p pre section summary table "
-    "tbody tfoot thead title tr ul"
+    "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
+    "figure footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol optgroup option p pre section "
+    "summary table tbody tfoot thead title tr ul"
 )
 _INSTEAD = dict.fromkeys(_BLOCKS.split(), "\n") | {"td": " ", "th": " "}
 
