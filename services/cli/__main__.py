@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -47,7 +48,8 @@ def up(
     from services.cli.up import up as run
 
     interrupt_on_sigterm()
-    run(read_settings(CliSettings), console, fetchers=fetchers, writers=writers)
+    with contextlib.suppress(Interrupted, KeyboardInterrupt):  # which is how it is meant to end
+        run(read_settings(CliSettings), console, fetchers=fetchers, writers=writers)
 
 
 @app.command()

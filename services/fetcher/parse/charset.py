@@ -13,7 +13,6 @@ import re
 from dataclasses import dataclass
 
 _BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16: it begins with the same two bytes
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -61,6 +60,8 @@ class Decoded:
 
 def decode(body: bytes, content_type: str | None) -> Decoded:
     """Return `body` as text. Never fails: bytes that fit nothing are read as windows-1252."""
+    if body.startswith(codecs.BOM_UTF8):
+        return Decoded(*_decode_unlabelled(body[len(codecs.BOM_UTF8) :]))
     for mark, encoding in _BOMS:
         if body.startswith(mark):
             return Decoded(body[len(mark) :].decode(encoding, "replace"), encoding)

@@ -101,7 +101,11 @@ class _Strict(_Guards, feedparser.StrictFeedParser):  # type: ignore[misc]
 
 
 class _Loose(_Guards, feedparser.LooseFeedParser):  # type: ignore[misc]
-    """Over regular expressions; takes anything."""
+    """Over regular expressions; takes anything, also a prefix of RSS or Atom that is nowhere declared."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.namespacemap.update({"rss": "", "atom": ""})
 
 
 def run_feedparser(source: str) -> tuple[Any, str | None]:

@@ -7,6 +7,7 @@ embedded HTML is neither resolved nor sanitised: it becomes text.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from services.fetcher.parse.prolog import cut_markup, find_feed_root, read_prolo
 
 _FEED_ROOTS = frozenset({"rss", "feed", "rdf", "channel"})
 _HTML_ROOTS = frozenset({"html", "head", "body"})
+_ENTRY = re.compile(r"<(?:[\w.-]+:)?(?:item|entry)[\s/>]", re.IGNORECASE)
 _LESSER_TEXTS = ("itunes_summary", "media_description", "dc_description", "subtitle")
 
 
@@ -33,7 +35,7 @@ def read_lenient(text: str) -> RawFeed:
         reader, problem = run_feedparser(source)
     except Exception as error:  # feedparser names no errors and has many; one odd body is a fact to record, no bug
         raise Unparseable(f"a feed on which feedparser fails with {type(error).__name__}") from error
-    if not reader.entries and problem and not _is_complete(source):
+    if problem and not reader.entries and (_ENTRY.search(source) or not _is_complete(source)):
         raise Unparseable(f"malformed XML without a readable entry ({problem})")
     if not reader.entries and not reader.version and not reader.feeddata:
         raise NotAFeed("XML without a channel or an entry")

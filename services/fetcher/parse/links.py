@@ -37,4 +37,4 @@ def _join(base: str, href: str) -> str:
         return ""
     if parts.scheme not in {"http", "https"} or not host or len(url) > MAX_URL_CHARS:
         return ""
-    return url
+    return parts.scheme + url[len(parts.scheme) :]  # lower case, as urlsplit gives it

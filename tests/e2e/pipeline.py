@@ -1,0 +1,79 @@
+"""A whole pipeline under test: farm, real servers, every service as a process, and a count at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+
+from services.cli.addresses import Addresses
+from services.cli.demo import SETTINGS
+from services.cli.farm import Farm, FeedSpec
+from services.cli.registry import NewFeed, add_feed, connect
+from services.cli.settings import child_environment
+from services.cli.supervisor import Supervisor
+from services.cli.up import all_processes
+
+
+@dataclass
+class Pipeline:
+    """What a test needs to watch and to break."""
+
+    farm: Farm
+    supervisor: Supervisor
+    database_url: str
+    lines: list[tuple[str, str]] = field(default_factory=list)
+
+    def delivered(self) -> list[tuple[str, str]]:
+        """Return URL and title of every pending article; raises if the database is away."""
+        with psycopg.connect(self.database_url, connect_timeout=2) as connection:
+            return [(url, title) for url, title in connection.execute("SELECT url, title FROM pending_articles")]
+
+    async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+        """Wait for a condition over the database, which may be away in between."""
+        async with asyncio.timeout(seconds):
+            while True:
+                with contextlib.suppress(psycopg.Error):
+                    if await asyncio.to_thread(condition):
+                        return
+                await asyncio.sleep(0.05)
+
+    async def until_started(self, share: float = 0.2) -> None:
+        """Wait until part of the articles is there: the middle of the work."""
+        wanted = share * len(self.farm.expected_articles())
+        await self.until(lambda: len(self.delivered()) >= wanted)
+
+    async def until_complete(self) -> None:
+        """Wait until all published articles are there, then check that nothing is there twice, or besides."""
+        expected = sorted(self.farm.expected_articles().items())
+        await self.until(lambda: set(expected) <= set(self.delivered()))
+        assert sorted(self.delivered()) == expected
+
+    async def until_replaced(self, name: str, killed: int) -> None:
+        """Wait until the supervisor has started `name` again."""
+        async with asyncio.timeout(30):
+            while self.supervisor.pid(name) in {None, killed}:
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def running_pipeline(
+    amqp_url: str, database_url: str, specs: Sequence[FeedSpec], *, fetchers: int = 1, writers: int = 1, **settings: str
+) -> AsyncIterator[Pipeline]:
+    lines: list[tuple[str, str]] = []
+    with Farm(specs) as farm:
+        with connect(database_url) as connection:
+            for spec in farm.specs:
+                add_feed(connection, NewFeed(farm.url(spec), name=spec.name))
+        environment = Addresses(amqp_url, database_url).environment() | SETTINGS | settings
+        supervisor = Supervisor(
+            all_processes(fetchers=fetchers, writers=writers),
+            child_environment(environment),
+            lambda name, line: lines.append((name, line)),
+        )
+        async with supervisor.run():
+            yield Pipeline(farm, supervisor, database_url, lines)
