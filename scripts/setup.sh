@@ -59,7 +59,7 @@ find_python() { # prints the first good one
 }
 
 install_packages() { # as root; PACKAGE…, where "python" stands for the first Python that will do
-  local packages=() package had_erlang=no had_postgresql=no made_policy=no
+  local packages=() package had_erlang=no had_postgresql=no
   export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
   command -v erl >/dev/null && had_erlang=yes
   [ -d /usr/share/postgresql-common ] && had_postgresql=yes

@@ -18,7 +18,7 @@ from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from shared.errors import FeedmillError
 from shared.secrets import mask_credentials
-from shared.settings import PolitenessSettings, read_settings
+from shared.settings import read_settings
 
 EXIT_INTERRUPTED = 130
 
@@ -120,9 +120,9 @@ def feeds_add(
 ) -> None:
     """Register a feed; it is due at once."""
     feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority)
-    hosts = read_settings(PolitenessSettings).proxy_host_set()
-    with registry.connect(addresses.find(read_settings(CliSettings)).database_url) as connection:
-        id_, is_new = registry.add_feed(connection, feed, hosts)
+    settings = read_settings(CliSettings)
+    with registry.connect(addresses.find(settings).database_url) as connection:
+        id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set())
     said = "added as" if is_new else "is there already, unchanged, as"
     console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)
 

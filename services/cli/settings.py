@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import AmqpDsn, Field
 
-from shared.settings import DatabaseUrl, FeedmillSettings
+from shared.settings import DatabaseUrl, PolitenessSettings
 
 
-class CliSettings(FeedmillSettings):
+class CliSettings(PolitenessSettings):
     """Where the servers are, if they are given, and where private ones live."""
 
     amqp_url: AmqpDsn | None = Field(None, description="RabbitMQ, if one is given.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import Console
 
 from services.cli.addresses import Addresses, given_or_kept
@@ -30,8 +32,9 @@ def up(settings: CliSettings, console: Console, *, fetchers: int, writers: int) 
     Raises:
         ConfigurationError: a service can't run with its settings; its own words are in the log above.
     """
+    console.print("starting RabbitMQ and PostgreSQL ...")
     with given_or_kept(settings) as addresses:
-        _say_where(console, addresses)
+        _say_where(console, addresses, settings.home)
         for migration in migrate(addresses.database_url):
             console.print(f"applied migration {migration.version:04d}_{migration.name}")
         try:
@@ -48,12 +51,14 @@ async def _supervise(addresses: Addresses, console: Console, processes: list[Pro
     raise ConfigurationError("a service refused its configuration; see its line above")
 
 
-def _say_where(console: Console, addresses: Addresses) -> None:
-    console.print(f"RabbitMQ    {mask_credentials(addresses.amqp_url)}")
+def _say_where(console: Console, addresses: Addresses, home: Path) -> None:
+    lines = [f"RabbitMQ       {mask_credentials(addresses.amqp_url)}"]
     if addresses.management_url:
-        console.print(f"  its management UI is at {addresses.management_url} (login: see .feedmill/up/addresses.json)")
-    console.print(f"PostgreSQL  {mask_credentials(addresses.database_url)}")
-    console.print("Add a feed from another terminal: feedmill feeds add URL. Ctrl-C stops everything.")
+        lines.append(f"management UI  {addresses.management_url} (login: addresses.json in {home / 'up'})")
+    lines.append(f"PostgreSQL     {mask_credentials(addresses.database_url)}")
+    lines.append("Add a feed from another terminal: feedmill feeds add URL. Ctrl-C stops everything.")
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 def _replicas(service: str, count: int) -> list[Process]:

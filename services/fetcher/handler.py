@@ -119,9 +119,9 @@ class FetchFeeds:
         result, again = settle(job, fetched, self._rules, self._clock.now())
         FETCHES.labels(result.outcome.value).inc()
         log.info(
-            "%s",
-            result.outcome.value,
+            "fetch ended",
             extra={
+                "outcome": result.outcome.value,
                 "feed_id": job.feed_id,
                 "claim_id": str(job.claim_id),
                 "url": job.url,

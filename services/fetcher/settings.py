@@ -13,7 +13,6 @@ from shared.settings import (
     BrokerSettings,
     ClaimSettings,
     Count,
-    PolitenessSettings,
     Seconds,
     TelemetrySettings,
 )
@@ -28,7 +27,7 @@ def _parse_networks(text: str) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
-class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, TelemetrySettings):
+class FetcherSettings(BrokerSettings, ClaimSettings, TelemetrySettings):
     """All that the fetcher reads. It has no database."""
 
     fetch_threads: Count = Field(64, description="Worker threads, each busy with one fetch.")

@@ -32,8 +32,10 @@ def read_json(text: str) -> RawFeed:
     """
     try:
         feed = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Unparseable(f"broken JSON ({error})") from error
+    except RecursionError as error:
+        raise Unparseable("JSON that is nested too deep") from error
     if not isinstance(feed, dict):
         raise NotAFeed("JSON that is no object")
     is_labelled = _VERSION in _string(feed, "version")

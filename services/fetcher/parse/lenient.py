@@ -66,10 +66,10 @@ def _prepare(text: str) -> tuple[str, list[str]]:
         if start < 0:
             raise NotAFeed("an HTML page" if prolog.is_html else f"XML with the root element <{prolog.root[:40]}>")
         warnings.append("something else stands before the feed")
-    text, is_cut = cut_markup(settle_references(text[start:], prolog.declarations))
+    text, is_cut = cut_markup(text[start:])
     if is_cut:
         warnings.append("more markup than any feed needs: cut")
-    return text, warnings
+    return settle_references(text, prolog.declarations), warnings
 
 
 def _raw_feed(reader: Any, warnings: list[str]) -> RawFeed:

@@ -1,0 +1,60 @@
+# The one door for commands: `make help` lists them. Each one that needs the set-up does it first.
+
+STATE := .feedmill
+BIN := $(STATE)/venv/bin
+# Arguments for the program behind the target, e.g. make test ARGS="tests/unit -k retry"
+ARGS ?=
+# Servers that are given don't have to be installed.
+SETUP_FLAGS := $(if $(and $(FEEDMILL_AMQP_URL),$(FEEDMILL_DATABASE_URL)),--no-servers)
+
+export RUFF_CACHE_DIR := $(STATE)/cache/ruff
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run up test lint fmt bench lock clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
+
+setup: ## Install what is missing: system packages, virtual environment (a moment if nothing is)
+	@scripts/setup.sh
+
+run: ## Run the demo: all services against an embedded farm of feeds, with a summary at the end
+	@scripts/setup.sh $(SETUP_FLAGS)
+	@$(BIN)/feedmill demo $(ARGS)
+
+up: ## Run all services until Ctrl-C, on data that is kept
+	@scripts/setup.sh $(SETUP_FLAGS)
+	@$(BIN)/feedmill up $(ARGS)
+
+test: lint ## Check everything: lint, then all tests (ARGS="tests/unit -k name" for some)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: setup ## Check style, types and the rules on who may import whom
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo 'badly formatted (see above): run make fmt' >&2; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache --no-logo >$(STATE)/lint-imports.log || { cat $(STATE)/lint-imports.log >&2; exit 1; }
+
+fmt: setup ## Format the code, and fix what can be fixed
+	@$(BIN)/ruff check --fix --quiet
+	@$(BIN)/ruff format --quiet
+
+bench: setup ## Measure (ARGS are the benchmarks' own)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+UV_COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+
+lock: ## Write the lock files anew from pyproject.toml (needs uv; ARGS="--upgrade" for the newest versions)
+	@command -v uv >/dev/null || { echo 'make lock needs uv: pipx install uv' >&2; exit 1; }
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --group dev --constraint requirements.lock --output-file requirements-dev.lock
+
+clean: ## Delete .feedmill (environment, caches, the private servers' data); refused while servers run
+	@for lock in $$(find $(STATE) -maxdepth 4 -name lock -type f 2>/dev/null); do \
+	    flock --nonblock "$$lock" true || { \
+	        echo "$$(dirname "$$lock") is in use by process $$(cat "$$lock"): stop it first" >&2; exit 1; }; \
+	done
+	@# PostgreSQL's data may stand outside of a directory that its user can't enter; a link leads there.
+	@find $(STATE) -maxdepth 5 -name cluster -type l -lname '/var/tmp/feedmill-*' -printf '%l\0' 2>/dev/null | xargs -0 -r rm -rf --
+	@rm -rf $(STATE) .ruff_cache .mypy_cache .pytest_cache .hypothesis
+	@find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

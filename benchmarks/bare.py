@@ -1,0 +1,91 @@
+"""A loop of httpx that does nothing else: what a fetch costs before Feedmill adds anything."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from benchmarks.laps import BenchError, Lap
+from services.fetcher.client import ACCEPT
+from services.fetcher.decoding import ACCEPT_ENCODING
+
+PROCESS = "bare"
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """One URL and the headers of a conditional request for it."""
+
+    url: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class BareLoop:
+    """The fetcher's httpx (one shared client, no idle connection kept) in as many threads, and no more than that.
+
+    A context manager. The body is read and decompressed, and thrown away.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._client = httpx.Client(
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+            headers={"User-Agent": "feedmill-bench", "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING},
+            timeout=30.0,
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def run(self, fetches: Sequence[Fetch], *, status: int, least: int = 0) -> Lap:
+        """Fetch all of them, again and again until there were at least so many.
+
+        Raises:
+            BenchError: an answer had another status.
+        """
+        times = max(1, -(-least // len(fetches)))
+        work = chain.from_iterable(repeat(fetches, times))
+        wall, cpu = time.monotonic(), time.process_time()
+        statuses = self._fetch_all(work)
+        lap = Lap(times * len(fetches), time.monotonic() - wall, {PROCESS: time.process_time() - cpu})
+        if statuses != {status: lap.count}:
+            raise BenchError(f"the bare loop expected {lap.count} times {status} and got {dict(statuses)}")
+        return lap
+
+    def ask_validators(self, urls: Sequence[str]) -> list[Fetch]:
+        """Return each URL with the headers that get a 304 from now on."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            return list(pool.map(self._ask_validators, urls))
+
+    def _ask_validators(self, url: str) -> Fetch:
+        headers = self._client.get(url).headers
+        return Fetch(url, conditions(headers["etag"], headers["last-modified"]))
+
+    def _fetch_all(self, work: Iterator[Fetch]) -> Counter[int]:
+        """Let each thread take the next fetch from one iterator (`next` of it holds the interpreter's lock)."""
+
+        def fetch_until_done(_: int) -> Counter[int]:
+            return Counter(self._client.get(fetch.url, headers=fetch.headers).status_code for fetch in work)
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            return sum(pool.map(fetch_until_done, range(self._threads)), Counter())
+
+
+def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
+    """Return the headers of a conditional request."""
+    named = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+    return {name: value for name, value in named.items() if value}

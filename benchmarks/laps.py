@@ -1,0 +1,50 @@
+"""One contender's work in one round, and the middle of several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+
+class BenchError(Exception):
+    """The run proves nothing: something was lost, failed, or died on the way. The message says what."""
+
+
+@dataclass(frozen=True)
+class Lap:
+    """How many things were done, in how many seconds, and at what cost in CPU seconds of each process."""
+
+    count: int
+    seconds: float
+    cpu: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """Things per second."""
+        return self.count / self.seconds
+
+    def cpu_ms(self, process: str) -> float:
+        """CPU milliseconds of `process` per thing."""
+        return 1000 * self.cpu[process] / self.count
+
+
+def middle_rate(laps: Sequence[Lap]) -> float:
+    """Return the median rate."""
+    return median(lap.rate for lap in laps)
+
+
+def middle_cpu_ms(laps: Sequence[Lap], process: str) -> float:
+    """Return the median CPU cost per thing, in milliseconds."""
+    return median(lap.cpu_ms(process) for lap in laps)
+
+
+def rounds(most: int, seconds: float) -> Iterator[int]:
+    """Yield 0, 1, … up to `most` times; fewer if `seconds` would be over in the middle of another round."""
+    start = time.monotonic()
+    for number in range(most):
+        spent = time.monotonic() - start
+        if number and spent + spent / number > seconds:
+            return
+        yield number

@@ -1,0 +1,90 @@
+"""What a writer is given: results with articles, new ones or mostly known ones."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from services.cli.farm.articles import write_article
+from services.fetcher.parse.identity import article_md5, content_hash
+from shared.messages import Entry, FeedFetched, Outcome
+
+ENTRIES = 20
+"""Articles of one result: what a feed usually lists."""
+
+BODY_CHARACTERS = 3000
+START = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def new_results(results: int, *, edition: str, claim_id: UUID) -> list[FeedFetched]:
+    """Return one result for each of the feeds 1, 2, …, all of whose articles are new."""
+    return [
+        _make_result(feed_id, [_write_entry(feed_id, number, edition) for number in range(ENTRIES)], claim_id)
+        for feed_id in range(1, results + 1)
+    ]
+
+
+def repeat_results(before: Sequence[FeedFetched], *, edition: str, claim_id: UUID) -> list[FeedFetched]:
+    """Return results in which only the first article of each is new and the others are those of `before`: 95 %."""
+    return [
+        _make_result(
+            fetched.feed_id, [_write_entry(fetched.feed_id, ENTRIES, edition), *fetched.entries[1:]], claim_id
+        )
+        for fetched in before
+    ]
+
+
+def _make_result(feed_id: int, entries: Sequence[Entry], claim_id: UUID) -> FeedFetched:
+    now = datetime.now(UTC)
+    return FeedFetched(
+        feed_id=feed_id,
+        url=feed_url(feed_id),
+        claim_id=claim_id,
+        outcome=Outcome.FETCHED,
+        final=True,
+        status=200,
+        final_url=feed_url(feed_id),
+        etag=f'"{claim_id.hex}"',
+        body_hash=claim_id.hex * 2,
+        queued_at=now,
+        started_at=now,
+        elapsed_seconds=0.1,
+        wire_bytes=20_000,
+        decoded_bytes=60_000,
+        tier="lenient",
+        entries=tuple(entries),
+    )
+
+
+def feed_url(feed_id: int) -> str:
+    """Return the address of a feed that nobody will fetch."""
+    return f"http://feed-{feed_id}.bench.example/rss.xml"
+
+
+def _write_entry(feed_id: int, number: int, edition: str) -> Entry:
+    article = write_article(
+        f"feed-{feed_id}", number, published_at=START - timedelta(hours=number), text_length=100, edition=edition
+    )
+    body = _body((feed_id * (ENTRIES + 1) + number) % 1000)
+    return Entry(
+        entry_id=article.entry_id,
+        url=article.url,
+        title=article.title,
+        body=body,
+        content_quality="full",
+        published_at=article.published_at,
+        author=article.author,
+        categories=article.categories,
+        language="en",
+        md5=article_md5(article.url, article.title),
+        content_hash=content_hash(article.title, body),
+    )
+
+
+@functools.lru_cache(maxsize=1000)
+def _body(number: int) -> str:
+    """Return one of a thousand texts: writing each anew would take longer than storing it."""
+    text = write_article("bodies", number, published_at=START, text_length=BODY_CHARACTERS, edition="bench")
+    return "\n".join(text.paragraphs)

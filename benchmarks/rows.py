@@ -1,0 +1,71 @@
+"""A figure, and what stands beside it: on the screen and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of ours beside one of something simpler, taken in the same run.
+
+    Units that end in `/s` are better when greater, times when smaller.
+    """
+
+    name: str
+    """`subject.case.what`; stays the same from run to run."""
+    value: float
+    unit: str
+    beside: str
+    """What the other figure is of, in words."""
+    beside_value: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours ÷ the other; None where the other is too small for the clock."""
+        return self.value / self.beside_value if self.beside_value else None
+
+    def as_json(self) -> dict[str, str | float | None]:
+        """Return the row as it stands in `latest.json`."""
+        return {
+            "name": self.name,
+            "value": round(self.value, 4),
+            "unit": self.unit,
+            "beside": self.beside,
+            "beside_value": round(self.beside_value, 4),
+            "ratio": None if self.ratio is None else round(self.ratio, 4),
+        }
+
+
+def write_json(rows: Sequence[Row], path: Path) -> None:
+    """Write all rows as one JSON list, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    lines = ",\n".join(f"  {json.dumps(row.as_json(), ensure_ascii=False)}" for row in rows)
+    draft.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def make_table(rows: Sequence[Row], title: str) -> Table:
+    """Return the rows for a person."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    table.add_column("figure")
+    table.add_column("ours", justify="right")
+    table.add_column("beside it", justify="right")
+    table.add_column("ratio", justify="right", style="bold")
+    table.add_column("unit")
+    table.add_column("beside", style="dim")
+    for row in rows:
+        ratio = "–" if row.ratio is None else f"{row.ratio:.2f}"
+        table.add_row(row.name, _short(row.value), _short(row.beside_value), ratio, row.unit, row.beside)
+    return table
+
+
+def _short(value: float) -> str:
+    """Return three significant digits, and no exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
