@@ -40,6 +40,11 @@ def middle_cpu_ms(laps: Sequence[Lap], process: str) -> float:
     return median(lap.cpu_ms(process) for lap in laps)
 
 
+def spent(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """Return the difference, by process."""
+    return {name: after[name] - before[name] for name in before}
+
+
 def rounds(most: int, seconds: float) -> Iterator[int]:
     """Yield 0, 1, … up to `most` times; fewer if `seconds` would be over in the middle of another round."""
     start = time.monotonic()

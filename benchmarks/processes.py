@@ -90,7 +90,9 @@ async def _wait_until_started(supervisor: Supervisor, consuming: Mapping[str, as
                         raise BenchError(f"{name} refused its configuration: see {LOGS}")
                     await asyncio.sleep(0.02)
     except TimeoutError:
-        raise BenchError(f"not all of {', '.join(consuming)} started within {START_SECONDS:.0f} s: see {LOGS}") from None
+        raise BenchError(
+            f"not all of {', '.join(consuming)} started within {START_SECONDS:.0f} s: see {LOGS}"
+        ) from None
 
 
 def _write_line(log: TextIO, line: str) -> None:

@@ -29,9 +29,7 @@ def new_results(results: int, *, edition: str, claim_id: UUID) -> list[FeedFetch
 def repeat_results(before: Sequence[FeedFetched], *, edition: str, claim_id: UUID) -> list[FeedFetched]:
     """Return results in which only the first article of each is new and the others are those of `before`: 95 %."""
     return [
-        _make_result(
-            fetched.feed_id, [_write_entry(fetched.feed_id, ENTRIES, edition), *fetched.entries[1:]], claim_id
-        )
+        _make_result(fetched.feed_id, [_write_entry(fetched.feed_id, ENTRIES, edition), *fetched.entries[1:]], claim_id)
         for fetched in before
     ]
 

@@ -14,7 +14,7 @@ from shared.settings import BrokerSettings, read_settings
 from shared.topology import Topology
 
 IN_FLIGHT = 100
-LOOK_SECONDS = 0.02
+LOOK_SECONDS = 0.03
 
 
 def read_topology() -> Topology:

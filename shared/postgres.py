@@ -49,6 +49,7 @@ class Database:
             check=AsyncConnectionPool.check_connection,
             open=False,
         )
+        self._trouble: str | None = "not used yet"
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Database]:
@@ -72,7 +73,13 @@ class Database:
             async with self._pool.connection() as connection:
                 yield connection
         except _AWAY as error:
-            raise DatabaseUnavailable(f"{mask_credentials(self._url)}: {_describe(error)}") from error
+            self._trouble = f"{mask_credentials(self._url)}: {_describe(error)}"
+            raise DatabaseUnavailable(self._trouble) from error
+        self._trouble = None
+
+    def check(self) -> str | None:
+        """Return what was wrong with the database when it was last used, if anything (a `shared.telemetry.Check`)."""
+        return self._trouble
 
     async def require_schema(self) -> None:
         """Check that the migrations were applied.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import sys
@@ -49,7 +48,7 @@ async def _run(name: str, settings: S, serve: Serve[S]) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     health = Health()
-    with _telemetry(health, settings) as port:
+    with serve_telemetry(health, settings.metrics_host, settings.metrics_port) as port:
         log.info("started", extra={"metrics": f"http://{settings.metrics_host}:{port}/metrics"})
         beating = asyncio.create_task(_beat(health))
         try:
@@ -57,15 +56,6 @@ async def _run(name: str, settings: S, serve: Serve[S]) -> None:
         finally:
             beating.cancel()
     log.info("stopped")
-
-
-def _telemetry(health: Health, settings: TelemetrySettings) -> contextlib.AbstractContextManager[int]:
-    try:
-        return serve_telemetry(health, settings.metrics_host, settings.metrics_port)
-    except OSError as error:
-        raise ConfigurationError(
-            f"cannot listen on FEEDMILL_METRICS_HOST:PORT {settings.metrics_host}:{settings.metrics_port}: {error}"
-        ) from error
 
 
 async def _beat(health: Health) -> None:

@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from shared.errors import ConfigurationError
+
 log = logging.getLogger(__name__)
 
 STALLED_AFTER_SECONDS = 30.0
@@ -43,7 +45,9 @@ class Health:
         self._checks[name] = check
 
     def failures(self) -> Mapping[str, str]:
-        """Return the readiness checks that fail, with their reasons."""
+        """Return the readiness checks that fail, with their reasons. A service without any is not put together yet."""
+        if not self._checks:
+            return {"service": "starting"}
         results = ((name, check()) for name, check in self._checks.items())
         return {name: reason for name, reason in results if reason is not None}
 
@@ -60,14 +64,19 @@ def serve_telemetry(health: Health, host: str, port: int) -> Iterator[int]:
     """Serve until the block ends; yield the port (a free one if `port` is 0).
 
     Raises:
-        OSError: the port is taken.
+        ConfigurationError: the port is taken, or the address is not ours.
     """
     routes: dict[str, Callable[[], Answer]] = {
         "/metrics": lambda: (HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest()),
         "/healthz": lambda: _report({"main_loop": "stalled"} if health.stalled() else {}),
         "/readyz": lambda: _report(health.failures()),
     }
-    server = ThreadingHTTPServer((host, port), _handler_for(routes))
+    try:
+        server = ThreadingHTTPServer((host, port), _handler_for(routes))
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on {host}:{port} (FEEDMILL_METRICS_HOST, FEEDMILL_METRICS_PORT): {error}"
+        ) from error
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="telemetry", daemon=True)
     thread.start()

@@ -44,6 +44,7 @@ async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health
             finally:
                 standing.clear()
 
+    health.add_check("database", database.check)
     async with database.open():
         await keep_trying(database.require_schema, what="looking for the tables", until=(stop,))
         while not stop.is_set():

@@ -46,6 +46,7 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
         ),
     )
     health.add_check("broker", consumer.check)
+    health.add_check("database", database.check)
     async with database.open():
         await keep_trying(database.require_schema, what="looking for the tables", until=(stop,))
         await consumer.run(stop)

@@ -58,9 +58,7 @@ def test_every_setting_is_documented_as_it_is() -> None:
 
 
 def test_every_queue_is_documented() -> None:
-    rows = [
-        row for row in table_rows(read("reference.md")) if row.startswith("| `fetcher") or row.startswith("| `writer")
-    ]
+    rows = [row for row in table_rows(read("reference.md")) if row.startswith(("| `fetcher", "| `writer"))]
     documented = {re.match(r"\| `([^`]+)`", row).group(1) for row in rows}  # type: ignore[union-attr]
     assert documented == {queue.name for queue in BrokerSettings().topology().queues}
 

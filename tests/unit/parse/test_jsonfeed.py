@@ -172,26 +172,13 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "url", "id"]), inner),
     max_leaves=5,
 )
-ITEM = st.dictionaries(
-    st.sampled_from(
-        [
-            "id",
-            "url",
-            "external_url",
-            "title",
-            "content_html",
-            "content_text",
-            "summary",
-            "date_published",
-            "date_modified",
-            "author",
-            "authors",
-            "tags",
-            "attachments",
-            "language",
-        ]
-    ),
-    JSON,
+ITEM = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("id", "url", "external_url", "title", "content_html", "content_text", "summary"), JSON),
+        **dict.fromkeys(("date_published", "date_modified", "language", "tags"), JSON),
+        **dict.fromkeys(("author", "authors", "attachments"), JSON),
+    },
 )
 
 

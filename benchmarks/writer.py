@@ -1,0 +1,201 @@
+"""Articles per second into the tables: the writer as a process, its transaction alone, and bare SQL beside them.
+
+All store the same articles, in transactions of about 500, in databases of one server. Each round has a set of new
+articles, and then one of which 95 % are those that were stored just before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import psycopg
+
+from benchmarks import bare_sql
+from benchmarks.bare_sql import BareTables, as_articles
+from benchmarks.bench import Bench
+from benchmarks.laps import BenchError, Lap, middle_cpu_ms, middle_rate, rounds, spent
+from benchmarks.processes import Services, run_services
+from benchmarks.results import ENTRIES, feed_url, new_results, repeat_results
+from benchmarks.rows import Row
+from benchmarks.wire import open_session, publish_all, read_topology, wait_until
+from services.cli.registry import NewFeed, add_feed, connect
+from services.writer.feed_state import Rules
+from services.writer.store import write_batch
+from shared.broker import Session
+from shared.messages import FeedFetched
+from shared.outgoing import Outgoing, encode_outgoing
+from shared.postgres import Database
+
+LAP_SECONDS = 60.0
+WARM_UP = 10
+"""Results of the first, unmeasured round."""
+
+Contender = Callable[[Sequence[FeedFetched]], Awaitable[Lap]]
+
+
+async def run(bench: Bench) -> list[Row]:
+    """Return the rows for new articles and for 95 % known ones."""
+    results, most, seconds = (100, 2, 12.0) if bench.quick else (250, 5, 75.0)
+    whole, alone = bench.make_place("writer"), bench.make_place("write_batch")
+    async with contextlib.AsyncExitStack() as stack:
+        tables = stack.enter_context(contextlib.closing(BareTables(alone.database_url)))
+        database = await stack.enter_async_context(Database(alone.database_url, size=2).open())
+        session = await stack.enter_async_context(open_session(whole.amqp_url, read_topology()))
+        services = await stack.enter_async_context(run_services(["writer"], whole.environment()))
+        registries = [
+            Registry(stack.enter_context(psycopg.connect(place.database_url, autocommit=True)), results)
+            for place in (whole, alone)
+        ]
+        contenders = _contenders(Process(services, session, registries[0]), database, tables)
+        course = Course(bench, contenders, registries)
+        await course.run_round("warm-up", 0, WARM_UP)
+        course.laps.clear()
+        for number in rounds(most, seconds):
+            await course.run_round(f"round-{number}", number, results)
+        course.check()
+    return _rows(course.laps)
+
+
+def _contenders(process: Process, database: Database, tables: BareTables) -> dict[str, dict[str, Contender]]:
+    """Return who stores the articles, by case and name."""
+
+    async def transaction_alone(results: Sequence[FeedFetched]) -> Lap:
+        return await _write_batches(database, results)
+
+    def bare(store: Callable[[Sequence[bare_sql.Article]], Lap]) -> Contender:
+        async def run(results: Sequence[FeedFetched]) -> Lap:
+            return await asyncio.to_thread(store, as_articles(results, datetime.now(UTC)))
+
+        return run
+
+    ours: dict[str, Contender] = {"process": process.write, "write_batch": transaction_alone}
+    return {
+        "new": {"copy": bare(tables.copy), **ours},
+        "known95": {"copy": bare(tables.copy_anew), **ours, "executemany": bare(tables.insert)},
+    }
+
+
+class Course:
+    """Runs rounds and keeps the laps, by case and contender."""
+
+    def __init__(
+        self, bench: Bench, contenders: Mapping[str, Mapping[str, Contender]], registries: Sequence[Registry]
+    ) -> None:
+        self.laps: defaultdict[tuple[str, str], list[Lap]] = defaultdict(list)
+        self._bench = bench
+        self._contenders = contenders
+        self._registries = registries
+        self._new = 0
+
+    async def run_round(self, edition: str, number: int, results: int) -> None:
+        """Let everyone store new articles, then mostly known ones; in another order each time."""
+        new = new_results(results, edition=edition, claim_id=uuid4())
+        known = repeat_results(new, edition=edition, claim_id=uuid4())
+        for case, work in (("new", new), ("known95", known)):
+            for registry in self._registries:
+                registry.claim(work[0].claim_id)
+            names = list(self._contenders[case])
+            for name in names[number % len(names) :] + names[: number % len(names)]:
+                before = self._bench.server_cpu_seconds()
+                lap = await self._contenders[case][name](work)
+                cpu = {**lap.cpu, **spent(before, self._bench.server_cpu_seconds())}
+                self.laps[case, name].append(Lap(lap.count, lap.seconds, cpu))
+        self._new += results * (ENTRIES + 1)
+
+    def check(self) -> None:
+        """Raise BenchError unless every article is in both databases, once."""
+        for registry in self._registries:
+            if registry.count("pending_articles") != self._new:
+                raise BenchError(f"expected {self._new} articles, found {registry.count('pending_articles')}")
+
+
+class Registry:
+    """The feeds that the results belong to, in one database."""
+
+    def __init__(self, connection: psycopg.Connection, feeds: int) -> None:
+        self._connection = connection
+        for feed_id in range(1, feeds + 1):
+            connection.execute(
+                "INSERT INTO feeds (url, politeness_group, next_fetch_at) VALUES (%s, 'bench', now() + '1 year')",
+                [feed_url(feed_id)],
+            )
+
+    def claim(self, claim_id: UUID) -> None:
+        """Give all feeds the claim that the next results answer to."""
+        self._connection.execute(
+            "UPDATE feeds SET claim_id = %s, claim_expires_at = now() + interval '1 hour'", [claim_id]
+        )
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        row = self._connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+class Process:
+    """The whole writer: results wait in its queue until it may go."""
+
+    def __init__(self, services: Services, session: Session, registry: Registry) -> None:
+        self._services = services
+        self._session = session
+        self._registry = registry
+
+    async def write(self, results: Sequence[FeedFetched]) -> Lap:
+        """Queue the results, let the writer go, and wait for the last commit."""
+        publications = [encode_outgoing(Outgoing(fetched, FeedFetched.KIND)) for fetched in results]
+        expected = self._registry.count("feed_fetch_log") + len(results)
+        with self._services.held_still("writer"):
+            await publish_all(self._session, publications)
+            before = self._services.cpu_seconds()
+        start = time.monotonic()
+
+        async def done() -> bool:
+            return self._registry.count("feed_fetch_log") >= expected
+
+        end = await wait_until(done, what="the writer", seconds=LAP_SECONDS, check=self._services.check)
+        cpu = {bare_sql.PROCESS: spent(before, self._services.cpu_seconds())["writer"]}
+        return Lap(len(results) * ENTRIES, end - start, cpu)
+
+
+async def _write_batches(database: Database, results: Sequence[FeedFetched]) -> Lap:
+    """Write in transactions of as many articles as the writer takes at once."""
+    size = bare_sql.BATCH // ENTRIES
+    wall, cpu = time.monotonic(), time.process_time()
+    for start in range(0, len(results), size):
+        async with database.transaction() as connection:
+            await write_batch(
+                connection,
+                results[start : start + size],
+                now=datetime.now(UTC),
+                rules=Rules(),
+                proxy_hosts=frozenset(),
+            )
+    seconds, cost = time.monotonic() - wall, time.process_time() - cpu
+    return Lap(len(results) * ENTRIES, seconds, {bare_sql.PROCESS: cost})
+
+
+def _rows(laps: Mapping[tuple[str, str], Sequence[Lap]]) -> list[Row]:
+    copy = "bare COPY of the same rows"
+    rows = []
+    for case, beside, words in (
+        ("new", "copy", copy),
+        ("known95", "executemany", "executemany ON CONFLICT"),
+        ("known95", "copy", f"{copy} into an empty table"),
+    ):
+        theirs = laps[case, beside]
+        for name in ("process", "write_batch"):
+            ours, label = laps[case, name], f"writer.{case}.{name}.per_{beside}"
+            rows.append(Row(label, middle_rate(ours), "articles/s", words, middle_rate(theirs)))
+        if beside == "copy" and case == "known95":
+            continue
+        for part in (bare_sql.PROCESS, "database"):
+            value, other = (1000 * middle_cpu_ms(side, part) for side in (laps[case, "process"], theirs))
+            rows.append(Row(f"writer.{case}.{part}_cpu", value, "CPU-µs/article", words, other))
+    return rows
