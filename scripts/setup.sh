@@ -161,6 +161,11 @@ is_usable() { # a moved or copied environment, or one whose Python was upgraded,
 }
 
 pip_install() {
+  # Older versions of pip don't know SSL_CERT_FILE, as most programs do; a setting of pip's own goes before it.
+  if [ -n "${SSL_CERT_FILE:-}" ] && [ -z "${PIP_CERT:-}${REQUESTS_CA_BUNDLE:-}${CURL_CA_BUNDLE:-}" ] &&
+    ! "$venv/bin/python" -m pip config get global.cert; then
+    export PIP_CERT=$SSL_CERT_FILE
+  fi
   # PIP_USER: a user's own setting of it would contradict the environment. All else of pip's configuration holds.
   PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$venv/bin/python" -m pip install --no-input --quiet "$@"
 }

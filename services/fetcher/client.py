@@ -24,6 +24,9 @@ ACCEPT = (
     " application/xml;q=0.9, text/xml;q=0.9, application/json;q=0.8, */*;q=0.5"
 )
 MAX_REDIRECTS = 10
+_HEADER_ENCODING = "latin-1"
+"""Any byte there and back: validators are sent as they came, also where they are not ASCII."""
+
 _PERMANENT = {301, 308}
 _REDIRECT = {301, 302, 303, 307, 308}
 
@@ -73,7 +76,12 @@ class FeedClient:
         self._deadline = Deadline()
         self._http = httpx.Client(
             transport=_Transport(GuardedBackend(allowed, self._deadline)),
-            headers={"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING},
+            headers={
+                "User-Agent": user_agent,
+                "Accept": ACCEPT,
+                "Accept-Encoding": ACCEPT_ENCODING,
+                "Connection": "close",
+            },
             timeout=httpx.Timeout(limits.read_seconds, connect=limits.connect_seconds),
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -114,12 +122,12 @@ class FeedClient:
             seen.add(url)
             status, headers, body, wire = self._get(url, _conditions(request, url))
             if status not in _REDIRECT or "location" not in headers:
-                return Answer(status, url, moved_to, headers, body, wire)
+                return Answer(status, url, moved_to, httpx.Headers(headers.raw, _HEADER_ENCODING), body, wire)
             url = str(httpx.URL(url).join(headers["location"]).copy_with(fragment=None))
             permanent = permanent and status in _PERMANENT
             moved_to = url if permanent else moved_to
 
-    def _get(self, url: str, conditions: dict[str, str]) -> tuple[int, httpx.Headers, bytes, int]:
+    def _get(self, url: str, conditions: dict[bytes, bytes]) -> tuple[int, httpx.Headers, bytes, int]:
         status: int | None = None
         try:
             with self._http.stream("GET", url, headers=conditions) as response:
@@ -141,15 +149,11 @@ class FeedClient:
             raise FetchFailed(Failure.PROTOCOL, f"{type(error).__name__}: {error}", status) from error
 
 
-def _conditions(request: Request, url: str) -> dict[str, str]:
+def _conditions(request: Request, url: str) -> dict[bytes, bytes]:
     if request.validators_url != url:
         return {}
-    headers = {}
-    if request.etag:
-        headers["If-None-Match"] = request.etag
-    if request.last_modified:
-        headers["If-Modified-Since"] = request.last_modified
-    return headers
+    validators = {b"If-None-Match": request.etag, b"If-Modified-Since": request.last_modified}
+    return {name: value.encode(_HEADER_ENCODING, "replace") for name, value in validators.items() if value}
 
 
 class _Transport(httpx.BaseTransport):

@@ -54,6 +54,15 @@ def test_validators_go_back_verbatim_and_only_to_the_url_that_gave_them(client: 
     assert "If-Modified-Since: yesterday, about noon\r\n" in server.requests[1]
 
 
+def test_validators_that_are_not_ascii_go_back_byte_for_byte(client: FeedClient) -> None:
+    odd = 'ETag: "caf\u00e9 \u4e16"'.encode()
+    reply = answer(body=b"x").replace(b"\r\n", b"\r\n" + odd + b"\r\n", 1)
+    with serving(saying(reply)) as server:
+        found = client.fetch(Request(server.url()))
+        client.fetch(Request(server.url(), found.headers["etag"], None, server.url()))
+    assert odd.replace(b"ETag", b"If-None-Match").decode("latin-1") in server.requests[1]
+
+
 def test_a_compressed_body_is_read_and_both_sizes_are_known(client: FeedClient) -> None:
     packed = gzip.compress(b"news " * 1000)
     with serving(saying(answer(body=packed, Content_Encoding="gzip"))) as server:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import calendar
 import re
-import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_tz
 
@@ -44,7 +43,7 @@ def from_struct(parsed: object) -> datetime | None:
     if not isinstance(parsed, tuple) or len(parsed) != 9:
         return None
     try:
-        return _from_unix(calendar.timegm(time.struct_time(parsed)))
+        return _from_unix(calendar.timegm(tuple(parsed)))
     except (ValueError, OverflowError, TypeError):
         return None
 

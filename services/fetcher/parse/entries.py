@@ -80,7 +80,7 @@ def _build_entry(
     title = own_title or cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
     title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
     body = _cut(body or own_title, MAX_BODY_CHARS, "body_cut", flags)
-    published_at, clamped = settle_date(raw.published_at or raw.updated_at, now)
+    published_at, clamped = settle_date(raw.published_at, now)
     updated_at, clamped_too = settle_date(raw.updated_at, now)
     flags |= {"title_guessed"} if not own_title else set()
     flags |= {"date_clamped"} if clamped or clamped_too else set()
@@ -91,7 +91,7 @@ def _build_entry(
         title=title,
         body=body,
         content_quality=content_quality(own_title, body),
-        published_at=published_at,
+        published_at=published_at or updated_at,
         updated_at=updated_at,
         author=", ".join(_names(raw.authors) or _names(feed_authors)) or None,
         categories=_names(raw.categories),

@@ -19,6 +19,7 @@ from services.fetcher.parse.prolog import cut_markup, find_feed_root, read_prolo
 
 _FEED_ROOTS = frozenset({"rss", "feed", "rdf", "channel"})
 _HTML_ROOTS = frozenset({"html", "head", "body"})
+_HTML_PIECES = frozenset({"b", "br", "center", "div", "font", "h1", "meta", "p", "script", "style", "table", "title"})
 _ENTRY = re.compile(r"<(?:[\w.-]+:)?(?:item|entry)[\s/>]", re.IGNORECASE)
 _LESSER_TEXTS = ("itunes_summary", "media_description", "dc_description", "subtitle")
 
@@ -64,7 +65,8 @@ def _prepare(text: str) -> tuple[str, list[str]]:
     if prolog.root not in _FEED_ROOTS:
         start = find_feed_root(text, prolog.start)
         if start < 0:
-            raise NotAFeed("an HTML page" if prolog.is_html else f"XML with the root element <{prolog.root[:40]}>")
+            is_html = prolog.is_html or prolog.root in _HTML_PIECES
+            raise NotAFeed("an HTML page" if is_html else f"XML with the root element <{prolog.root[:40]}>")
         warnings.append("something else stands before the feed")
     text, is_cut = cut_markup(text[start:])
     if is_cut:

@@ -102,6 +102,16 @@ def test_a_date_in_the_far_future_becomes_now_with_a_flag() -> None:
     assert (entry.published_at, entry.flags) == (NOW, ("date_clamped",))
 
 
+def test_without_a_believable_date_of_publication_the_last_update_counts() -> None:
+    (entry,) = read(
+        atom(
+            "<entry><id>1</id><title>t</title><published>1970-01-01T00:00:00Z</published>"
+            "<updated>2026-02-02T00:00:00Z</updated></entry>"
+        )
+    ).entries
+    assert entry.published_at == entry.updated_at == datetime(2026, 2, 2, tzinfo=UTC)
+
+
 def test_media_and_itunes_texts_never_replace_the_entrys_own() -> None:
     parsed = read(
         """<rss xmlns:media="http://search.yahoo.com/mrss/" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd">

@@ -152,6 +152,7 @@ def test_the_pace_that_a_feed_asks_for_is_in_seconds(said: str, seconds: float |
         (b"<!DOCTYPE html><html><head><title>x</title></head><body><p>x</body></html>", "an HTML page"),
         (b"<!doctype html>\n<meta charset=utf-8><p>x", "an HTML page"),
         (b"<html><body><rss></rss></body></html>", "an HTML page"),
+        (b"<p>Not found</p>", "an HTML page"),
         (b"just words", "neither XML nor JSON"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "neither XML nor JSON"),
         (b"<?xml version='1.0'?><urlset><url><loc>x</loc></url></urlset>", "XML with the root element <urlset>"),
