@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from benchmarks.bare import PROCESS, BareLoop, Fetch
 from benchmarks.bench import Bench
-from benchmarks.laps import BenchError, Lap, middle_cpu_ms, middle_rate, rounds, spent
+from benchmarks.laps import BenchError, Lap, check_errors, middle_cpu_ms, middle_rate, rounds, spent
 from benchmarks.pipeline import BARE_LEAST, BODY_BYTES, ITEMS, LAP_SECONDS, LATENCIES, Size
 from benchmarks.processes import FarmProcess, Services, run_farm, run_services
 from benchmarks.rows import Row
@@ -98,9 +98,10 @@ class Course:
         end = await wait_until(done, what="the results", seconds=LAP_SECONDS, check=self._services.check)
         cpu = spent(before, self._services.cpu_seconds())
         outcomes = await self._drain(queue, len(jobs))
-        if outcomes != {OUTCOMES[status].value: len(jobs)}:
+        errors = outcomes.pop(Outcome.GAVE_UP.value, 0)
+        if outcomes != {OUTCOMES[status].value: len(jobs) - errors}:
             raise BenchError(f"expected {len(jobs)} results {OUTCOMES[status].value}, found {dict(outcomes)}")
-        return Lap(len(jobs), end - start, cpu)
+        return check_errors(Lap(len(jobs), end - start, cpu, errors))
 
     async def _drain(self, queue: str, count: int) -> Counter[str]:
         """Take the results from their queue and return them by outcome."""

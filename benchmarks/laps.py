@@ -19,6 +19,8 @@ class Lap:
     count: int
     seconds: float
     cpu: Mapping[str, float] = field(default_factory=dict)
+    errors: int = 0
+    """Fetches among them that failed without the server's doing. The farm is sound: it is we or the library."""
 
     @property
     def rate(self) -> float:
@@ -28,6 +30,13 @@ class Lap:
     def cpu_ms(self, process: str) -> float:
         """CPU milliseconds of `process` per thing."""
         return 1000 * self.cpu[process] / self.count
+
+
+def check_errors(lap: Lap) -> Lap:
+    """Return the lap; raise BenchError if more than one fetch in fifty failed."""
+    if lap.errors > lap.count / 50:
+        raise BenchError(f"{lap.errors} of {lap.count} fetches failed")
+    return lap
 
 
 def middle_rate(laps: Sequence[Lap]) -> float:

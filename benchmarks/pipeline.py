@@ -20,7 +20,7 @@ from psycopg.rows import DictRow, dict_row
 
 from benchmarks.bare import PROCESS, BareLoop, Fetch, conditions
 from benchmarks.bench import Bench
-from benchmarks.laps import BenchError, Lap, middle_cpu_ms, middle_rate, rounds, spent
+from benchmarks.laps import BenchError, Lap, check_errors, middle_cpu_ms, middle_rate, rounds, spent
 from benchmarks.processes import FarmProcess, Services, run_farm, run_services
 from benchmarks.rows import Row
 from benchmarks.wire import wait_until
@@ -164,30 +164,29 @@ class Course:
         await wait_until(self._is_settled, what="a round", seconds=LAP_SECONDS, check=self._services.check)
         end = time.time()
         after = await self._read_cpu(herd)
-        claimed_at = await self._check_log(herd, row["due_at"], len(ids))
-        return Lap(len(ids), end - claimed_at.timestamp(), spent(before, after))
+        claimed_at, errors = await self._check_log(herd, row["due_at"], len(ids))
+        return check_errors(Lap(len(ids), end - claimed_at.timestamp(), spent(before, after), errors))
 
     async def _is_settled(self) -> bool:
         (row,) = await self._query(
             "SELECT count(*) AS open FROM feeds WHERE claim_id IS NOT NULL OR next_fetch_at <= now()"
         )
-        return row["open"] == 0
+        return bool(row["open"] == 0)
 
-    async def _check_log(self, herd: Herd, since: datetime, feeds: int) -> datetime:
-        """Return when the first feed of the round was claimed. Raises BenchError if anything went otherwise."""
-        rows = await self._query(
+    async def _check_log(self, herd: Herd, since: datetime, feeds: int) -> tuple[datetime, int]:
+        """Return when the round's first feed was claimed and how many failed. Raises BenchError if it went otherwise."""
+        (found,) = await self._query(
             """
-            SELECT status, count(*) AS feeds, sum(items_new) AS articles, min(queued_at) AS claimed_at
-            FROM feed_fetch_log WHERE queued_at >= %s GROUP BY 1
+            SELECT count(*) AS feeds, count(*) FILTER (WHERE status = %s) AS good, sum(items_new) AS articles,
+                count(*) FILTER (WHERE outcome = 'gave_up') AS errors, min(queued_at) AS claimed_at
+            FROM feed_fetch_log WHERE queued_at >= %s
             """,
-            [since],
+            [herd.status, since],
         )
-        found = [(row["status"], row["feeds"], row["articles"]) for row in rows]
-        articles = feeds * ITEMS if herd.status == 200 else 0
-        if found != [(herd.status, feeds, articles)]:
-            raise BenchError(f"expected ({herd.status}, {feeds}, {articles}) as status, feeds, articles; found {found}")
-        claimed_at: datetime = rows[0]["claimed_at"]
-        return claimed_at
+        articles = found["good"] * ITEMS if herd.status == 200 else 0
+        if found["feeds"] != feeds or found["good"] + found["errors"] != feeds or found["articles"] != articles:
+            raise BenchError(f"of {feeds} feeds with status {herd.status} and {articles} articles the log has {found}")
+        return found["claimed_at"], found["errors"]
 
     async def _read_cpu(self, herd: Herd) -> dict[str, float]:
         return {

@@ -24,7 +24,6 @@ from benchmarks.processes import Services, run_services
 from benchmarks.results import ENTRIES, feed_url, new_results, repeat_results
 from benchmarks.rows import Row
 from benchmarks.wire import open_session, publish_all, read_topology, wait_until
-from services.cli.registry import NewFeed, add_feed, connect
 from services.writer.feed_state import Rules
 from services.writer.store import write_batch
 from shared.broker import Session

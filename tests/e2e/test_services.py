@@ -75,7 +75,7 @@ def job(url: str, group: str, **changes: object) -> FetchFeed:
         "not_after": now + timedelta(minutes=5),
         "queued_at": now,
     }
-    return FetchFeed(**{**fields, **changes})  # type: ignore[arg-type]
+    return FetchFeed(**{**fields, **changes})
 
 
 async def publish(amqp_url: str, *jobs: FetchFeed) -> None:
