@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -10,6 +11,7 @@ import pytest
 
 from services.cli.servers import Servers, delete_servers, private_servers
 from services.writer.migrate import migrate
+from shared.errors import ConfigurationError
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,7 +23,11 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    directory = ROOT / ".feedmill" / "test" / f"servers-{uuid4().hex[:8]}"
+    home = ROOT / ".feedmill" / "test"
+    for left in home.glob("servers-*"):  # by a session that was killed; its servers ended with it
+        with contextlib.suppress(ConfigurationError):  # or by one that runs beside us
+            delete_servers(left)
+    directory = home / f"servers-{uuid4().hex[:8]}"
     try:
         with private_servers(directory, durable=False) as servers:
             yield servers

@@ -59,14 +59,15 @@ def demo(as_json: AsJson = False) -> None:
     Exit code 0 only if every expected article is in the table exactly once.
     """
     from services.cli import demo_view
-    from services.cli.demo import Demo, demo_servers
+    from services.cli.demo import Demo
+    from services.cli.demo_venue import open_venue
 
     interrupt_on_sigterm()
     shown = Console(stderr=True) if as_json else console
     shown.print("starting the servers and the feed farm ...")
-    with demo_servers(read_settings(CliSettings)) as (where, logs):
-        result = run_interruptible(demo_view.watch(Demo(where, logs), shown))
-    demo_view.show_summary(result, shown, logs)
+    with open_venue(read_settings(CliSettings)) as venue:
+        result = run_interruptible(demo_view.watch(Demo(venue), shown))
+    demo_view.show_summary(result, shown, venue.logs)
     if as_json:
         print(json.dumps(dataclasses.asdict(result), ensure_ascii=False))
     elif result.perfect:

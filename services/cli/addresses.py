@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
-from services.cli.servers import private_servers
+from services.cli.servers import Servers, private_servers
 from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
 
@@ -20,6 +21,11 @@ class Addresses:
     amqp_url: str
     database_url: str
     management_url: str | None = None
+
+    @classmethod
+    def of(cls, servers: Servers) -> Self:
+        """Return where private servers are."""
+        return cls(servers.amqp_url, servers.database_url, servers.management_url)
 
     def environment(self) -> dict[str, str]:
         """Return them as the settings that services read."""
@@ -59,19 +65,19 @@ def find(settings: CliSettings) -> Addresses:
 
 
 @contextmanager
-def given_or_kept(settings: CliSettings) -> Iterator[Addresses]:
+def given_or_kept(settings: CliSettings) -> Iterator[tuple[Addresses, Servers | None]]:
     """Yield the given servers, else private ones whose data is kept between runs; other commands `find` them."""
     there = given(settings)
     if there is not None:
-        yield there
+        yield there, None
         return
     with private_servers(settings.home / "up") as servers:
-        addresses = Addresses(servers.amqp_url, servers.database_url, servers.management_url)
+        addresses = Addresses.of(servers)
         file = _file(settings.home)
         file.touch(mode=0o600)
         file.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
         try:
-            yield addresses
+            yield addresses, servers
         finally:
             file.unlink()
 

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
-from typing import TextIO
-from urllib.parse import quote
-from uuid import uuid4
+from collections.abc import Mapping
 
 import psycopg
-from psycopg import sql
 
-from services.cli.addresses import Addresses, given
-from services.cli.demo_count import Count, Snapshot, count, take_snapshot
+from services.cli.addresses import Addresses
+from services.cli.demo_count import Count, Snapshot, count, take_snapshot, watching_queues
+from services.cli.demo_venue import LogFiles, Venue, own_queues, own_schema
 from services.cli.farm import Farm, demo_specs
 from services.cli.registry import NewFeed, add_feed, connect
-from services.cli.servers import delete_servers, private_servers
-from services.cli.settings import CliSettings, child_environment
+from services.cli.server_watch import looking_after
+from services.cli.settings import child_environment
 from services.cli.supervisor import Supervisor
 from services.cli.up import all_processes
 from services.writer.migrate import migrate
-from shared.broker import Session
 from shared.errors import ConfigurationError
-from shared.rabbitmq import RabbitMQ
-from shared.topology import Topology, build_topology
+from shared.topology import build_topology
 
 WAVES = 2
 """How often new articles appear while the demo runs."""
@@ -64,68 +56,11 @@ SETTINGS = {
 }
 
 
-@contextmanager
-def demo_servers(settings: CliSettings) -> Iterator[tuple[Addresses, Path]]:
-    """Yield servers to play on and a directory for the services' logs.
-
-    Given servers are used if there are any; else private ones, thrown away with all they held.
-    """
-    home = settings.home / "demo"
-    home.mkdir(parents=True, exist_ok=True)
-    logs = home / "logs"
-    shutil.rmtree(logs, ignore_errors=True)
-    logs.mkdir()
-    there = given(settings)
-    if there is not None:
-        yield there, logs
-        return
-    directory = home / f"servers-{uuid4().hex[:8]}"
-    with contextlib.ExitStack() as cleanup:
-        cleanup.callback(delete_servers, directory)
-        servers = cleanup.enter_context(private_servers(directory, durable=False))
-        yield Addresses(servers.amqp_url, servers.database_url, servers.management_url), logs
-
-
-@contextmanager
-def own_schema(database_url: str) -> Iterator[str]:
-    """Yield a URL of the same database with a schema of our own, dropped at the end: no table of anyone is touched."""
-    schema = f"feedmill_demo_{uuid4().hex[:8]}"
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-        try:
-            mark = "&" if "?" in database_url else "?"
-            yield f"{database_url}{mark}options={quote(f'-csearch_path={schema}')}"
-        finally:
-            connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
-
-
-@asynccontextmanager
-async def own_queues(amqp_url: str, topology: Topology) -> AsyncIterator[Session]:
-    """Yield a session on a broker that has none of our queues; delete those of the demo at the end.
-
-    Raises:
-        ConfigurationError: Feedmill's queues are there already; the demo would mix with what they hold.
-    """
-    broker = RabbitMQ(amqp_url, name="feedmill demo", max_message_bytes=1024)
-    async with broker.connect(None) as session:
-        for stage in topology.stages:
-            if await session.count_ready(stage.queue) is not None:
-                raise ConfigurationError(
-                    f"the queue {stage.queue!r} exists on the given RabbitMQ, and the demo would mix with it: name"
-                    " another vhost in FEEDMILL_AMQP_URL, or unset it to let the demo start servers of its own"
-                )
-        try:
-            yield session
-        finally:
-            await broker.delete(topology)
-
-
 class Demo:
     """One run. `snapshot` is what there is to see while it lasts."""
 
-    def __init__(self, addresses: Addresses, logs: Path) -> None:
-        self._addresses = addresses
-        self._logs = logs
+    def __init__(self, venue: Venue) -> None:
+        self._venue = venue
         self._farm = Farm(demo_specs())
         self._ids: dict[str, int] = {}
         self._started = time.monotonic()
@@ -134,17 +69,19 @@ class Demo:
     async def run(self) -> Count:
         """Run it to its end and return the count."""
         topology = build_topology(**DELAYS)
-        with own_schema(self._addresses.database_url) as database_url, self._farm:
+        with own_schema(self._venue) as database_url, self._farm, contextlib.ExitStack() as files:
             migrate(database_url)
             self._register(database_url)
-            environment = Addresses(self._addresses.amqp_url, database_url).environment() | SETTINGS
-            async with own_queues(self._addresses.amqp_url, topology) as session:
-                with contextlib.ExitStack() as files:
-                    supervisor = Supervisor(
-                        all_processes(), child_environment(environment), _LogFiles(self._logs, files).write
-                    )
-                    async with supervisor.run():
-                        await self._play(supervisor, session, topology, database_url)
+            addresses = Addresses(self._venue.addresses.amqp_url, database_url)
+            log = LogFiles(self._venue.logs, files).write
+            supervisor = Supervisor(all_processes(), child_environment(addresses.environment() | SETTINGS), log)
+            async with (
+                own_queues(self._venue, topology) as broker,
+                looking_after(self._venue.servers, lambda line: log("servers", line)),
+                watching_queues(broker, topology) as depths,
+                supervisor.run(),
+            ):
+                await self._play(supervisor, depths, database_url)
             return count(self._farm, self._ids, database_url, elapsed=time.monotonic() - self._started)
 
     def _register(self, database_url: str) -> None:
@@ -152,16 +89,17 @@ class Demo:
             for spec in self._farm.specs:
                 self._ids[spec.name], _ = add_feed(connection, NewFeed(self._farm.url(spec), name=spec.name))
 
-    async def _play(self, supervisor: Supervisor, session: Session, topology: Topology, database_url: str) -> None:
+    async def _play(self, supervisor: Supervisor, depths: Mapping[str, int], database_url: str) -> None:
         """Publish the waves, watch until everything expected is there, and a little longer."""
         self._started = time.monotonic()
         complete_since: float | None = None
         while (elapsed := time.monotonic() - self._started) < LONGEST_SECONDS:
             if supervisor.failed.is_set():
-                raise ConfigurationError(f"a service refused its configuration: see {self._logs}")
+                raise ConfigurationError(f"a service refused its configuration: see {self._venue.logs}")
             if self._farm.wave < WAVES and elapsed > WAVE_SECONDS * (self._farm.wave + 1):
                 self._farm.publish()
-            self.snapshot = await take_snapshot(session, topology, database_url, self._farm, elapsed)
+            with contextlib.suppress(psycopg.OperationalError):  # killed, and soon started again
+                self.snapshot = await take_snapshot(depths, database_url, self._farm, elapsed)
             if not (self._farm.wave == WAVES and self.snapshot.complete):
                 complete_since = None
             elif complete_since is None:
@@ -169,19 +107,3 @@ class Demo:
             elif elapsed - complete_since > QUIET_SECONDS:
                 return
             await asyncio.sleep(LOOK_SECONDS)
-
-
-class _LogFiles:
-    """One log file per process."""
-
-    def __init__(self, directory: Path, files: contextlib.ExitStack) -> None:
-        self._directory = directory
-        self._exit = files
-        self._files: dict[str, TextIO] = {}
-
-    def write(self, name: str, line: str) -> None:
-        if name not in self._files:
-            path = self._directory / f"{name}.log"
-            self._files[name] = self._exit.enter_context(path.open("a", encoding="utf-8"))
-        self._files[name].write(line + "\n")
-        self._files[name].flush()

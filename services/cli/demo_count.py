@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 
 from services.cli.farm import Farm, FeedKind
-from shared.broker import Session
+from shared.errors import Unavailable
+from shared.rabbitmq import RabbitMQ
 from shared.topology import Topology
+from shared.waiting import pause
+
+LOOK_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -29,17 +35,37 @@ class Snapshot:
     """All that was published so far is in the table, and every feed has come to its outcome."""
 
 
-async def take_snapshot(
-    session: Session, topology: Topology, database_url: str, farm: Farm, elapsed: float
-) -> Snapshot:
-    """Look at the queues and the tables."""
-    queues = {queue.name: await session.count_ready(queue.name) or 0 for queue in topology.queues}
+@asynccontextmanager
+async def watching_queues(broker: RabbitMQ, topology: Topology) -> AsyncIterator[Mapping[str, int]]:
+    """Yield the ready messages by queue, kept up to date for the length of the block, whatever the broker does."""
+    depths = {queue.name: 0 for queue in topology.queues}
+
+    async def watch() -> None:
+        while True:
+            with contextlib.suppress(Unavailable):
+                async with broker.connect(None) as session:
+                    while True:
+                        for name in depths:
+                            depths[name] = await session.count_ready(name) or 0
+                        await pause(LOOK_SECONDS)
+            await pause(LOOK_SECONDS)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield depths
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+
+async def take_snapshot(depths: Mapping[str, int], database_url: str, farm: Farm, elapsed: float) -> Snapshot:
+    """Look at the tables. Raises psycopg.OperationalError while the database is away."""
     expected = set(farm.expected_articles().items())
     seen = await asyncio.to_thread(_look, database_url)
     return Snapshot(
         elapsed=elapsed,
         wave=farm.wave,
-        queues=queues,
+        queues=dict(depths),
         fetches=seen["attempts"],
         articles=len(seen["articles"]),
         expected=len(expected),

@@ -8,6 +8,8 @@ from rich.console import Console
 
 from services.cli.addresses import Addresses, given_or_kept
 from services.cli.log_view import LogView
+from services.cli.server_watch import looking_after
+from services.cli.servers import Servers
 from services.cli.settings import CliSettings, child_environment
 from services.cli.supervisor import Process, Supervisor
 from services.cli.terminal import run_interruptible
@@ -33,20 +35,21 @@ def up(settings: CliSettings, console: Console, *, fetchers: int, writers: int) 
         ConfigurationError: a service can't run with its settings; its own words are in the log above.
     """
     console.print("starting RabbitMQ and PostgreSQL ...")
-    with given_or_kept(settings) as addresses:
+    with given_or_kept(settings) as (addresses, servers):
         _say_where(console, addresses, settings.home)
         for migration in migrate(addresses.database_url):
             console.print(f"applied migration {migration.version:04d}_{migration.name}")
         try:
-            run_interruptible(_supervise(addresses, console, all_processes(fetchers=fetchers, writers=writers)))
+            processes = all_processes(fetchers=fetchers, writers=writers)
+            run_interruptible(_supervise(addresses, servers, console, processes))
         finally:
             console.print("stopping")
 
 
-async def _supervise(addresses: Addresses, console: Console, processes: list[Process]) -> None:
+async def _supervise(addresses: Addresses, servers: Servers | None, console: Console, processes: list[Process]) -> None:
     view = LogView(console)
     supervisor = Supervisor(processes, child_environment(addresses.environment()), view.show)
-    async with supervisor.run():
+    async with supervisor.run(), looking_after(servers, console.print):
         await until_any(supervisor.failed)
     raise ConfigurationError("a service refused its configuration; see its line above")
 
