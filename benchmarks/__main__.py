@@ -53,7 +53,7 @@ def _run(names: Sequence[str], console: Console, *, quick: bool) -> list[Row]:
             start = time.monotonic()
             found = run_interruptible(_await(SUBJECTS[name](bench)))
             rows += found
-            console.print(make_table(found, f"{name} ({time.monotonic() - start:.0f} s)"))
+            console.print(make_table(name, found, f"{name} ({time.monotonic() - start:.0f} s)"))
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -58,7 +59,7 @@ class BareLoop:
     ) -> None:
         self._client.close()
 
-    def run(self, fetches: Sequence[Fetch], *, status: int, least: int = 0) -> Lap:
+    async def run(self, fetches: Sequence[Fetch], *, status: int, least: int = 0) -> Lap:
         """Fetch all of them, again and again until there were at least so many.
 
         Raises:
@@ -67,17 +68,16 @@ class BareLoop:
         times = max(1, -(-least // len(fetches)))
         work = chain.from_iterable(repeat(fetches, times))
         wall, cpu = time.monotonic(), time.process_time()
-        statuses = self._fetch_all(work)
+        statuses = await asyncio.to_thread(self._fetch_all, work)
         seconds, cost, count = time.monotonic() - wall, time.process_time() - cpu, times * len(fetches)
         errors = statuses.pop(_FAILED, 0)
         if statuses != {status: count - errors}:
             raise BenchError(f"the bare loop expected {count} times {status} and got {dict(statuses)}")
         return check_errors(Lap(count, seconds, {PROCESS: cost}, errors))
 
-    def ask_validators(self, urls: Sequence[str]) -> list[Fetch]:
+    async def ask_validators(self, urls: Sequence[str]) -> list[Fetch]:
         """Return each URL with the headers that get a 304 from now on."""
-        with ThreadPoolExecutor(self._threads) as pool:
-            return list(pool.map(self._ask_validators, urls))
+        return await asyncio.to_thread(lambda: list(map(self._ask_validators, urls)))
 
     def _ask_validators(self, url: str) -> Fetch:
         headers = self._client.get(url).headers

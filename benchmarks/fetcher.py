@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from benchmarks.bare import PROCESS, BareLoop, Fetch
+from benchmarks.bare import BareLoop, Fetch
 from benchmarks.bench import Bench
-from benchmarks.laps import BenchError, Lap, check_errors, middle_cpu_ms, middle_rate, rounds, spent
-from benchmarks.pipeline import BARE_LEAST, BODY_BYTES, ITEMS, LAP_SECONDS, LATENCIES, Size
-from benchmarks.processes import FarmProcess, Services, run_farm, run_services
+from benchmarks.duel import BARE_LEAST, LATENCIES, Duel, Flock, Size, error_row, fight, open_flocks
+from benchmarks.laps import BenchError, Lap, check_errors, spent
+from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
 from benchmarks.wire import open_session, publish_all, read_topology, wait_until
 from shared.broker import Delivery, Session
@@ -23,8 +23,9 @@ from shared.outgoing import Outgoing, encode_outgoing
 from shared.politeness import politeness_group
 from shared.topology import Topology, fetch_routing_key
 
+LAP_SECONDS = 120.0
 FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=15.0)
-QUICK = Size(still_feeds=180, busy_feeds=24, rounds=2, seconds=3.0)
+QUICK = Size(still_feeds=150, busy_feeds=20, rounds=2, seconds=2.0)
 
 OUTCOMES = {200: Outcome.FETCHED, 304: Outcome.NOT_MODIFIED}
 
@@ -34,24 +35,18 @@ async def run(bench: Bench) -> list[Row]:
     size = QUICK if bench.quick else FULL
     place = bench.make_place("fetcher")
     topology = read_topology()
-    rows: list[Row] = []
+    duels: list[Duel] = []
     async with contextlib.AsyncExitStack() as stack:
         bare = stack.enter_context(BareLoop(bench.threads))
-        still = await stack.enter_async_context(
-            run_farm(feeds=size.still_feeds, items=5, body_bytes=4_000, edition="still")
-        )
-        busy = await stack.enter_async_context(
-            run_farm(feeds=size.busy_feeds, items=ITEMS, body_bytes=BODY_BYTES, edition="busy")
-        )
-        known = await asyncio.to_thread(bare.ask_validators, still.urls)
+        flocks = await stack.enter_async_context(open_flocks(size, bare))
         session = await stack.enter_async_context(open_session(place.amqp_url, topology))
         services = await stack.enter_async_context(run_services(["fetcher"], place.environment()))
         course = Course(services, session, topology, bare)
-        for status, farm, fetches in ((304, still, known), (200, busy, [Fetch(url) for url in busy.urls])):
-            await course.run_fetcher(fetches[: bench.threads // 2], status)  # warms up
-            for latency in LATENCIES:
-                rows += await course.measure(farm, fetches, status=status, latency=latency, size=size)
-    return rows
+        for flock in flocks:
+            await course.run_fetcher(flock.fetches[: bench.threads // 4], flock.status)  # warms up
+            duels += [await course.measure(flock, latency, size) for latency in LATENCIES]
+    rows = [row for duel in duels for row in (duel.rate_row(), duel.cpu_row("fetcher"))]
+    return [*rows, error_row("fetcher", duels)]
 
 
 class Course:
@@ -63,25 +58,15 @@ class Course:
         self._topology = topology
         self._bare = bare
 
-    async def measure(
-        self, farm: FarmProcess, fetches: Sequence[Fetch], *, status: int, latency: float, size: Size
-    ) -> list[Row]:
-        """Return the rows of one case, from rounds that alternate in who goes first."""
-        await farm.set_latency(latency)
-        ours: list[Lap] = []
-        theirs: list[Lap] = []
-        for number in rounds(size.rounds, size.seconds):
-            for turn in (0, 1):
-                if (number + turn) % 2:
-                    ours.append(await self.run_fetcher(fetches, status))
-                else:
-                    theirs.append(await asyncio.to_thread(self._bare.run, fetches, status=status, least=BARE_LEAST))
-        case, beside = f"fetcher.{status}.{1000 * latency:.0f}ms", "bare httpx loop"
-        ours_ms, bare_ms = middle_cpu_ms(ours, "fetcher"), middle_cpu_ms(theirs, PROCESS)
-        return [
-            Row(f"{case}.feeds", middle_rate(ours), "feeds/s", beside, middle_rate(theirs)),
-            Row(f"{case}.cpu", ours_ms, "CPU-ms/feed", beside, bare_ms),
-        ]
+    async def measure(self, flock: Flock, latency: float, size: Size) -> Duel:
+        """Return the laps of one case."""
+        await flock.farm.set_latency(latency)
+        return await fight(
+            f"fetcher.{flock.status}.{1000 * latency:.0f}ms",
+            size,
+            ours=lambda: self.run_fetcher(flock.fetches, flock.status),
+            theirs=lambda: self._bare.run(flock.fetches, status=flock.status, least=BARE_LEAST),
+        )
 
     async def run_fetcher(self, fetches: Sequence[Fetch], status: int) -> Lap:
         """Queue a job for each fetch, let the fetcher go, and wait for as many results."""

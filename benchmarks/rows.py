@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich import box
 from rich.table import Table
 
 
@@ -51,18 +52,18 @@ def write_json(rows: Sequence[Row], path: Path) -> None:
     draft.replace(path)
 
 
-def make_table(rows: Sequence[Row], title: str) -> Table:
-    """Return the rows for a person."""
-    table = Table(title=title, title_justify="left", header_style="bold")
-    table.add_column("figure")
-    table.add_column("ours", justify="right")
-    table.add_column("beside it", justify="right")
-    table.add_column("ratio", justify="right", style="bold")
-    table.add_column("unit")
-    table.add_column("beside", style="dim")
+def make_table(subject: str, rows: Sequence[Row], title: str) -> Table:
+    """Return the rows for a person; the name of their subject is left out."""
+    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE)
+    table.add_column("", no_wrap=True)
+    for heading in ("ours", "beside", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True, style="bold" if heading == "ratio" else "")
+    table.add_column("unit", no_wrap=True)
+    table.add_column("beside what", style="dim")
     for row in rows:
         ratio = "–" if row.ratio is None else f"{row.ratio:.2f}"
-        table.add_row(row.name, _short(row.value), _short(row.beside_value), ratio, row.unit, row.beside)
+        name = row.name.removeprefix(f"{subject}.")
+        table.add_row(name, _short(row.value), _short(row.beside_value), ratio, row.unit, row.beside)
     return table
 
 

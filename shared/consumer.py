@@ -186,6 +186,9 @@ class Consumer(Generic[M]):
                 await self._give_back(session, delivery)
         except Unavailable as error:
             log.info("the broker went away first and will hand the messages out again: %s", error)
+        if session.lost.is_set():
+            for task in running:  # what they come to can't be settled any more, and will be handed out again
+                task.cancel()
         if running:
             await asyncio.wait(running)
 

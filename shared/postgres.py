@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 SCHEMA_VERSION = 1
 """The migration that this code needs; a test holds it against services/writer/migrations/."""
 
-POOL_TIMEOUT_SECONDS = 5.0
+POOL_TIMEOUT_SECONDS = 3.0
 
 Connection = psycopg.AsyncConnection[DictRow]
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 FIRST_WAIT_SECONDS = 0.1
-LONGEST_WAIT_SECONDS = 5.0
+LONGEST_WAIT_SECONDS = 3.0
 """The pause between two tries grows up to this. Short, since each try costs one connection attempt."""
 
 

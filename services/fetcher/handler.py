@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -84,12 +84,7 @@ class FetchFeeds:
         """Wait for the job's turn, never longer than the hold allows, and take it."""
         until = self._clock.monotonic() + self._max_hold_seconds
         while True:
-            await pause(wait, self._stopping) if wait > 0 else None
-            async with self._free_threads:
-                if self._stopping.is_set():
-                    self._scoreboard.withdraw(job.group)
-                    raise GiveBack("stopping")
-                turn = await asyncio.get_running_loop().run_in_executor(self._pool, self._start, job)
+            turn = await self._try_turn(job, wait)
             if isinstance(turn, Attempt):
                 return turn
             if isinstance(turn, Hold) and self._clock.monotonic() + turn.seconds <= until:
@@ -97,6 +92,34 @@ class FetchFeeds:
                 continue
             self._scoreboard.withdraw(job.group)
             return turn if isinstance(turn, Skip) else Requeue()
+
+    async def _try_turn(self, job: FetchFeed, wait: float) -> Attempt | Hold | Skip:
+        """Wait, then ask for the turn on a free thread. If we are cancelled, the job does not stay held."""
+        try:
+            if wait > 0:
+                await pause(wait, self._stopping)
+            await self._free_threads.acquire()
+        except asyncio.CancelledError:
+            self._scoreboard.withdraw(job.group)
+            raise
+        try:
+            if self._stopping.is_set():
+                self._scoreboard.withdraw(job.group)
+                raise GiveBack("stopping")
+            turn = self._pool.submit(self._start, job)
+            try:
+                return await asyncio.wrap_future(turn)
+            except asyncio.CancelledError:
+                # The thread may not have begun, or go on without us: settle with the scoreboard when it is done.
+                turn.add_done_callback(lambda done: self._abandon(job, done))
+                raise
+        finally:
+            self._free_threads.release()
+
+    def _abandon(self, job: FetchFeed, turn: Future[Attempt | Hold | Skip]) -> None:
+        started = not turn.cancelled() and (turn.exception() or isinstance(turn.result(), Attempt))
+        if not started:
+            self._scoreboard.withdraw(job.group)
 
     def _start(self, job: FetchFeed) -> Attempt | Hold | Skip:
         """On a worker thread: check the rules at the very moment the request leaves, then fetch."""
