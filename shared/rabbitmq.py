@@ -51,7 +51,8 @@ class RabbitMQ:
     def __init__(self, url: str, *, name: str, max_message_bytes: int) -> None:
         self._url = url
         self._name = name
-        self._max_message_bytes = max_message_bytes
+        self.max_message_bytes = max_message_bytes
+        """Lowered when the broker turns out to take less: the next oversized message is refused before it is sent."""
 
     @asynccontextmanager
     async def connect(self, topology: Topology | None) -> AsyncIterator[Session]:
@@ -60,7 +61,7 @@ class RabbitMQ:
         try:
             publishing = await self._open("publish")
             try:
-                session = RabbitMQSession(consuming, publishing, self._max_message_bytes)
+                session = RabbitMQSession(self, consuming, publishing)
                 await session.open(topology)
                 yield session
             finally:
@@ -99,16 +100,11 @@ class RabbitMQ:
 class RabbitMQSession:
     """See `shared.broker.Session`."""
 
-    def __init__(
-        self,
-        consuming: abc.AbstractConnection,
-        publishing: abc.AbstractConnection,
-        max_message_bytes: int,
-    ) -> None:
+    def __init__(self, broker: RabbitMQ, consuming: abc.AbstractConnection, publishing: abc.AbstractConnection) -> None:
         self.lost = asyncio.Event()
+        self._broker = broker
         self._consuming = consuming
         self._publishing = publishing
-        self._max_message_bytes = max_message_bytes
         self._held: dict[int, abc.AbstractIncomingMessage] = {}
         self._consumer: tuple[abc.AbstractQueue, str] | None = None
         self._publish_channel: abc.AbstractChannel | None = None
@@ -128,10 +124,10 @@ class RabbitMQSession:
 
     async def publish(self, publication: Publication) -> None:
         """See `shared.broker.Session.publish`."""
-        if len(publication.body) > self._max_message_bytes:
+        if len(publication.body) > self._broker.max_message_bytes:
             raise MessageTooLarge(
                 f"a {publication.type} message of {len(publication.body)} bytes exceeds the"
-                f" {self._max_message_bytes} that FEEDMILL_MAX_MESSAGE_BYTES allows"
+                f" {self._broker.max_message_bytes} that FEEDMILL_MAX_MESSAGE_BYTES or the broker allows"
             )
         try:
             channel = await self._open_publish_channel()
@@ -152,7 +148,9 @@ class RabbitMQSession:
         except DeliveryError as error:
             raise BrokerUnavailable(f"the broker refused a message for {publication.routing_key!r}") from error
         except ChannelPreconditionFailed as error:
-            if _refused_bytes(error) == len(publication.body):
+            size, largest = _refused_size(error)
+            if size == len(publication.body):
+                self._broker.max_message_bytes = min(largest, self._broker.max_message_bytes)
                 raise MessageTooLarge(f"the broker refused a {publication.type} message: {error}") from error
             # Another message was too large, and ours was on the same channel when the broker closed it.
             raise BrokerUnavailable(f"publishing failed: {error!r}") from error
@@ -221,10 +219,10 @@ class RabbitMQSession:
             return self._publish_channel
 
 
-def _refused_bytes(error: ChannelPreconditionFailed) -> int | None:
-    """Return the size in "message size 512 is larger than configured max size 256"."""
-    found = re.search(r"message size (\d+)", str(error))
-    return int(found.group(1)) if found else None
+def _refused_size(error: ChannelPreconditionFailed) -> tuple[int, int]:
+    """Return both numbers of "message size 512 is larger than configured max size 256"; zeros if it says otherwise."""
+    found = re.search(r"message size (\d+).*max size (\d+)", str(error))
+    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 
 
 async def _declare(connection: abc.AbstractConnection, topology: Topology) -> None:

@@ -157,6 +157,28 @@ async def test_an_oversized_message_is_refused_and_the_next_goes_through(broker:
         await settle_down(session, "fetcher", 1)
 
 
+async def test_a_message_that_the_broker_itself_refuses_harms_no_other(amqp_url: str) -> None:
+    """RabbitMQ closes the channel over an oversized message, and the connection over what else was on the channel."""
+    broker = RabbitMQ(amqp_url, name="conformance", max_message_bytes=10**9)
+
+    async def publish(session: Session, body: bytes) -> str:
+        try:
+            await session.publish(publication(body))
+        except MessageTooLarge:
+            return "too large"
+        except BrokerUnavailable:
+            return "try again"
+        return "confirmed"
+
+    bodies = [b"small"] * 20 + [b"x" * 17_000_000] + [b"small"] * 20
+    async with broker.connect(TOPOLOGY) as session:
+        results = await asyncio.gather(*(publish(session, body) for body in bodies))
+        assert [n for n, result in enumerate(results) if result == "too large"] == [20]
+    async with broker.connect(TOPOLOGY) as session:  # the first may be lost; the next one knows better
+        results = await asyncio.gather(*(publish(session, body) for body in bodies))
+        assert results == ["confirmed"] * 20 + ["too large"] + ["confirmed"] * 20
+
+
 async def test_many_publishes_at_once_are_all_confirmed(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await asyncio.gather(*(session.publish(publication()) for _ in range(200)))
