@@ -33,6 +33,10 @@ DELIVERY_LIMIT: Final = 100
 """Redeliveries after which the broker itself moves a message to the dead queue. High, since each loss of a
 connection counts as one; a message that kills its consumer a hundred times is poison."""
 
+LOOKED_AT_LIMIT: Final = 1_000_000
+"""The same for dead queues, where each look at a message (management UI, `get` and requeue) counts as a delivery:
+RabbitMQ 4 would drop a dead letter after the twentieth."""
+
 Argument = str | int
 
 
@@ -134,7 +138,7 @@ def _delay_queue(name: str, seconds: float, *, then: str) -> Queue:
 
 
 def _dead_queue(stage: Stage) -> Queue:
-    return Queue(stage.dead, arguments={"x-queue-type": "quorum"})
+    return Queue(stage.dead, arguments={"x-queue-type": "quorum", "x-delivery-limit": LOOKED_AT_LIMIT})
 
 
 def _dead_letter_to(queue: str) -> dict[str, Argument]:
