@@ -57,6 +57,8 @@ class Session(Protocol):
     async def publish(self, publication: Publication) -> None:
         """Return once the broker has confirmed that the message is in a queue.
 
+        Publishing the same publication again while its confirm is outstanding waits for that confirm.
+
         Raises:
             BrokerUnavailable: lost, refused (a full queue) or not confirmed in time; it may be tried again.
             Unroutable: no queue takes this routing key. The session is lost with it, since
@@ -75,6 +77,9 @@ class Session(Protocol):
 
     async def give_back(self, delivery: Delivery) -> None:
         """Put the message back to the front of its queue for whoever comes next."""
+
+    async def reject(self, delivery: Delivery) -> None:
+        """Let the broker itself move the message to its queue's dead-letter target, untouched."""
 
     async def count_ready(self, queue: str) -> int | None:
         """Return how many messages wait in `queue`, or None if there is no such queue."""

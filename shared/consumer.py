@@ -24,13 +24,13 @@ from typing import Generic, TypeVar
 from prometheus_client import Counter
 
 from shared.broker import Broker, Delivery, Publication, Session
-from shared.errors import GiveBack, Unavailable
+from shared.errors import GiveBack, Unavailable, Unprocessable
 from shared.messages import Message
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.retry import Bury, TryLater, after_failure
 from shared.secrets import mask_credentials
 from shared.topology import Stage, Topology
-from shared.waiting import keep_trying, until_any
+from shared.waiting import keep_trying, pause, until_any
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,12 @@ MESSAGES = Counter(
     "Messages settled by the consumer loop: acknowledged, given_back, retried, or buried in the dead queue.",
     ["queue", "result"],
 )
+
+DRAIN_SECONDS = 35.0
+"""How long what was begun may take to its end on shutdown: the longest fetch, and some for its confirm."""
+
+STUMBLE_SECONDS = 1.0
+"""The pause before a new session if the loop itself failed, so that a bug there does not spin."""
 
 ERROR_CHARACTERS = 500
 """An error's text in a header is cut to this; AMQP headers are no place for a traceback."""
@@ -190,7 +196,12 @@ class Consumer(Generic[M]):
             for task in running:  # what they come to can't be settled any more, and will be handed out again
                 task.cancel()
         if running:
-            await asyncio.wait(running)
+            _, late = await asyncio.wait(running, timeout=DRAIN_SECONDS)
+            for task in late:
+                task.cancel()
+            if late:
+                log.warning("%d messages were not finished in time and will be handed out again", len(late))
+                await asyncio.wait(late)
 
     async def _collect(self, arrivals: Arrivals) -> list[Delivery]:
         """Return the next batch; empty once the arrivals are closed."""
@@ -200,7 +211,11 @@ class Consumer(Generic[M]):
         batch, weight = [first], self._batching.weigh(first)
         if weight < self._batching.size:
             deadline = asyncio.get_running_loop().time() + self._batching.linger_seconds
-            while weight < self._batching.size and (following := await arrivals.next(deadline)):
+            while (
+                weight < self._batching.size
+                and len(batch) < self._prefetch
+                and (following := await arrivals.next(deadline))
+            ):
                 batch.append(following)
                 weight += self._batching.weigh(following)
         return batch
@@ -221,6 +236,7 @@ class Consumer(Generic[M]):
             session.lost.set()
         except Exception:
             log.exception("the consumer loop itself failed; starting it anew with a new session")
+            await pause(STUMBLE_SECONDS, stop)
             session.lost.set()
 
     def _decode(self, delivery: Delivery) -> M:
@@ -260,7 +276,8 @@ class Consumer(Generic[M]):
 
     async def _fail(self, session: Session, delivery: Delivery, error: Exception, stop: asyncio.Event) -> None:
         """Send a message that failed alone where `shared/retry.py` says, then acknowledge it."""
-        failures = int(delivery.headers.get("failures", 0))
+        failures = delivery.headers.get("failures", 0)
+        failures = failures if isinstance(failures, int) else 0
         decision = after_failure(error, failures=failures, most=self._failures)
         publication = self._aside(delivery, decision, error)
         log.error(
@@ -269,9 +286,17 @@ class Consumer(Generic[M]):
             extra={"queue": self._stage.queue, "to": publication.routing_key, "message_id": delivery.message_id},
             exc_info=error if isinstance(decision, TryLater) else None,
         )
-        await self._publish(session, publication, stop)
-        await session.ack(delivery)
-        MESSAGES.labels(self._stage.queue, "retried" if isinstance(decision, TryLater) else "buried").inc()
+        result = "retried" if isinstance(decision, TryLater) else "buried"
+        try:
+            await self._publish(session, publication, stop)
+        except Unprocessable as refused:
+            # Not even its way out can be published (too large): the broker moves it, without our headers.
+            log.warning("the broker has to bury it: %s", refused, extra={"message_id": delivery.message_id})
+            await session.reject(delivery)
+            result = "buried"
+        else:
+            await session.ack(delivery)
+        MESSAGES.labels(self._stage.queue, result).inc()
 
     def _aside(self, delivery: Delivery, decision: TryLater | Bury, error: Exception) -> Publication:
         headers: dict[str, str | int] = {
@@ -284,7 +309,7 @@ class Consumer(Generic[M]):
         if isinstance(decision, Bury):
             headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
         return Publication(
-            routing_key=self._stage.retry if isinstance(decision, TryLater) else self._stage.dead,
+            routing_key=self._stage.again if isinstance(decision, TryLater) else self._stage.dead,
             exchange="",
             body=delivery.body,
             type=delivery.type,

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 from uuid import UUID, uuid4
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, ValidationError
 
 from shared.errors import DecodeError
 
@@ -123,7 +123,7 @@ class FetchFeed(Message):
     feed_id: int
     url: str
     source_type: str = "feed"
-    source_config: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    source_config: dict[str, JsonValue] = Field(default_factory=dict)
     etag: str | None = None
     """Verbatim as the server sent it, quotes and `W/` included."""
     last_modified: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from shared.errors import DatabaseUnavailable
 from shared.secrets import mask_credentials
+from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +31,21 @@ _AWAY = (
     psycopg.InterfaceError,  # the connection is closed
     errors.SerializationFailure,
     errors.DeadlockDetected,
+    errors.ReadOnlySqlTransaction,  # a fail-over, or a managed database whose disk is full
     PoolTimeout,
 )
+
+# psycopg counts these among the above, but they are about the data, and the same data will meet them again.
+_DATA = (errors.ProgramLimitExceeded, errors.StatementTooComplex)
+
+# A server that vanishes without a word is noticed within a minute rather than after TCP's two hours.
+_LIVELINESS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 
 
 class Database:
@@ -41,7 +56,7 @@ class Database:
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url,
             connection_class=psycopg.AsyncConnection[DictRow],
-            kwargs={"row_factory": dict_row, "application_name": "feedmill"},
+            kwargs={"row_factory": dict_row, "application_name": "feedmill", **_LIVELINESS},
             min_size=0,
             max_size=size,
             timeout=POOL_TIMEOUT_SECONDS,
@@ -72,6 +87,8 @@ class Database:
         try:
             async with self._pool.connection() as connection:
                 yield connection
+        except _DATA:
+            raise
         except _AWAY as error:
             self._trouble = f"{mask_credentials(self._url)}: {_describe(error)}"
             raise DatabaseUnavailable(self._trouble) from error
@@ -98,6 +115,16 @@ class Database:
             raise DatabaseUnavailable(f"the schema is at {version}, needs {SCHEMA_VERSION}: run `feedmill migrate`")
         if version > SCHEMA_VERSION:
             log.warning("the schema is at %s, newer than this code's %s", version, SCHEMA_VERSION)
+
+
+async def tables_found(database: Database, stop: asyncio.Event) -> bool:
+    """Wait until the migrations were applied; return False if the service was stopped while it waited."""
+    try:
+        await keep_trying(database.require_schema, what="looking for the tables", until=(stop,))
+    except DatabaseUnavailable as error:
+        log.info("stopped while the tables were not there: %s", error)
+        return False
+    return True
 
 
 def _describe(error: Exception) -> str:

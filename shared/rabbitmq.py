@@ -35,7 +35,8 @@ log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 CONFIRM_TIMEOUT_SECONDS = 30.0
-"""A broker under a resource alarm reads nothing from publishers; after this long we say so and try again."""
+"""A broker under a resource alarm reads nothing from publishers. After this long we say so; the publish is not sent
+a second time, the next try waits for the same confirm."""
 
 # What a lost or refusing broker looks like from aio-pika, all of it (RuntimeError: "channel is closed" and kin).
 _AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
@@ -105,6 +106,7 @@ class RabbitMQSession:
         self._broker = broker
         self._consuming = consuming
         self._publishing = publishing
+        self._confirms: dict[str, asyncio.Task[None]] = {}
         self._held: dict[int, abc.AbstractIncomingMessage] = {}
         self._consumer: tuple[abc.AbstractQueue, str] | None = None
         self._publish_channel: abc.AbstractChannel | None = None
@@ -129,6 +131,18 @@ class RabbitMQSession:
                 f"a {publication.type} message of {len(publication.body)} bytes exceeds the"
                 f" {self._broker.max_message_bytes} that FEEDMILL_MAX_MESSAGE_BYTES or the broker allows"
             )
+        confirm = self._confirms.get(publication.message_id)
+        if confirm is None:
+            confirm = asyncio.create_task(self._send(publication))
+            self._confirms[publication.message_id] = confirm
+            confirm.add_done_callback(lambda done: self._forget(publication.message_id, done))
+        try:
+            async with asyncio.timeout(CONFIRM_TIMEOUT_SECONDS):
+                await asyncio.shield(confirm)
+        except TimeoutError as error:
+            raise BrokerUnavailable(f"no confirm within {CONFIRM_TIMEOUT_SECONDS:g} s; still waiting for it") from error
+
+    async def _send(self, publication: Publication) -> None:
         try:
             channel = await self._open_publish_channel()
             underlay = await channel.get_underlay_channel()
@@ -138,7 +152,6 @@ class RabbitMQSession:
                 routing_key=publication.routing_key,
                 properties=_to_message(publication).properties,
                 mandatory=True,
-                timeout=CONFIRM_TIMEOUT_SECONDS,
             )
         except PublishError as error:
             self.lost.set()
@@ -156,6 +169,11 @@ class RabbitMQSession:
             raise BrokerUnavailable(f"publishing failed: {error!r}") from error
         except _AWAY as error:
             raise BrokerUnavailable(f"publishing failed: {error!r}") from error
+
+    def _forget(self, message_id: str, done: asyncio.Task[None]) -> None:
+        self._confirms.pop(message_id, None)
+        if not done.cancelled():
+            done.exception()  # if nobody waits for it any more, its failure is nobody's news
 
     async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
         """See `shared.broker.Session.consume`."""
@@ -199,11 +217,22 @@ class RabbitMQSession:
         except _AWAY as error:
             raise BrokerUnavailable(f"cannot give a message back: {error!r}") from error
 
+    async def reject(self, delivery: Delivery) -> None:
+        """See `shared.broker.Session.reject`."""
+        try:
+            await self._held.pop(delivery.tag).reject(requeue=False)
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot reject a message: {error!r}") from error
+
     async def count_ready(self, queue: str) -> int | None:
         """See `shared.broker.Session.count_ready`."""
         try:
-            # A passive declaration of a missing queue closes the channel, so it gets one of its own.
-            async with self._publishing.channel(publisher_confirms=False) as channel:
+            # A passive declaration of a missing queue closes the channel, so it gets one of its own; on the consuming
+            # connection, since a broker under an alarm answers nothing on one that publishes.
+            async with (
+                asyncio.timeout(CONFIRM_TIMEOUT_SECONDS),
+                self._consuming.channel(publisher_confirms=False) as channel,
+            ):
                 found = await channel.declare_queue(queue, passive=True)
                 return found.declaration_result.message_count
         except ChannelNotFoundEntity:

@@ -6,13 +6,19 @@ import re
 
 MASK = "***"
 
+_PARAMETER = re.compile(
+    r"(?P<name>[?&;\s](?:password|passwd|sslpassword|token|access_token|auth|api_?key|secret|signature))=[^&;#\s'\"]+",
+    re.IGNORECASE,
+)
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s?#'\"]*@")
 
 
 def mask_credentials(text: str) -> str:
-    """Return `text` with the user and password of every URL in it replaced by `***`.
+    """Return `text` with user, password and secret query parameters of every URL in it replaced by `***`.
 
     >>> mask_credentials("cannot reach amqp://guest:secret@broker:5672/feeds")
     'cannot reach amqp://***@broker:5672/feeds'
     """
-    return _USERINFO.sub(rf"\g<scheme>{MASK}@", text) if "@" in text else text
+    if "@" in text:
+        text = _USERINFO.sub(rf"\g<scheme>{MASK}@", text)
+    return _PARAMETER.sub(rf"\g<name>={MASK}", text) if "=" in text else text

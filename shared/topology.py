@@ -59,6 +59,11 @@ class Stage:
     dead: str
     fast_delay: str | None = None
 
+    @property
+    def again(self) -> str:
+        """Where a message waits whose handling failed: soon enough to be back within the claim of its feed."""
+        return self.fast_delay or self.retry
+
 
 @dataclass(frozen=True)
 class Topology:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from services.cli import addresses, registry
+from services.cli import addresses, dead_commands, registry
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from shared.errors import FeedmillError
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 feeds = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
 app.add_typer(feeds, name="feeds")
+app.add_typer(dead_commands.app, name="dead")
 
 console = Console()
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]

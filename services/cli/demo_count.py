@@ -131,6 +131,7 @@ def count(farm: Farm, ids: Mapping[str, int], database_url: str, *, elapsed: flo
         rows = Counter(
             (url, title) for url, title in connection.execute("SELECT url, title FROM pending_articles").fetchall()
         )
+        brought = _one(connection, "SELECT coalesce(sum(items_new), 0) FROM feed_fetch_log")
         outcomes: dict[int, Counter[str]] = {id_: Counter() for id_ in ids.values()}
         for id_, outcome, number in connection.execute(
             "SELECT feed_id, outcome, count(*) FROM feed_fetch_log GROUP BY 1, 2"
@@ -142,7 +143,8 @@ def count(farm: Farm, ids: Mapping[str, int], database_url: str, *, elapsed: flo
         expected=len(expected),
         delivered=len(expected & rows.keys()),
         lost=len(expected - rows.keys()),
-        duplicated=sum(number - 1 for number in urls.values()),
+        # Two rows of one URL; and articles that came in twice, which the table's primary key would hide.
+        duplicated=sum(number - 1 for number in urls.values()) + max(brought - len(rows), 0),
         unexpected=len(rows.keys() - expected),
         feeds=len(farm.specs),
         hosts=len(farm.hosts),

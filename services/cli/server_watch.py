@@ -35,7 +35,7 @@ async def _watch(servers: Servers, say: Callable[[str], None]) -> None:
                 say(f"{type(server).__name__} died, starting it again")
                 try:
                     await _start(server)
-                except ConfigurationError as error:
+                except (ConfigurationError, OSError) as error:
                     say(f"it can't be started, trying again: {error}")
 
 

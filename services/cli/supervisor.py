@@ -61,7 +61,9 @@ class Supervisor:
             for process in list(self._running.values()):
                 with contextlib.suppress(ProcessLookupError):
                     process.terminate()
-            await asyncio.gather(*keepers)
+            for result in await asyncio.gather(*keepers, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
 
     def pid(self, name: str) -> int | None:
         """Return the process id of the process `name`, if it runs at the moment."""
@@ -130,7 +132,8 @@ class Supervisor:
                 continue
             if not line:
                 return
-            self._on_line(name, line.decode(errors="replace").rstrip("\n"))
+            with contextlib.suppress(OSError):  # a full disk or a closed terminal must not block the service
+                self._on_line(name, line.decode(errors="replace").rstrip("\n"))
 
 
 def _command(service: str) -> list[str]:

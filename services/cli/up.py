@@ -49,7 +49,7 @@ def up(settings: CliSettings, console: Console, *, fetchers: int, writers: int) 
 async def _supervise(addresses: Addresses, servers: Servers | None, console: Console, processes: list[Process]) -> None:
     view = LogView(console)
     supervisor = Supervisor(processes, child_environment(addresses.environment()), view.show)
-    async with supervisor.run(), looking_after(servers, console.print):
+    async with supervisor.run(), looking_after(servers, lambda line: console.print(line, markup=False)):
         await until_any(supervisor.failed)
     raise ConfigurationError("a service refused its configuration; see its line above")
 

@@ -15,6 +15,7 @@ from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
 from services.fetcher.scoreboard import Report
 from services.fetcher.verdict import WAIT_STATUSES, outcome_of_failure, outcome_of_status
 from shared.messages import FeedFetched, FetchFeed, Outcome, ServerHints
+from shared.politeness import politeness_group
 
 ERROR_CHARACTERS = 500
 
@@ -54,15 +55,14 @@ class FeedReader:
     def attempt(self, job: FetchFeed) -> Attempt:
         """Return how the feed was found. A failing feed is a fact, not an exception."""
         started_at, start = self._clock.now(), self._clock.monotonic()
-        answer: Answer | None = None
         failure: Failure | None = None
-        latency = None
+        latency, asked = None, job.url
         try:
             answer = self._client.fetch(Request(job.url, job.etag, job.last_modified, job.validators_url))
-            latency = self._clock.monotonic() - start
+            latency, asked = self._clock.monotonic() - start, answer.final_url
             findings = self._judge(job, answer, started_at)
         except FetchFailed as error:
-            failure = error.failure
+            failure, asked = error.failure, error.url or job.url
             findings = _Findings(
                 outcome_of_failure(failure),
                 {"status": error.status, "error_class": failure.value, "error": str(error)[:ERROR_CHARACTERS]},
@@ -76,11 +76,12 @@ class FeedReader:
             elapsed_seconds=elapsed,
             **findings.fields,
         )
-        return Attempt(fetched, _report(fetched, failure, elapsed if latency is None else latency))
+        own = asked == job.url or politeness_group(asked) == politeness_group(job.url)
+        return Attempt(fetched, _report(fetched, failure, elapsed if latency is None else latency, own_group=own))
 
     def _judge(self, job: FetchFeed, answer: Answer, now: datetime) -> _Findings:
         facts = _facts(answer, now)
-        outcome = outcome_of_status(answer.status)
+        outcome = outcome_of_status(answer.status, conditional=answer.conditional)
         if outcome is not None:
             if not outcome.is_success:
                 facts |= {"error_class": f"http_{answer.status}", "error": f"the server answered {answer.status}"}
@@ -163,11 +164,12 @@ def _contents(parsed: ParsedFeed, hints: ServerHints) -> dict[str, Any]:
     }
 
 
-def _report(fetched: FeedFetched, failure: Failure | None, latency: float) -> Report:
+def _report(fetched: FeedFetched, failure: Failure | None, latency: float, *, own_group: bool) -> Report:
+    """Return what the job's group is to learn. What happened on another host behind a redirect is not its fault."""
     return Report(
         latency_seconds=latency,
-        connected=failure is not Failure.CONNECT,
+        connected=not (own_group and failure is Failure.CONNECT),
         succeeded=fetched.outcome.is_success,
-        throttled=fetched.status == 429,
+        throttled=own_group and fetched.status == 429,
         retry_after_seconds=fetched.hints.retry_after_seconds,
     )

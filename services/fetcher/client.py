@@ -49,6 +49,8 @@ class Answer:
     final_url: str
     moved_to: str | None
     """Where an unbroken chain of permanent redirects from the start led."""
+    conditional: bool
+    """Whether validators were sent to this URL, so that a 304 has a meaning."""
     headers: httpx.Headers = field(repr=False)
     body: bytes = field(repr=False)
     wire_bytes: int
@@ -74,8 +76,9 @@ class FeedClient:
     def __init__(self, limits: ClientLimits, *, user_agent: str, allowed: tuple[Network, ...] = ()) -> None:
         self._limits = limits
         self._deadline = Deadline()
+        self._backend = GuardedBackend(allowed, self._deadline)
         self._http = httpx.Client(
-            transport=_Transport(GuardedBackend(allowed, self._deadline)),
+            transport=_Transport(self._backend),
             headers={
                 "User-Agent": user_agent,
                 "Accept": ACCEPT,
@@ -91,6 +94,7 @@ class FeedClient:
     def close(self) -> None:
         """Close what connections are left."""
         self._http.close()
+        self._backend.close()
 
     def fetch(self, request: Request) -> Answer:
         """Return the answer at the end of the redirects.
@@ -105,7 +109,7 @@ class FeedClient:
             raise FetchFailed(Failure.BLOCKED, str(error)) from error
         except BadUrl as error:
             raise FetchFailed(Failure.BAD_URL, str(error)) from error
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpcore.UnsupportedProtocol, UnicodeError) as error:
             raise FetchFailed(Failure.BAD_URL, f"not a URL: {error}") from error
         finally:
             self._deadline.at = float("inf")
@@ -120,9 +124,11 @@ class FeedClient:
             if len(seen) > MAX_REDIRECTS:
                 raise FetchFailed(Failure.REDIRECT, f"more than {MAX_REDIRECTS} redirects")
             seen.add(url)
-            status, headers, body, wire = self._get(url, _conditions(request, url))
+            conditions = _conditions(request, url)
+            status, headers, body, wire = self._get(url, conditions)
             if status not in _REDIRECT or "location" not in headers:
-                return Answer(status, url, moved_to, httpx.Headers(headers.raw, _HEADER_ENCODING), body, wire)
+                exact = httpx.Headers(headers.raw, _HEADER_ENCODING)
+                return Answer(status, url, moved_to, bool(conditions), exact, body, wire)
             url = str(httpx.URL(url).join(headers["location"]).copy_with(fragment=None))
             permanent = permanent and status in _PERMANENT
             moved_to = url if permanent else moved_to
@@ -138,15 +144,15 @@ class FeedClient:
                 body, wire = decode_body(response.iter_raw(), encoding, self._limits.max_body_bytes)
                 return status, response.headers, body, wire
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-            raise FetchFailed(Failure.CONNECT, f"cannot connect: {error}") from error
+            raise FetchFailed(Failure.CONNECT, f"cannot connect: {error}", None, url) from error
         except (httpcore.TimeoutException, TimeoutError) as error:
-            raise FetchFailed(Failure.TIMEOUT, f"too slow: {error or type(error).__name__}", status) from error
+            raise FetchFailed(Failure.TIMEOUT, f"too slow: {error or type(error).__name__}", status, url) from error
         except BodyTooLarge as error:
-            raise FetchFailed(Failure.TOO_LARGE, str(error), status) from error
+            raise FetchFailed(Failure.TOO_LARGE, str(error), status, url) from error
         except BodyBroken as error:
-            raise FetchFailed(Failure.PROTOCOL, str(error), status) from error
+            raise FetchFailed(Failure.PROTOCOL, str(error), status, url) from error
         except (httpcore.ProtocolError, httpcore.NetworkError, httpx.TransportError, OSError) as error:
-            raise FetchFailed(Failure.PROTOCOL, f"{type(error).__name__}: {error}", status) from error
+            raise FetchFailed(Failure.PROTOCOL, f"{type(error).__name__}: {error}", status, url) from error
 
 
 def _conditions(request: Request, url: str) -> dict[bytes, bytes]:

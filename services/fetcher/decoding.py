@@ -9,6 +9,12 @@ ACCEPT_ENCODING = "gzip, deflate"
 """What we offer; an answer in anything else is undecodable."""
 
 
+_OVERHEAD_BYTES = 65536
+"""What an encoding may add to a body that does not compress, and garbage behind its end."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
 class BodyTooLarge(Exception):
     """The decoded body exceeds the limit."""
 
@@ -35,8 +41,8 @@ def decode_body(chunks: Iterable[bytes], content_encoding: str, limit: int) -> t
     for chunk in chunks:
         wire += len(chunk)
         body += decoder.decode(chunk, limit + 1 - len(body)) if decoder else chunk
-        if len(body) > limit:
-            raise BodyTooLarge(f"the body exceeds {limit} bytes after decoding ({wire} on the wire so far)")
+        if len(body) > limit or wire > limit + _OVERHEAD_BYTES:
+            raise BodyTooLarge(f"the body exceeds {limit} bytes ({wire} on the wire, {len(body)} decoded, so far)")
     if decoder and wire:
         decoder.finish()
     return bytes(body), wire
@@ -46,14 +52,27 @@ class _Inflate:
     def __init__(self, name: str) -> None:
         self._name = name
         self._stream: zlib._Decompress | None = None
+        self._rest = b""
 
     def decode(self, data: bytes, most: int) -> bytes:
+        """Return at most `most` bytes, all members of a gzip body one after the other (RFC 1952, 2.2)."""
         if self._stream is None:
             self._stream = zlib.decompressobj(wbits=self._window(data))
+        decoded, data, self._rest = bytearray(), self._rest + data, b""
         try:
-            return self._stream.decompress(self._stream.unconsumed_tail + data, most)
+            while data and len(decoded) < most:
+                if self._stream.eof:
+                    if data == _GZIP_MAGIC[:1]:
+                        self._rest = data  # perhaps half of the next member's mark
+                        break
+                    if self._name != "gzip" or not data.startswith(_GZIP_MAGIC):
+                        break  # garbage behind the end is let go
+                    self._stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+                decoded += self._stream.decompress(data, most - len(decoded))
+                data = self._stream.unused_data or self._stream.unconsumed_tail
         except zlib.error as error:
             raise BodyBroken(f"the body is no {self._name} stream: {error}") from error
+        return bytes(decoded)
 
     def finish(self) -> None:
         if self._stream is None or not self._stream.eof:

@@ -22,9 +22,10 @@ class Failure(StrEnum):
 
 
 class FetchFailed(Exception):
-    """There is no answer to judge. `failure` says why, `status` is the last status seen, if any."""
+    """There is no answer to judge. `failure` says why; `status` and `url` are the failing hop's, where known."""
 
-    def __init__(self, failure: Failure, reason: str, status: int | None = None) -> None:
+    def __init__(self, failure: Failure, reason: str, status: int | None = None, url: str | None = None) -> None:
         super().__init__(mask_credentials(reason))
         self.failure = failure
         self.status = status
+        self.url = url

@@ -9,6 +9,20 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""All that IANA gives out of IPv6; outside of it are site-local, compatible and other forms of private addresses."""
+
+_ALSO_REFUSED = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "192.0.0.0/24",  # IETF protocol assignments; 192.0.0.192 is a cloud's metadata
+            "168.63.129.16/32",  # a cloud's metadata and host agent, on a public address
+            "3fff::/20",  # documentation (RFC 9637)
+        ),
+    )
+)
+
 
 class Blocked(Exception):
     """The address is not one that feeds are fetched from."""
@@ -25,11 +39,18 @@ def check_address(text: str, allowed: tuple[Network, ...] = ()) -> None:
     address = _inner(ipaddress.ip_address(text.partition("%")[0]))
     if any(address in network for network in allowed):
         return
-    if not address.is_global or address.is_multicast:
+    if not _is_public(address):
         raise Blocked(
             f"{text} is not a public address; if feeds are meant to be fetched from there, name its network in"
             " FEEDMILL_ALLOW_NETWORKS"
         )
+
+
+def _is_public(address: Address) -> bool:
+    if address.version == 6 and address not in _GLOBAL_UNICAST:
+        return False
+    refused = address.is_multicast or address.is_reserved or any(address in network for network in _ALSO_REFUSED)
+    return address.is_global and not refused
 
 
 def _inner(address: Address) -> Address:

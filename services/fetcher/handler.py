@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -76,6 +77,8 @@ class FetchFeeds:
         if isinstance(admission, Skip):
             reason = f"{job.group} could not be connected to a short while ago"
             return self._follow_up(job, self._unattempted(job, Outcome.SKIPPED, reason))
+        if admission.throttled_seconds > self._rules.retry_delay_seconds:
+            return self._follow_up(job, self._throttled(job, admission.throttled_seconds))
         REQUEUES.inc()
         assert self._stage.fast_delay is not None
         return [Outgoing.into(self._stage.fast_delay, job)]
@@ -135,6 +138,10 @@ class FetchFeeds:
         finally:
             self._scoreboard.finish(job.group, self._clock.monotonic(), report)
 
+    def _throttled(self, job: FetchFeed, seconds: float) -> FeedFetched:
+        result = self._unattempted(job, Outcome.THROTTLED, f"{job.group} asked to be left alone for a while")
+        return result.model_copy(update={"not_before": self._clock.now() + timedelta(seconds=seconds)})
+
     def _unattempted(self, job: FetchFeed, outcome: Outcome, reason: str) -> FeedFetched:
         return unattempted(job, outcome, self._clock.now(), reason)
 
@@ -155,6 +162,8 @@ class FetchFeeds:
                 "error": result.error,
             },
         )
+        if job.dry_run:
+            return []
         outgoing = [Outgoing(result, FeedFetched.KIND)]
         if again is not None:
             outgoing.append(Outgoing.into(self._stage.retry, again))

@@ -6,16 +6,21 @@ gets the smaller of its timeout and what is left of the fetch.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpcore
 
 from services.fetcher.guard import Blocked, Network, check_address
+
+RESOLVERS = 32
+"""Names that are looked up at the same time."""
 
 MAX_ADDRESSES = 3
 """Addresses of one host that are tried before giving up."""
@@ -39,6 +44,11 @@ class GuardedBackend(httpcore.NetworkBackend):
         self._allowed = allowed
         self._deadline = deadline
         self._plain = httpcore.SyncBackend()
+        self._resolvers = ThreadPoolExecutor(RESOLVERS, thread_name_prefix="resolve")
+
+    def close(self) -> None:
+        """Let go of the resolver threads; a look-up that still runs ends by itself."""
+        self._resolvers.shutdown(wait=False, cancel_futures=True)
 
     def connect_tcp(
         self,
@@ -55,7 +65,7 @@ class GuardedBackend(httpcore.NetworkBackend):
             httpcore.ConnectError, httpcore.ConnectTimeout: the name does not resolve, or nobody answers.
         """
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in self._resolve(host, port)[:MAX_ADDRESSES]:
+        for address in self._resolve(host, port, self._deadline.remaining(timeout))[:MAX_ADDRESSES]:
             left = self._deadline.remaining(timeout)
             if left <= 0:
                 raise httpcore.ConnectTimeout("the fetch's deadline passed while connecting")
@@ -67,15 +77,30 @@ class GuardedBackend(httpcore.NetworkBackend):
                 return DeadlineStream(stream, self._deadline)
         raise failure
 
-    def _resolve(self, host: str, port: int) -> list[str]:
+    def _resolve(self, host: str, port: int, timeout: float) -> list[str]:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            if _is_address(host):  # nothing to look up, and nothing to wait for
+                found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+            else:
+                # getaddrinfo takes no timeout: it goes on in its thread when we are no longer interested.
+                looking = self._resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+                found = looking.result(timeout=max(timeout, 0.0))
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from error
         except (socket.gaierror, UnicodeError) as error:
             raise httpcore.ConnectError(f"cannot resolve {host}: {error}") from error
         addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
         for address in addresses:
             check_address(address, self._allowed)
         return addresses
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class DeadlineStream(httpcore.NetworkStream):

@@ -46,6 +46,9 @@ class Hold:
 class Requeue:
     """Its turn is too far away, or its group holds its share already: to the fast-delay queue."""
 
+    throttled_seconds: float = 0.0
+    """For how long the group is throttled by its server; a long wait is not for the queue."""
+
 
 @dataclass(frozen=True)
 class Skip:
@@ -113,7 +116,7 @@ class Scoreboard:
                 return Skip()
             wait = self._wait(group, now) + group.held * self._interval(group)
             if wait > self._limits.max_hold_seconds or group.held >= self._limits.max_held_per_group:
-                return Requeue()
+                return Requeue(throttled_seconds=max(group.throttled_until - now, 0.0))
             group.held += 1
             return Hold(wait)
 

@@ -24,7 +24,10 @@ def _check_networks(text: str) -> str:
 
 
 def _parse_networks(text: str) -> tuple[Network, ...]:
-    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise ValueError("expected networks such as 10.1.0.0/16, without host bits, separated by commas") from None
 
 
 class FetcherSettings(BrokerSettings, ClaimSettings, TelemetrySettings):
@@ -40,8 +43,10 @@ class FetcherSettings(BrokerSettings, ClaimSettings, TelemetrySettings):
     )
     throttle_seconds: Seconds = Field(30.0, description="Least time that a group is left alone after a 429.")
     max_retries: int = Field(12, ge=0, description="How often a feed with a soft error is retried before giving up.")
-    fetch_deadline_seconds: Seconds = Field(30.0, description="Wall-clock limit of one fetch, redirects included.")
-    connect_timeout_seconds: Seconds = Field(10.0, description="Limit of connecting, TLS included, per address.")
+    fetch_deadline_seconds: Seconds = Field(30.0, description="Wall-clock limit of one fetch: names, redirects, body.")
+    connect_timeout_seconds: Seconds = Field(
+        10.0, description="Limit of connecting to one address, and again of its TLS handshake."
+    )
     read_timeout_seconds: Seconds = Field(15.0, description="Longest silence of a server within a fetch.")
     max_body_bytes: Count = Field(10 * 1024 * 1024, description="Largest body, counted after decompression.")
     max_entries: Count = Field(5000, description="Entries taken from one feed; of more, the newest.")

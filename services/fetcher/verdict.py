@@ -39,10 +39,13 @@ def outcome_of_failure(failure: Failure) -> Outcome:
     return _FAILURES[failure]
 
 
-def outcome_of_status(status: int) -> Outcome | None:
-    """Return the outcome that a status means by itself; None for 200 and its kin, whose body decides."""
+def outcome_of_status(status: int, *, conditional: bool = False) -> Outcome | None:
+    """Return the outcome that a status means by itself; None for 200 and its kin, whose body decides.
+
+    A 304 to a request that was not `conditional` tells nothing: there is no earlier answer that it could stand for.
+    """
     if status == 304:
-        return Outcome.NOT_MODIFIED
+        return Outcome.NOT_MODIFIED if conditional else Outcome.HARD_ERROR
     if 200 <= status < 300 and status not in {204, 205}:
         return None
     if status in {204, 205}:

@@ -10,7 +10,7 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.tick import Tick
 from shared.broker import Session
 from shared.errors import Unavailable
-from shared.postgres import Database
+from shared.postgres import Database, tables_found
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
 from shared.telemetry import Health
@@ -46,7 +46,8 @@ async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health
 
     health.add_check("database", database.check)
     async with database.open():
-        await keep_trying(database.require_schema, what="looking for the tables", until=(stop,))
+        if not await tables_found(database, stop):
+            return
         while not stop.is_set():
             with contextlib.suppress(Unavailable):  # only raised once `stop` is set
                 await keep_trying(run_session, what="scheduling", until=(stop,))

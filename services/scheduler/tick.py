@@ -9,9 +9,9 @@ from uuid import UUID
 
 from prometheus_client import Counter
 
-from services.scheduler.store import claim_due_feeds, release_claims
+from services.scheduler.store import claim_due_feeds, disable_feed, release_claims
 from shared.broker import Session
-from shared.errors import FeedmillError
+from shared.errors import FeedmillError, Unprocessable
 from shared.messages import FetchFeed
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.postgres import Database
@@ -69,11 +69,15 @@ class Tick:
                 PUBLISHED.inc()
 
         results = await asyncio.gather(*map(publish, jobs), return_exceptions=True)
-        failures = [result for result in results if isinstance(result, BaseException)]
-        if failures:
-            unpublished = [job.claim_id for job, result in zip(jobs, results, strict=True) if result is not None]
-            await self._release(unpublished, failures[0])
-            raise failures[0]
+        failed = [(job, result) for job, result in zip(jobs, results, strict=True) if result is not None]
+        for job, error in failed:
+            if isinstance(error, Unprocessable):  # no broker will ever take this one
+                async with self._database.transaction() as connection:
+                    await disable_feed(connection, job.feed_id, f"its job can't be published: {error}")
+        unpublished = [(job, error) for job, error in failed if not isinstance(error, Unprocessable)]
+        if unpublished:
+            await self._release([job.claim_id for job, _ in unpublished], unpublished[0][1])
+            raise unpublished[0][1]
 
     async def _release(self, claim_ids: Sequence[UUID], cause: BaseException) -> None:
         log.warning("could not publish, giving %d claims back: %s", len(claim_ids), cause)

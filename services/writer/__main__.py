@@ -10,11 +10,10 @@ from services.writer.settings import WriterSettings
 from shared.broker import Delivery
 from shared.consumer import Batching, Consumer
 from shared.messages import FeedFetched
-from shared.postgres import Database
+from shared.postgres import Database, tables_found
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
 from shared.telemetry import Health
-from shared.waiting import keep_trying
 
 CONNECTIONS = 2
 """Database connections of one writer: the batch at hand, and one to spare for a connection check."""
@@ -48,7 +47,8 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
     health.add_check("broker", consumer.check)
     health.add_check("database", database.check)
     async with database.open():
-        await keep_trying(database.require_schema, what="looking for the tables", until=(stop,))
+        if not await tables_found(database, stop):
+            return
         await consumer.run(stop)
 
 

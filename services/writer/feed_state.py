@@ -9,6 +9,9 @@ from uuid import UUID
 from services.writer.schedule import adapt_interval, backoff, server_floor
 from shared.messages import FeedFetched, Outcome
 
+MAX_URL_CHARACTERS = 2000
+"""A longer address is not adopted: it would not fit into the index that keeps feeds unique."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -67,7 +70,7 @@ def advance(feed: FeedState, fetched: FeedFetched, *, new_items: int, now: datet
         return _note_attempt(noted, fetched) if fetched.outcome.is_attempt else noted
     released = replace(feed, claim_id=None, claim_expires_at=None)
     if not fetched.outcome.is_attempt:
-        return replace(released, next_fetch_at=now)  # dropped unasked (stale): it is still due
+        return released  # dropped unasked (stale): it is as due as it was, and keeps its place
     noted = _note_attempt(released, fetched)
     if fetched.outcome.is_success:
         return _after_success(noted, fetched, new_items, now, rules)
@@ -133,7 +136,7 @@ def _next_fetch(feed: FeedState, fetched: FeedFetched, wait: float, now: datetim
 
 def _follow_move(feed: FeedState, fetched: FeedFetched, rules: Rules) -> FeedState:
     """Count sightings of a permanent redirect; adopt it once it has stood long enough (MANNERS: 3 over a day)."""
-    if fetched.moved_to is None:
+    if fetched.moved_to is None or len(fetched.moved_to) > MAX_URL_CHARACTERS:
         return replace(feed, moved_to=None, moved_since=None, moved_sightings=0)
     if fetched.moved_to != feed.moved_to or feed.moved_since is None:
         return replace(feed, moved_to=fetched.moved_to, moved_since=fetched.started_at, moved_sightings=1)

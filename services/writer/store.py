@@ -48,11 +48,12 @@ async def write_batch(
     logged = await _logged(connection, batch)
     fresh = _unique(fetched for fetched in batch if fetched.result_id not in logged and fetched.feed_id in feeds)
     articles = _articles(fresh)
-    known = await _known_hashes(connection, articles)
+    known = await _known_items(connection, articles)
     new = await _insert_new(connection, [articles[md5] for md5 in sorted(articles.keys() - known.keys())], now)
-    changed = [a for md5, a in articles.items() if md5 in known and known[md5] != a.entry.content_hash]
-    updated = await _update_changed(connection, changed, now)
-    await _touch(connection, sorted(known), now)
+    changed = {md5 for md5, item in known.items() if item.is_changed_by(articles[md5])}
+    locked = await _lock_outdated(connection, sorted(known), changed, now)
+    updated = await _update_changed(connection, [articles[md5] for md5 in sorted(changed & locked)])
+    await _touch(connection, sorted(locked), now)
 
     new_by_result = {fetched.result_id: 0 for fetched in fresh}
     for md5 in new:
@@ -99,13 +100,41 @@ async def _logged(connection: Connection, batch: Sequence[FeedFetched]) -> set[U
     return {row["result_id"] for row in await cursor.fetchall()}
 
 
-async def _known_hashes(connection: Connection, articles: Mapping[str, _Article]) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Known:
+    """What the ledger has of an article."""
+
+    feed_id: int
+    content_hash: str
+
+    def is_changed_by(self, article: _Article) -> bool:
+        """Only the feed that brought an article changes it: two feeds may print the same one with different texts."""
+        return article.feed_id == self.feed_id and article.entry.content_hash != self.content_hash
+
+
+async def _known_items(connection: Connection, articles: Mapping[str, _Article]) -> dict[str, _Known]:
     if not articles:
         return {}
     cursor = await connection.execute(
-        "SELECT md5, content_hash FROM feed_items WHERE md5 = ANY(%b::text[])", [list(articles)]
+        "SELECT md5, feed_id, content_hash FROM feed_items WHERE md5 = ANY(%b::text[])", [list(articles)]
     )
-    return {row["md5"]: row["content_hash"] for row in await cursor.fetchall()}
+    return {row["md5"]: _Known(row["feed_id"], row["content_hash"]) for row in await cursor.fetchall()}
+
+
+async def _lock_outdated(connection: Connection, known: Sequence[str], changed: set[str], now: datetime) -> set[str]:
+    """Lock, in order, the ledger rows that will be written: changed ones, and those not touched for a day."""
+    if not known:
+        return set()
+    cursor = await connection.execute(
+        """
+        SELECT md5 FROM feed_items
+        WHERE md5 = ANY(%(known)b::text[])
+          AND (last_seen_at < %(now)s - %(every)s::interval OR md5 = ANY(%(changed)b::text[]))
+        ORDER BY md5 FOR UPDATE
+        """,
+        {"known": known, "changed": sorted(changed), "now": now, "every": LAST_SEEN_EVERY},
+    )
+    return {row["md5"] for row in await cursor.fetchall()}
 
 
 async def _insert_new(connection: Connection, articles: Sequence[_Article], now: datetime) -> list[str]:
@@ -167,24 +196,19 @@ def _columns(entries: Sequence[Entry]) -> dict[str, list[object]]:
     return columns
 
 
-async def _update_changed(connection: Connection, articles: Sequence[_Article], now: datetime) -> int:
+async def _update_changed(connection: Connection, articles: Sequence[_Article]) -> int:
     """Bring changed articles up to date where they are still pending; return how many changes counted."""
     if not articles:
         return 0
     by_md5 = {a.entry.md5: a for a in articles}
     cursor = await connection.execute(
         """
-        UPDATE feed_items SET content_hash = change.hash, updates = updates + 1, last_seen_at = %(now)s
-        FROM (
-            SELECT f.md5, c.hash FROM feed_items f
-            JOIN unnest(%(md5)b::text[], %(hash)b::text[]) AS c (md5, hash) USING (md5)
-            WHERE f.updates < %(most)s ORDER BY f.md5 FOR UPDATE OF f
-        ) AS change
-        WHERE feed_items.md5 = change.md5
+        UPDATE feed_items SET content_hash = change.hash, updates = updates + 1
+        FROM unnest(%(md5)b::text[], %(hash)b::text[]) AS change (md5, hash)
+        WHERE feed_items.md5 = change.md5 AND updates < %(most)s
         RETURNING feed_items.md5
         """,
         {
-            "now": now,
             "most": MAX_UPDATES,
             "md5": list(by_md5),
             "hash": [a.entry.content_hash for a in by_md5.values()],
@@ -208,18 +232,7 @@ async def _update_changed(connection: Connection, articles: Sequence[_Article], 
 async def _touch(connection: Connection, md5s: Sequence[str], now: datetime) -> None:
     if not md5s:
         return
-    await connection.execute(
-        """
-        UPDATE feed_items SET last_seen_at = %(now)s
-        FROM (
-            SELECT md5 FROM feed_items
-            WHERE md5 = ANY(%(md5)b::text[]) AND last_seen_at < %(now)s - %(every)s::interval
-            ORDER BY md5 FOR UPDATE
-        ) AS seen
-        WHERE feed_items.md5 = seen.md5
-        """,
-        {"now": now, "md5": md5s, "every": LAST_SEEN_EVERY},
-    )
+    await connection.execute("UPDATE feed_items SET last_seen_at = %s WHERE md5 = ANY(%b::text[])", [now, md5s])
 
 
 async def _log(connection: Connection, batch: Sequence[FeedFetched], new_items: Mapping[UUID, int]) -> None:

@@ -11,17 +11,10 @@ from shared.broker import Broker, Delivery, Publication, Session
 from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unroutable
 from shared.rabbitmq import RabbitMQ
 from shared.topology import EXCHANGE, build_topology
+from tests.contract.conftest import MOST_BYTES
 from tests.fakes.memory_broker import MemoryBroker
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
-MOST_BYTES = 100_000
-
-
-@pytest.fixture(params=["memory", "rabbitmq"])
-def broker(request: pytest.FixtureRequest) -> Broker:
-    if request.param == "memory":
-        return MemoryBroker(max_message_bytes=MOST_BYTES)
-    return RabbitMQ(request.getfixturevalue("amqp_url"), name="conformance", max_message_bytes=MOST_BYTES)
 
 
 def publication(body: bytes = b"{}", key: str = "feed.fetch.v1.abc", exchange: str = EXCHANGE) -> Publication:
@@ -100,6 +93,25 @@ async def test_a_message_that_is_given_back_is_delivered_again(broker: Broker) -
         await session.consume("fetcher", prefetch=10, deliver=inbox)
         await session.give_back((await inbox.wait_for(1))[0])
         assert (await inbox.wait_for(2))[1].redelivered
+
+
+async def test_a_rejected_message_is_moved_to_the_dead_queue_untouched(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication(b"poison"))
+        inbox = Inbox()
+        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.reject((await inbox.wait_for(1))[0])
+        await settle_down(session, "fetcher.dead", 1)
+        assert await session.count_ready("fetcher") == 0
+
+
+async def test_a_publication_that_is_published_again_while_it_is_under_way_arrives_once(amqp_url: str) -> None:
+    broker = RabbitMQ(amqp_url, name="conformance", max_message_bytes=MOST_BYTES)
+    async with broker.connect(TOPOLOGY) as session:
+        same = publication()
+        await asyncio.gather(session.publish(same), session.publish(same))
+        await session.publish(publication())
+        await settle_down(session, "fetcher", 2)
 
 
 async def test_no_more_than_the_prefetch_is_handed_out(broker: Broker) -> None:

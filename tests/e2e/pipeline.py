@@ -52,6 +52,15 @@ class Pipeline:
         expected = sorted(self.farm.expected_articles().items())
         await self.until(lambda: set(expected) <= set(self.delivered()))
         assert sorted(self.delivered()) == expected
+        # The table's primary key hides a second insert; the log counts what every result brought that was new.
+        assert self.brought() == len(expected)
+
+    def brought(self) -> int:
+        """Return how many new articles the fetch log tells of."""
+        with psycopg.connect(self.database_url, connect_timeout=2) as connection:
+            row = connection.execute("SELECT coalesce(sum(items_new), 0) FROM feed_fetch_log").fetchone()
+            assert row is not None
+            return int(row[0])
 
     async def until_replaced(self, name: str, killed: int) -> None:
         """Wait until the supervisor has started `name` again."""

@@ -156,6 +156,15 @@ def test_a_service_is_ready_once_it_consumes_and_says_where_its_metrics_are(amqp
         assert fetcher.stop() == 0
 
 
+def test_a_service_waits_for_a_database_that_is_away_and_can_be_stopped(amqp_url: str) -> None:
+    settings = {"FEEDMILL_AMQP_URL": amqp_url, "FEEDMILL_DATABASE_URL": "postgresql://user:secret@127.0.0.1:1/x"}
+    for name in ("scheduler", "writer"):
+        with running(name, **settings) as service:
+            metrics = service.wait_for("started")["metrics"]
+            assert httpx.get(metrics.replace("/metrics", "/readyz"), trust_env=False).status_code == 503
+            assert service.stop() == 0
+
+
 def test_a_service_waits_for_a_broker_that_is_away_and_can_be_stopped(database_url: str) -> None:
     settings = {"FEEDMILL_AMQP_URL": "amqp://user:secret@127.0.0.1:1/", "FEEDMILL_DATABASE_URL": database_url}
     for name in ("scheduler", "fetcher", "writer"):

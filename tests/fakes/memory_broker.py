@@ -139,6 +139,13 @@ class MemorySession:
         self._broker.queues[queue].ready.appendleft(replace(stored, redelivered=True))
         self._broker.dispatch()
 
+    async def reject(self, delivery: Delivery) -> None:
+        self._alive()
+        queue, stored = self._held.pop(delivery.tag)
+        target = self._broker.queues[queue].declared.arguments["x-dead-letter-routing-key"]
+        self._broker.queues[str(target)].ready.append(replace(stored, redelivered=False))
+        self.pull()
+
     async def count_ready(self, queue: str) -> int | None:
         self._alive()
         standing = self._broker.queues.get(queue)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import ipaddress
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -125,6 +126,8 @@ def test_every_hop_is_checked(client: FeedClient, target: str, expected: Failure
         ("news.example/feed", Failure.BAD_URL),
         ("http://a b.example/", Failure.BAD_URL),
         ("http://127.0.0.1:99999/", Failure.BAD_URL),
+        ("http://xn--a/", Failure.BAD_URL),
+        (" http://a.example/", Failure.BAD_URL),
     ],
 )
 def test_without_an_allowed_network_nothing_private_is_reached(url: str, expected: Failure) -> None:
@@ -138,6 +141,23 @@ def test_a_refused_connection_and_an_unknown_name_are_failures_to_connect(client
         port = unused.getsockname()[1]
     assert failure(client, f"http://127.0.0.1:{port}/").failure is Failure.CONNECT
     assert failure(client, "http://no-such-host.invalid/").failure is Failure.CONNECT
+
+
+def test_a_name_that_is_resolved_too_slowly_is_cut_off_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def resolve_slowly(*_: object, **__: object) -> list[object]:
+        answered.wait(5)
+        raise socket.gaierror("too late")
+
+    limits = ClientLimits(deadline_seconds=0.3, connect_seconds=2, read_seconds=2, max_body_bytes=1000)
+    client = FeedClient(limits, user_agent="t", allowed=LOOPBACK)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_slowly)
+    started = time.monotonic()
+    assert failure(client, "http://slow.example/").failure is Failure.CONNECT
+    assert time.monotonic() - started < 2
+    answered.set()
+    client.close()
 
 
 def test_plain_http_where_tls_was_asked_for_is_a_failure_to_connect(client: FeedClient) -> None:

@@ -49,6 +49,22 @@ async def test_only_what_is_due_is_claimed(database: Database, database_url: str
     assert sorted(job.url for job in await claim(database)) == ["http://h0.example/", "http://h4.example/"]
 
 
+async def test_a_feed_that_makes_no_job_is_disabled_with_the_reason_and_stops_nobody(
+    database: Database, database_url: str
+) -> None:
+    add(database_url, 1, source_type="carrier pigeon")
+    add(database_url, 1, source_config='{"headers": {"x": ["y"]}}')
+    add(database_url, 1, source_config='["no", "object"]')
+    add(database_url, 1)
+    jobs = await claim(database)
+    assert sorted(job.url for job in jobs) == ["http://h1.example/", "http://h3.example/"]
+    async with database.transaction() as connection:
+        found = await connection.execute("SELECT disabled_reason AS why FROM feeds WHERE NOT enabled ORDER BY id")
+        pigeon, config = [row["why"] for row in await found.fetchall()]
+    assert "carrier pigeon" in pigeon
+    assert "source_config" in config
+
+
 async def test_priority_goes_first_then_the_longest_overdue(database: Database, database_url: str) -> None:
     now = datetime.now(UTC)
     for priority, minutes in ((0, 5), (0, 9), (3, 1)):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from services.cli.registry import NewFeed, add_feed, connect
@@ -144,6 +145,26 @@ async def test_a_changed_article_updates_its_pending_row_a_bounded_number_of_tim
         await write(database, make_result(feed_id=feed_id, entries=(entry,)))
     (row,) = await rows(database, "SELECT body FROM pending_articles")
     assert row["body"] == f"it is {MAX_UPDATES} o'clock"
+
+
+async def test_a_feed_that_prints_anothers_article_does_not_change_it(
+    database: Database, database_url: str, feed_id: int
+) -> None:
+    with connect(database_url) as connection:
+        other = add_feed(connection, NewFeed("http://other.example/feed"))[0]
+    await write(database, make_result(feed_id=feed_id, entries=(make_entry(1, body="the long text"),)))
+    short = make_entry(1, body="short", content_hash="0" * 64)
+    assert await write(database, make_result(feed_id=other, entries=(short,))) == Written(0, 0, 1)
+    (row,) = await rows(database, "SELECT body FROM pending_articles")
+    assert row["body"] == "the long text"
+
+
+async def test_an_address_that_no_index_takes_is_an_error_of_the_data_and_not_of_the_server(
+    database: Database, feed_id: int
+) -> None:
+    too_long = "UPDATE feeds SET url = (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 900) n)"
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        await rows(database, too_long)
 
 
 async def test_last_seen_follows_the_feed_about_once_a_day(database: Database, feed_id: int) -> None:

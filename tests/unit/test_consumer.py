@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from shared.broker import Publication
 from shared.consumer import Batching, Consumer
 from shared.errors import DatabaseUnavailable, GiveBack, Unprocessable
 from shared.messages import FeedFetched, FetchFeed, Message
@@ -15,7 +16,7 @@ from tests.factories import make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
-RETRY, DEAD = TOPOLOGY.fetcher.retry, TOPOLOGY.fetcher.dead
+RETRY, DEAD = TOPOLOGY.fetcher.again, TOPOLOGY.fetcher.dead
 
 
 @pytest.fixture
@@ -155,6 +156,16 @@ async def test_a_message_that_cannot_be_decoded_stops_nobody(broker: MemoryBroke
         await until(lambda: len(broker.bodies("writer")) == 1 and len(broker.bodies(DEAD)) == 1)
     assert broker.publications(DEAD)[0].headers["reason"] == "undecodable"
     assert [result.feed_id for result in results(broker)] == [2]
+
+
+async def test_a_letter_that_cannot_even_be_buried_is_moved_by_the_broker(broker: MemoryBroker) -> None:
+    await put(broker, make_job(feed_id=1))
+    stored = broker.queues["fetcher"].ready[0]
+    stored.publication = Publication("fetcher", b"\xff" * 2_000_000, "", "nonsense", headers={"failures": "many"})
+    await put(broker, make_job(feed_id=2))
+    async with consuming(broker, lambda batch: [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]):
+        await until(lambda: len(broker.bodies("writer")) == 1 and len(broker.bodies(DEAD)) == 1)
+    assert broker.bodies(DEAD) == [b"\xff" * 2_000_000]
 
 
 async def test_a_result_that_is_too_large_buries_its_job_and_stops_nobody() -> None:

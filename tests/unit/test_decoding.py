@@ -31,6 +31,19 @@ def test_it_undoes_what_was_offered_piece_by_piece(encoding: str, wire: bytes) -
     assert decode_body(pieces, encoding, 100_000) == (TEXT, len(wire))
 
 
+def test_all_members_of_a_gzip_body_are_read_wherever_they_are_cut() -> None:
+    wire = gzip.compress(TEXT) + gzip.compress(b"second") + gzip.compress(b"third")
+    for size in (1, 7, len(wire)):
+        pieces = [wire[start : start + size] for start in range(0, len(wire), size)]
+        assert decode_body(pieces, "gzip", 100_000)[0] == TEXT + b"secondthird"
+
+
+def test_garbage_behind_the_end_is_let_go_but_not_for_ever() -> None:
+    assert decode_body([gzip.compress(TEXT), b"garbage"], "gzip", 100_000)[0] == TEXT
+    with pytest.raises(BodyTooLarge):
+        decode_body([gzip.compress(TEXT), *[b"g" * 10_000] * 100], "gzip", 100_000)
+
+
 def test_an_empty_body_is_empty_in_any_encoding() -> None:
     assert decode_body([], "gzip", 10) == (b"", 0)
 

@@ -81,7 +81,7 @@ def test_a_skip_renews_the_claim_and_is_no_attempt() -> None:
 
 def test_a_stale_job_leaves_its_feed_due() -> None:
     state = after(feed(), outcome=Outcome.STALE)
-    assert (state.claim_id, state.next_fetch_at, state.last_attempt_at) == (None, NOW, None)
+    assert (state.claim_id, state.next_fetch_at, state.last_attempt_at) == (None, feed().next_fetch_at, None)
 
 
 def test_validators_and_body_hash_come_from_a_body_that_was_read() -> None:
@@ -171,6 +171,11 @@ def test_a_permanent_redirect_is_adopted_after_three_sightings_over_a_day() -> N
     for hours, url in ((0, state.url), (12, state.url), (23, state.url), (25, new_url)):
         state = after(replace(state, claim_id=CLAIM), now=NOW + timedelta(hours=hours), moved_to=new_url)
         assert state.url == url
+
+
+def test_an_address_of_absurd_length_is_never_adopted() -> None:
+    state = after(feed(), moved_to="http://a.example/" + "x" * 5000)
+    assert (state.moved_to, state.moved_sightings) == (None, 0)
 
 
 def test_a_redirect_that_changes_its_mind_is_counted_anew() -> None:

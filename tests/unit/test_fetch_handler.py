@@ -122,6 +122,21 @@ async def test_what_cannot_start_in_time_goes_to_fast_delay_as_it_was(rooms: Cal
     assert (key, message) == (STAGE.fast_delay, make_job(feed_id=2))
 
 
+async def test_a_group_that_is_throttled_for_long_ends_the_job_with_a_date(rooms: Callable[..., Room]) -> None:
+    room = rooms()
+    room.reader.report = Report(0.001, succeeded=False, throttled=True, retry_after_seconds=7200.0)
+    await room.handle()
+    ((_, result),) = await room.handle(feed_id=2)
+    assert isinstance(result, FeedFetched)
+    assert (result.outcome, result.final) == (Outcome.THROTTLED, True)
+    assert result.not_before is not None
+    assert 7199 < (result.not_before - NOW).total_seconds() <= 7200
+
+
+async def test_a_dry_run_publishes_nothing(rooms: Callable[..., Room]) -> None:
+    assert await rooms().handle(dry_run=True) == []
+
+
 async def test_a_held_job_is_held_no_longer_than_the_hold(rooms: Callable[..., Room]) -> None:
     room = rooms(max_hold=0.2, host_concurrency=1)
     room.reader.gate.clear()

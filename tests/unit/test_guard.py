@@ -28,6 +28,14 @@ from services.fetcher.guard import Blocked, check_address
         "::ffff:127.0.0.1",
         "64:ff9b::7f00:1",
         "2002:7f00:1::",
+        "192.0.0.192",
+        "168.63.129.16",
+        "fec0::1",
+        "64:ff9b:1::7f00:1",
+        "::127.0.0.1",
+        "::ffff:0:10.0.0.1",
+        "3fff::1",
+        "4000::1",
         "2001:0:5ef5:79fd:0:0:80ff:fffe",  # Teredo of 127.0.0.1
     ],
 )

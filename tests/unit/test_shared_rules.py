@@ -45,6 +45,8 @@ def test_what_is_no_feed_url_says_why(url: str) -> None:
         ("amqp://guest:secret@host:5672/x", "amqp://***@host:5672/x"),
         ("at http://token@a.example/ and http://b.example/@me", "at http://***@a.example/ and http://b.example/@me"),
         ("postgresql://u:p%40ss@h/d?x=1", "postgresql://***@h/d?x=1"),
+        ("postgresql://h/d?user=u&password=p&x=1", "postgresql://h/d?user=u&password=***&x=1"),
+        ("http://a.example/feed?Access_Token=abc#x", "http://a.example/feed?Access_Token=***#x"),
         ("write to a@b.example", "write to a@b.example"),
     ],
 )

@@ -18,7 +18,7 @@ RULES = RetryRules(max_retries=12, retry_delay_seconds=3600, claim_seconds=600)
         (203, None),
         (226, None),
         (204, Outcome.NOT_A_FEED),
-        (304, Outcome.NOT_MODIFIED),
+        (304, Outcome.HARD_ERROR),
         (400, Outcome.HARD_ERROR),
         (401, Outcome.HARD_ERROR),
         (404, Outcome.HARD_ERROR),
@@ -29,6 +29,10 @@ RULES = RetryRules(max_retries=12, retry_delay_seconds=3600, claim_seconds=600)
 )
 def test_a_status_means_one_outcome(status: int, outcome: Outcome | None) -> None:
     assert outcome_of_status(status) is outcome
+
+
+def test_a_304_is_not_modified_only_if_it_was_asked_for() -> None:
+    assert outcome_of_status(304, conditional=True) is Outcome.NOT_MODIFIED
 
 
 def test_a_soft_error_is_retried_with_a_renewed_claim() -> None:

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from shared.broker import Broker
+from shared.rabbitmq import RabbitMQ
+from tests.fakes.memory_broker import MemoryBroker
+
+MOST_BYTES = 100_000
+
+
+@pytest.fixture(params=["memory", "rabbitmq"])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """The fake, and the real one in a vhost of its own."""
+    if request.param == "memory":
+        return MemoryBroker(max_message_bytes=MOST_BYTES)
+    return RabbitMQ(request.getfixturevalue("amqp_url"), name="conformance", max_message_bytes=MOST_BYTES)

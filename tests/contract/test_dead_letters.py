@@ -1,0 +1,103 @@
+"""Dead letters over the broker port, on the fake and on RabbitMQ."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from services.cli.dead import read_letters, select_stages, settle_letters
+from shared.broker import Broker, Delivery, Publication
+from shared.errors import ConfigurationError
+from shared.topology import build_topology
+from tests.factories import make_job, make_result
+
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+STAGES = list(TOPOLOGY.stages)
+
+
+async def bury(broker: Broker, message_id: str, queue: str = "fetcher", body: bytes | None = None) -> None:
+    plain, encoding = (
+        make_result(error="x" * 400, url="y" * 5000).encode() if queue == "writer" else make_job().encode()
+    )
+    letter = Publication(
+        routing_key=f"{queue}.dead",
+        exchange="",
+        body=plain if body is None else body,
+        type="feed.fetch.v1",
+        content_encoding=encoding,
+        headers={"reason": "exhausted", "error": "Bug: x", "first_queue": queue, "attempt": 4, "failures": 5},
+        message_id=message_id,
+    )
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(letter)
+
+
+async def ready(broker: Broker, queue: str, number: int) -> None:
+    async with broker.connect(TOPOLOGY) as session, asyncio.timeout(10):
+        while await session.count_ready(queue) != number:
+            await asyncio.sleep(0.01)
+
+
+async def test_letters_are_listed_and_stay_where_they_are(broker: Broker) -> None:
+    for number in range(3):
+        await bury(broker, f"m{number}")
+    await bury(broker, "w", queue="writer")
+    for _ in range(2):
+        await ready(broker, "fetcher.dead", 3)
+        letters = await read_letters(broker, TOPOLOGY, STAGES, 10)
+        assert [letter.delivery.message_id for letter in letters] == ["m0", "m1", "m2", "w"]
+    row = letters[0].summary()
+    assert (row["reason"], row["error"], row["first_queue"], row["attempt"]) == ("exhausted", "Bug: x", "fetcher", 4)
+
+
+async def test_no_more_than_asked_for_are_looked_at(broker: Broker) -> None:
+    for number in range(3):
+        await bury(broker, f"m{number}")
+    await ready(broker, "fetcher.dead", 3)
+    letters = await read_letters(broker, TOPOLOGY, select_stages(TOPOLOGY, "fetcher"), 2)
+    assert [letter.delivery.message_id for letter in letters] == ["m0", "m1"]
+
+
+async def test_a_letter_is_legible_whatever_is_in_it(broker: Broker) -> None:
+    await bury(broker, "plain")
+    await bury(broker, "garbage", body=b"\xff not JSON")
+    await bury(broker, "packed", queue="writer")
+    await ready(broker, "fetcher.dead", 2)
+    plain, garbage, packed = await read_letters(broker, TOPOLOGY, STAGES, 10)
+    assert json.loads(plain.body())["feed_id"] == 1
+    assert garbage.body() == "\\xff not JSON"
+    assert json.loads(packed.body())["outcome"] == "fetched"
+
+
+async def test_a_requeued_letter_starts_afresh_where_it_failed(broker: Broker) -> None:
+    for name in ("one", "two"):
+        await bury(broker, name)
+    await ready(broker, "fetcher.dead", 2)
+    assert await settle_letters(broker, TOPOLOGY, STAGES, {"two"}, 10, requeue=True) == 1
+    await ready(broker, "fetcher", 1)
+    await ready(broker, "fetcher.dead", 1)
+    inbox: list[Delivery] = []
+    async with broker.connect(TOPOLOGY) as session:
+        await session.consume("fetcher", prefetch=1, deliver=inbox.append)
+        async with asyncio.timeout(5):
+            while not inbox:
+                await asyncio.sleep(0.01)
+    assert inbox[0].headers == {"attempt": 4}
+    assert inbox[0].body == make_job().encode()[0]
+
+
+async def test_purged_letters_are_gone_and_the_others_are_not(broker: Broker) -> None:
+    for name in ("one", "two", "three"):
+        await bury(broker, name)
+    await ready(broker, "fetcher.dead", 3)
+    assert await settle_letters(broker, TOPOLOGY, STAGES, {"one", "three"}, 10, requeue=False) == 2
+    await ready(broker, "fetcher.dead", 1)
+    assert await settle_letters(broker, TOPOLOGY, STAGES, None, 10, requeue=False) == 1
+    await ready(broker, "fetcher.dead", 0)
+
+
+def test_an_unknown_service_is_named_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigurationError, match=r"'nobody'.*fetcher, writer"):
+        select_stages(TOPOLOGY, "nobody")

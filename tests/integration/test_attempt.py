@@ -1,0 +1,97 @@
+"""One attempt against a real server: what it records of the feed, and what it tells of the host."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import socket
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from services.fetcher.attempt import Attempt, Clock, FeedReader
+from services.fetcher.client import ClientLimits, FeedClient
+from shared.messages import Outcome
+from tests.factories import NOW, make_job
+from tests.integration.raw_server import Script, answer, saying, serving
+
+FEED = (
+    b"<rss version='2.0'><channel><title>News</title><link>http://news.example/</link>"
+    b"<item><title>One</title><link>/1</link></item></channel></rss>"
+)
+
+
+@pytest.fixture
+def attempt() -> Iterator[Callable[..., Attempt]]:
+    client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
+    reader = FeedReader(client, Clock(now=lambda: NOW, monotonic=time.monotonic), max_entries=100)
+
+    def run(script: Script, **job: Any) -> Attempt:
+        with serving(script) as server:
+            fields = {"url": server.url(), "validators_url": server.url(), **job}
+            return reader.attempt(make_job(**fields))
+
+    yield run
+    client.close()
+
+
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        return int(unused.getsockname()[1])
+
+
+def test_a_feed_that_is_read_brings_entries_validators_and_hints(attempt: Callable[..., Attempt]) -> None:
+    reply = answer(body=FEED, ETag='"e"', Last_Modified="today", Cache_Control="max-age=600", Content_Type="text/xml")
+    found = attempt(saying(reply)).fetched
+    assert (found.outcome, found.status, found.etag, found.last_modified) == (Outcome.FETCHED, 200, '"e"', "today")
+    assert (found.hints.max_age_seconds, found.feed.title, found.tier) == (600, "News", "lenient")
+    assert [entry.title for entry in found.entries] == ["One"]
+    assert found.body_hash == hashlib.sha256(FEED).hexdigest()
+
+
+def test_the_same_body_again_is_unchanged_and_keeps_new_validators(attempt: Callable[..., Attempt]) -> None:
+    known = hashlib.sha256(FEED).hexdigest()
+    found = attempt(saying(answer(body=FEED, ETag='"new"')), body_hash=known).fetched
+    assert (found.outcome, found.etag, found.entries) == (Outcome.UNCHANGED, '"new"', ())
+
+
+def test_a_304_is_not_modified_if_it_was_asked_for_and_an_error_if_not(attempt: Callable[..., Attempt]) -> None:
+    assert attempt(saying(answer(304)), etag='"e"').fetched.outcome is Outcome.NOT_MODIFIED
+    assert attempt(saying(answer(304))).fetched.outcome is Outcome.HARD_ERROR
+
+
+@pytest.mark.parametrize("body", [b"", b"<html><body>Hello</body></html>"])
+def test_what_is_no_feed_keeps_no_validators(attempt: Callable[..., Attempt], body: bytes) -> None:
+    found = attempt(saying(answer(body=body, ETag='"e"'))).fetched
+    assert (found.outcome, found.etag, found.body_hash) == (Outcome.NOT_A_FEED, None, None)
+
+
+def test_503_holds_back_the_feed_and_429_the_group(attempt: Callable[..., Attempt]) -> None:
+    busy = attempt(saying(answer(503, Retry_After="120")))
+    assert (busy.fetched.outcome, busy.fetched.not_before) == (Outcome.SOFT_ERROR, NOW + timedelta(seconds=120))
+    assert not busy.report.throttled
+    throttled = attempt(saying(answer(429, Retry_After="120")))
+    assert (throttled.report.throttled, throttled.report.retry_after_seconds) == (True, 120)
+
+
+def test_a_refused_connection_counts_against_its_own_group_only(attempt: Callable[..., Attempt]) -> None:
+    nobody = f"http://127.0.0.1:{unused_port()}/"
+    direct = attempt(saying(b""), url=nobody)
+    assert (direct.fetched.outcome, direct.report.connected) == (Outcome.SOFT_ERROR, False)
+    behind_redirect = attempt(saying(answer(302, Location=nobody)))
+    assert (behind_redirect.fetched.outcome, behind_redirect.report.connected) == (Outcome.SOFT_ERROR, True)
+
+
+def test_a_throttle_behind_a_redirect_does_not_throttle_the_origin(attempt: Callable[..., Attempt]) -> None:
+    with serving(saying(answer(429, Retry_After="86400"))) as other:
+        found = attempt(saying(answer(302, Location=other.url())))
+    assert (found.fetched.status, found.report.throttled) == (429, False)
+    assert found.fetched.not_before is not None
+
+
+def test_a_slow_reader_of_headers_is_a_fact_and_no_exception(attempt: Callable[..., Attempt]) -> None:
+    found = attempt(saying(b"HTTP/1.1 200 OK\r\nbroken header line\r\n\r\n")).fetched
+    assert (found.outcome, found.error_class) == (Outcome.SOFT_ERROR, "protocol")
