@@ -176,7 +176,9 @@ class Scoreboard:
     def _wait(self, group: _Group, now: float) -> float:
         """Return how long until the group's next start, as far as can be foreseen (0: now)."""
         wait = max(group.next_start, group.throttled_until) - now
-        if group.active >= self._limits.host_concurrency or self._active >= self._limits.max_active:
+        # After a failure to connect, one job goes ahead and shows whether the host is back, before the crowd follows.
+        most = 1 if group.connect_failures else self._limits.host_concurrency
+        if group.active >= most or self._active >= self._limits.max_active:
             wait = max(wait, min(max(group.latency / 4, LEAST_WAIT_SECONDS), 0.25))
         return max(wait, 0.0)
 

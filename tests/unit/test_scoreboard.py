@@ -91,6 +91,18 @@ def test_a_failure_to_connect_puts_the_group_down_for_a_while_and_longer_on_repe
     begin(scoreboard, "a", 602.0 + 1200.0)
 
 
+def test_after_a_down_time_one_probe_goes_before_the_crowd() -> None:
+    scoreboard = board(host_min_interval_seconds=0.001, host_concurrency=4)
+    begin(scoreboard, "a", 0.0)
+    scoreboard.finish("a", 1.0, Report(0.1, connected=False, succeeded=False))
+    begin(scoreboard, "a", 700.0)
+    scoreboard.admit("a", 701.0)
+    assert isinstance(scoreboard.start("a", 701.0), Hold)
+    scoreboard.finish("a", 702.0, GOOD)
+    assert scoreboard.start("a", 702.0) == Started()
+    begin(scoreboard, "a", 702.1)
+
+
 def test_a_held_job_is_skipped_when_its_group_goes_down_meanwhile() -> None:
     scoreboard = board()
     begin(scoreboard, "a", 0.0)
