@@ -47,9 +47,8 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
     health.add_check("broker", consumer.check)
     health.add_check("database", database.check)
     async with database.open():
-        if not await tables_found(database, stop):
-            return
-        await consumer.run(stop)
+        if await tables_found(database, stop):
+            await consumer.run(stop)
 
 
 def count_entries(delivery: Delivery) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from services.scheduler.store import claim_due_feeds
 from services.scheduler.tick import Tick
+from services.scheduler.ticker import Ticker
 from shared.errors import BrokerUnavailable
 from shared.messages import FetchFeed
 from shared.postgres import Database
@@ -126,6 +127,25 @@ async def test_a_claim_whose_job_could_not_be_published_is_given_back(database: 
         with pytest.raises(BrokerUnavailable):
             await tick.run(session)
     assert len(await claim(database)) == 3
+
+
+async def test_the_ticker_survives_a_lost_session_and_stops_when_told(database: Database, database_url: str) -> None:
+    add(database_url, 2)
+    broker = MemoryBroker()
+    tick = Tick(database, TOPOLOGY, batch=1, claim_seconds=60, high_water=100)
+    ticker, stop = Ticker(broker, TOPOLOGY, tick, full=1, seconds=0.01), asyncio.Event()
+    running = asyncio.create_task(ticker.run(stop))
+    async with asyncio.timeout(10):
+        while "fetcher" not in broker.queues or len(broker.bodies("fetcher")) < 2:
+            await asyncio.sleep(0.01)
+        assert ticker.check() is None
+        broker.drop_connections()
+        add(database_url, 1)
+        while len(broker.bodies("fetcher")) < 3:
+            await asyncio.sleep(0.01)
+        stop.set()
+        await running
+    assert ticker.check() is not None
 
 
 async def test_a_scheduler_killed_between_claim_and_publish_loses_nothing(
