@@ -15,96 +15,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
-from prometheus_client import Counter
-
-from shared.broker import Broker, Delivery, Publication, Session
-from shared.errors import GiveBack, Unavailable, Unprocessable
+from shared.arrivals import Arrivals, Batching
+from shared.broker import Broker, Session
+from shared.errors import Unavailable
 from shared.messages import Message
-from shared.outgoing import Outgoing, encode_outgoing
-from shared.retry import Bury, TryLater, after_failure
-from shared.secrets import mask_credentials
+from shared.settling import Handler, Settler
 from shared.topology import Stage, Topology
-from shared.waiting import keep_trying, pause, until_any
+from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
-
-MESSAGES = Counter(
-    "feedmill_messages_total",
-    "Messages settled by the consumer loop: acknowledged, given_back, retried, or buried in the dead queue.",
-    ["queue", "result"],
-)
 
 DRAIN_SECONDS = 35.0
 """How long what was begun may take to its end on shutdown: the longest fetch, and some for its confirm."""
 
-STUMBLE_SECONDS = 1.0
-"""The pause before a new session if the loop itself failed, so that a bug there does not spin."""
-
-ERROR_CHARACTERS = 500
-"""An error's text in a header is cut to this; AMQP headers are no place for a traceback."""
-
 M = TypeVar("M", bound=Message)
-
-
-Handler = Callable[[Sequence[M]], Awaitable[Sequence[Outgoing]]]
-"""A batch of messages in, the messages that follow out. All of the batch worked, or it raises."""
-
-
-@dataclass(frozen=True)
-class Batching(Generic[M]):
-    """How many messages the handler gets at once: up to `size` by `weigh`, waiting for more up to `linger_seconds`.
-
-    The default is one at a time, as many side by side as the prefetch allows.
-    """
-
-    size: int = 1
-    linger_seconds: float = 0.0
-    weigh: Callable[[Delivery], int] = lambda _: 1
-    concurrency: int | None = None
-    """Batches handled at the same time; None: as many as the prefetch lets in."""
-
-
-class Arrivals:
-    """Deliveries that wait for their turn. Closed when no more will be handled."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[Delivery] = deque()
-        self._changed = asyncio.Event()
-        self._closed = False
-
-    def put(self, delivery: Delivery) -> None:
-        """Add a delivery; called from the session."""
-        self._waiting.append(delivery)
-        self._changed.set()
-
-    async def close_when(self, *events: asyncio.Event) -> None:
-        """Close once any of the events is set."""
-        await until_any(*events)
-        self._closed = True
-        self._changed.set()
-
-    async def next(self, deadline: float | None = None) -> Delivery | None:
-        """Return the oldest delivery; None if closed, or at `deadline` (the event loop's clock, seconds)."""
-        try:
-            async with asyncio.timeout_at(deadline):
-                while not (self._waiting or self._closed):
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            return None
-        return None if self._closed else self._waiting.popleft()
-
-    def take_rest(self) -> list[Delivery]:
-        """Return all that was not begun."""
-        rest = list(self._waiting)
-        self._waiting.clear()
-        return rest
 
 
 class Consumer(Generic[M]):
@@ -131,7 +57,7 @@ class Consumer(Generic[M]):
         *,
         prefetch: int,
         failures: int,
-        batching: Batching[M] | None = None,
+        batching: Batching | None = None,
     ) -> None:
         self._broker = broker
         self._topology = topology
@@ -167,168 +93,45 @@ class Consumer(Generic[M]):
             self.session = session
             arrivals = Arrivals()
             watcher = asyncio.create_task(arrivals.close_when(stop, session.lost))
+            settler = Settler(session, stop, self._stage, self._kind, self._handler, failures=self._failures)
             try:
                 await session.consume(self._stage.queue, prefetch=self._prefetch, deliver=arrivals.put)
                 log.info("consuming", extra={"queue": self._stage.queue, "prefetch": self._prefetch})
-                await self._pump(session, arrivals, stop)
+                running = await self._pump(arrivals, settler)
+                await self._drain(session, arrivals, settler, running)
             finally:
                 watcher.cancel()
                 self.session = None
         if not stop.is_set():
             log.warning("the session with the broker was lost, connecting anew")
 
-    async def _pump(self, session: Session, arrivals: Arrivals, stop: asyncio.Event) -> None:
-        """Hand batches to `_settle` until the arrivals are closed, then drain."""
+    async def _pump(self, arrivals: Arrivals, settler: Settler[M]) -> set[asyncio.Task[None]]:
+        """Have batches settled until the arrivals are closed; return what still runs then."""
         running: set[asyncio.Task[None]] = set()
-        while batch := await self._collect(arrivals):
-            task = asyncio.create_task(self._settle(session, batch, stop))
+        while batch := await arrivals.next_batch(self._batching, most=self._prefetch):
+            task = asyncio.create_task(settler.settle(batch))
             running.add(task)
             task.add_done_callback(running.discard)
             while self._batching.concurrency and len(running) >= self._batching.concurrency:
                 await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        return running
+
+    async def _drain(
+        self, session: Session, arrivals: Arrivals, settler: Settler[M], running: set[asyncio.Task[None]]
+    ) -> None:
+        """Ask for no more, give back what was not begun, let what was come to its end."""
         try:
             await session.stop_consuming()
             for delivery in arrivals.take_rest():
-                await self._give_back(session, delivery)
+                await settler.give_back(delivery)
         except Unavailable as error:
             log.info("the broker went away first and will hand the messages out again: %s", error)
-        if session.lost.is_set():
-            for task in running:  # what they come to can't be settled any more, and will be handed out again
-                task.cancel()
+        # After a loss, what they come to can't be settled any more, and will be handed out again.
+        patience = 0.0 if session.lost.is_set() else DRAIN_SECONDS
         if running:
-            _, late = await asyncio.wait(running, timeout=DRAIN_SECONDS)
+            _, late = await asyncio.wait(running, timeout=patience)
             for task in late:
                 task.cancel()
             if late:
-                log.warning("%d messages were not finished in time and will be handed out again", len(late))
+                log.warning("%d messages were not finished and will be handed out again", len(late))
                 await asyncio.wait(late)
-
-    async def _collect(self, arrivals: Arrivals) -> list[Delivery]:
-        """Return the next batch; empty once the arrivals are closed."""
-        first = await arrivals.next()
-        if first is None:
-            return []
-        batch, weight = [first], self._batching.weigh(first)
-        if weight < self._batching.size:
-            deadline = asyncio.get_running_loop().time() + self._batching.linger_seconds
-            while (
-                weight < self._batching.size
-                and len(batch) < self._prefetch
-                and (following := await arrivals.next(deadline))
-            ):
-                batch.append(following)
-                weight += self._batching.weigh(following)
-        return batch
-
-    async def _settle(self, session: Session, batch: list[Delivery], stop: asyncio.Event) -> None:
-        """Handle a batch to its end. If the session ends first, the broker hands the messages out again."""
-        try:
-            good: list[tuple[Delivery, M]] = []
-            for delivery in batch:
-                try:
-                    good.append((delivery, self._decode(delivery)))
-                except Exception as error:  # noqa: BLE001 - a decoder may fail in any way on any bytes
-                    await self._fail(session, delivery, error, stop)
-            if good:
-                await self._handle(session, good, stop)
-        except Unavailable as error:
-            log.info("unsettled, the broker will hand it out again: %s", error)
-            session.lost.set()
-        except Exception:
-            log.exception("the consumer loop itself failed; starting it anew with a new session")
-            await pause(STUMBLE_SECONDS, stop)
-            session.lost.set()
-
-    def _decode(self, delivery: Delivery) -> M:
-        return self._kind.decode(delivery.body, delivery.content_encoding)
-
-    async def _handle(self, session: Session, batch: list[tuple[Delivery, M]], stop: asyncio.Event) -> None:
-        try:
-            outgoing = await keep_trying(
-                lambda: self._handler([message for _, message in batch]),
-                what="handling a batch",
-                until=(session.lost, stop),
-            )
-            for item in outgoing:
-                await self._publish(session, encode_outgoing(item), stop)
-        except Unavailable:
-            raise
-        except GiveBack:
-            for delivery, _ in batch:
-                await self._give_back(session, delivery)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is decided on, never swallowed
-            await self._divide(session, batch, error, stop)
-        else:
-            for delivery, _ in batch:
-                await session.ack(delivery)
-                MESSAGES.labels(self._stage.queue, "acknowledged").inc()
-
-    async def _divide(
-        self, session: Session, batch: list[tuple[Delivery, M]], error: Exception, stop: asyncio.Event
-    ) -> None:
-        if len(batch) == 1:
-            await self._fail(session, batch[0][0], error, stop)
-            return
-        log.warning("a batch of %d failed, halving it: %r", len(batch), error)
-        middle = len(batch) // 2
-        await self._handle(session, batch[:middle], stop)
-        await self._handle(session, batch[middle:], stop)
-
-    async def _fail(self, session: Session, delivery: Delivery, error: Exception, stop: asyncio.Event) -> None:
-        """Send a message that failed alone where `shared/retry.py` says, then acknowledge it."""
-        failures = delivery.headers.get("failures", 0)
-        failures = failures if isinstance(failures, int) else 0
-        decision = after_failure(error, failures=failures, most=self._failures)
-        publication = self._aside(delivery, decision, error)
-        log.error(
-            "a message failed: %s",
-            error,
-            extra={"queue": self._stage.queue, "to": publication.routing_key, "message_id": delivery.message_id},
-            exc_info=error if isinstance(decision, TryLater) else None,
-        )
-        result = "retried" if isinstance(decision, TryLater) else "buried"
-        try:
-            await self._publish(session, publication, stop)
-        except Unprocessable as refused:
-            # Not even its way out can be published (too large): the broker moves it, without our headers.
-            log.warning("the broker has to bury it: %s", refused, extra={"message_id": delivery.message_id})
-            await session.reject(delivery)
-            result = "buried"
-        else:
-            await session.ack(delivery)
-        MESSAGES.labels(self._stage.queue, result).inc()
-
-    def _aside(self, delivery: Delivery, decision: TryLater | Bury, error: Exception) -> Publication:
-        headers: dict[str, str | int] = {
-            "attempt": delivery.headers.get("attempt", 0),
-            "failures": decision.failures if isinstance(decision, TryLater) else delivery.headers.get("failures", 0),
-            "error": _describe(error),
-            "service": self._stage.service,
-            "first_queue": delivery.headers.get("first_queue", self._stage.queue),
-        }
-        if isinstance(decision, Bury):
-            headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
-        return Publication(
-            routing_key=self._stage.again if isinstance(decision, TryLater) else self._stage.dead,
-            exchange="",
-            body=delivery.body,
-            type=delivery.type,
-            content_encoding=delivery.content_encoding,
-            headers=headers,
-        )
-
-    async def _publish(self, session: Session, publication: Publication, stop: asyncio.Event) -> None:
-        """Publish until it is confirmed. On shutdown too: only a lost session or a refusal then ends it."""
-        await keep_trying(
-            lambda: session.publish(publication),
-            what=f"publishing to {publication.routing_key}",
-            until=(session.lost, stop),
-        )
-
-    async def _give_back(self, session: Session, delivery: Delivery) -> None:
-        await session.give_back(delivery)
-        MESSAGES.labels(self._stage.queue, "given_back").inc()
-
-
-def _describe(error: Exception) -> str:
-    return mask_credentials(f"{type(error).__name__}: {error}")[:ERROR_CHARACTERS]

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 from services.writer.handler import WriteArticles
 from services.writer.settings import WriterSettings
+from shared.arrivals import Batching
 from shared.broker import Delivery
-from shared.consumer import Batching, Consumer
+from shared.consumer import Consumer
 from shared.messages import FeedFetched
 from shared.postgres import Database, tables_found
 from shared.rabbitmq import RabbitMQ

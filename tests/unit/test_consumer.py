@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from shared.arrivals import Batching
 from shared.broker import Publication
-from shared.consumer import Batching, Consumer
+from shared.consumer import Consumer
 from shared.errors import DatabaseUnavailable, GiveBack, Unprocessable
 from shared.messages import FeedFetched, FetchFeed, Message
 from shared.outgoing import Outgoing, encode_outgoing
@@ -35,7 +36,7 @@ async def put(broker: MemoryBroker, *messages: Message) -> None:
 async def consuming(
     broker: MemoryBroker,
     handler: Callable[[Sequence[FetchFeed]], object],
-    batching: Batching[FetchFeed] | None = None,
+    batching: Batching | None = None,
     failures: int = 2,
 ) -> AsyncIterator[asyncio.Event]:
     async def handle(batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:

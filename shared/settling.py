@@ -1,0 +1,179 @@
+"""What becomes of every message of one session: handled and acknowledged, given back, tried later, or buried.
+
+The only place that acknowledges.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+from prometheus_client import Counter
+
+from shared.broker import Delivery, Publication, Session
+from shared.errors import GiveBack, Unavailable, Unprocessable
+from shared.messages import Message
+from shared.outgoing import Outgoing, encode_outgoing
+from shared.retry import Bury, TryLater, after_failure
+from shared.secrets import mask_credentials
+from shared.topology import Stage
+from shared.waiting import keep_trying, pause
+
+log = logging.getLogger(__name__)
+
+MESSAGES = Counter(
+    "feedmill_messages_total",
+    "Messages settled by the consumer loop: acknowledged, given_back, retried, or buried in the dead queue.",
+    ["queue", "result"],
+)
+
+STUMBLE_SECONDS = 1.0
+"""The pause before a new session if the loop itself failed, so that a bug there does not spin."""
+
+ERROR_CHARACTERS = 500
+"""An error's text in a header is cut to this; AMQP headers are no place for a traceback."""
+
+M = TypeVar("M", bound=Message)
+
+Handler = Callable[[Sequence[M]], Awaitable[Sequence[Outgoing]]]
+"""A batch of messages in, the messages that follow out. All of the batch worked, or it raises."""
+
+
+class Settler(Generic[M]):
+    """Settles the messages of one session; `stop` ends waiting for servers that are away.
+
+    Args:
+        failures: how often a message that raised a bug is tried again before it is buried.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        stop: asyncio.Event,
+        stage: Stage,
+        kind: type[M],
+        handler: Handler[M],
+        *,
+        failures: int,
+    ) -> None:
+        self._session = session
+        self._stop = stop
+        self._stage = stage
+        self._kind = kind
+        self._handler = handler
+        self._failures = failures
+
+    async def settle(self, batch: list[Delivery]) -> None:
+        """Handle a batch to its end. If the session ends first, the broker hands the messages out again."""
+        try:
+            good: list[tuple[Delivery, M]] = []
+            for delivery in batch:
+                try:
+                    good.append((delivery, self._decode(delivery)))
+                except Exception as error:  # noqa: BLE001 - a decoder may fail in any way on any bytes
+                    await self._fail(delivery, error)
+            if good:
+                await self._handle(good)
+        except Unavailable as error:
+            log.info("unsettled, the broker will hand it out again: %s", error)
+            self._session.lost.set()
+        except Exception:
+            log.exception("the consumer loop itself failed; starting it anew with a new session")
+            await pause(STUMBLE_SECONDS, self._stop)
+            self._session.lost.set()
+
+    def _decode(self, delivery: Delivery) -> M:
+        return self._kind.decode(delivery.body, delivery.content_encoding)
+
+    async def _handle(self, batch: list[tuple[Delivery, M]]) -> None:
+        try:
+            outgoing = await keep_trying(
+                lambda: self._handler([message for _, message in batch]),
+                what="handling a batch",
+                until=(self._session.lost, self._stop),
+            )
+            for item in outgoing:
+                await self._publish(encode_outgoing(item))
+        except Unavailable:
+            raise
+        except GiveBack:
+            for delivery, _ in batch:
+                await self.give_back(delivery)
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is decided on, never swallowed
+            await self._divide(batch, error)
+        else:
+            for delivery, _ in batch:
+                await self._session.ack(delivery)
+                MESSAGES.labels(self._stage.queue, "acknowledged").inc()
+
+    async def _divide(self, batch: list[tuple[Delivery, M]], error: Exception) -> None:
+        if len(batch) == 1:
+            await self._fail(batch[0][0], error)
+            return
+        log.warning("a batch of %d failed, halving it: %r", len(batch), error)
+        middle = len(batch) // 2
+        await self._handle(batch[:middle])
+        await self._handle(batch[middle:])
+
+    async def _fail(self, delivery: Delivery, error: Exception) -> None:
+        """Send a message that failed alone where `shared/retry.py` says, then acknowledge it."""
+        failures = delivery.headers.get("failures", 0)
+        failures = failures if isinstance(failures, int) else 0
+        decision = after_failure(error, failures=failures, most=self._failures)
+        publication = self._aside(delivery, decision, error)
+        log.error(
+            "a message failed: %s",
+            error,
+            extra={"queue": self._stage.queue, "to": publication.routing_key, "message_id": delivery.message_id},
+            exc_info=error if isinstance(decision, TryLater) else None,
+        )
+        result = "retried" if isinstance(decision, TryLater) else "buried"
+        try:
+            await self._publish(publication)
+        except Unprocessable as refused:
+            # Not even its way out can be published (too large): the broker moves it, without our headers.
+            log.warning("the broker has to bury it: %s", refused, extra={"message_id": delivery.message_id})
+            await self._session.reject(delivery)
+            result = "buried"
+        else:
+            await self._session.ack(delivery)
+        MESSAGES.labels(self._stage.queue, result).inc()
+
+    def _aside(self, delivery: Delivery, decision: TryLater | Bury, error: Exception) -> Publication:
+        headers: dict[str, str | int] = {
+            "attempt": delivery.headers.get("attempt", 0),
+            "failures": decision.failures if isinstance(decision, TryLater) else delivery.headers.get("failures", 0),
+            "error": _describe(error),
+            "service": self._stage.service,
+            "first_queue": delivery.headers.get("first_queue", self._stage.queue),
+        }
+        if isinstance(decision, Bury):
+            headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
+        return Publication(
+            routing_key=self._stage.again if isinstance(decision, TryLater) else self._stage.dead,
+            exchange="",
+            body=delivery.body,
+            type=delivery.type,
+            content_encoding=delivery.content_encoding,
+            headers=headers,
+        )
+
+    async def _publish(self, publication: Publication) -> None:
+        """Publish until it is confirmed. On shutdown too: only a lost session or a refusal then ends it."""
+        await keep_trying(
+            lambda: self._session.publish(publication),
+            what=f"publishing to {publication.routing_key}",
+            until=(self._session.lost, self._stop),
+        )
+
+    async def give_back(self, delivery: Delivery) -> None:
+        """Put a message that was not begun back into its queue. Raises BrokerUnavailable."""
+        await self._session.give_back(delivery)
+        MESSAGES.labels(self._stage.queue, "given_back").inc()
+
+
+def _describe(error: Exception) -> str:
+    return mask_credentials(f"{type(error).__name__}: {error}")[:ERROR_CHARACTERS]
