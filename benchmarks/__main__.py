@@ -30,7 +30,7 @@ EXIT_INTERRUPTED = 130
 def main() -> int:
     """Run the command; return its exit code."""
     options = _parse_arguments()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 110)
     interrupt_on_sigterm()
     try:
         rows = _run(options.names or list(SUBJECTS), console, quick=options.quick)

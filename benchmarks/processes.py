@@ -30,6 +30,7 @@ SETTINGS = {
     "FEEDMILL_MAX_RETRIES": "0",  # a fetch that fails is counted, not waited for
     "FEEDMILL_MIN_POLL_SECONDS": "7200",
     "FEEDMILL_METRICS_PORT": "0",
+    "FEEDMILL_LOG_LEVEL": "INFO",  # by which we see that they are up; as shipped, and part of the cost
 }
 
 

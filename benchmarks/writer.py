@@ -181,20 +181,21 @@ async def _write_batches(database: Database, results: Sequence[FeedFetched]) -> 
 
 
 def _rows(laps: Mapping[tuple[str, str], Sequence[Lap]]) -> list[Row]:
-    copy = "bare COPY of the same rows"
-    rows = []
-    for case, beside, words in (
-        ("new", "copy", copy),
-        ("known95", "executemany", "executemany ON CONFLICT"),
-        ("known95", "copy", f"{copy} into an empty table"),
-    ):
-        theirs = laps[case, beside]
-        for name in ("process", "write_batch"):
-            ours, label = laps[case, name], f"writer.{case}.{name}.per_{beside}"
-            rows.append(Row(label, middle_rate(ours), "articles/s", words, middle_rate(theirs)))
-        if beside == "copy" and case == "known95":
-            continue
-        for part in (bare_sql.PROCESS, "database"):
-            value, other = (1000 * middle_cpu_ms(side, part) for side in (laps[case, "process"], theirs))
-            rows.append(Row(f"writer.{case}.{part}_cpu", value, "CPU-µs/article", words, other))
+    copy, executemany = "bare COPY", "executemany ON CONFLICT"
+    rows = [*_case_rows(laps, "new", "copy", copy), *_case_rows(laps, "known95", "executemany", executemany)]
+    for name in ("process", "write_batch"):
+        ours, theirs = middle_rate(laps["known95", name]), middle_rate(laps["known95", "copy"])
+        rows.append(Row(f"writer.known95.{name}_to_copy", ours, "articles/s", f"{copy}, empty table", theirs))
     return rows
+
+
+def _case_rows(laps: Mapping[tuple[str, str], Sequence[Lap]], case: str, other: str, beside: str) -> list[Row]:
+    theirs = laps[case, other]
+    rows = []
+    for name in ("process", "write_batch"):
+        ours = laps[case, name]
+        rows.append(Row(f"writer.{case}.{name}", middle_rate(ours), "articles/s", beside, middle_rate(theirs)))
+        cpu = [1000 * middle_cpu_ms(side, bare_sql.PROCESS) for side in (ours, theirs)]
+        rows.append(Row(f"writer.{case}.{name}_cpu", cpu[0], "CPU-µs/article", beside, cpu[1]))
+    cpu = [1000 * middle_cpu_ms(side, "database") for side in (laps[case, "process"], theirs)]
+    return [*rows, Row(f"writer.{case}.database_cpu", cpu[0], "CPU-µs/article", beside, cpu[1])]
