@@ -1,14 +1,16 @@
 """One feed over HTTP: conditional, bounded in time and size, every redirect checked.
 
-The only module that uses httpx.
+The only module that uses httpx: its URLs, headers and TLS set-up, over its own transport (httpcore), one connection a
+fetch. `httpx.Client` itself would add a cookie jar, a pool and redirects that we have to do without.
 """
 
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpcore
 import httpx
@@ -17,12 +19,14 @@ from services.fetcher.decoding import ACCEPT_ENCODING, BodyBroken, BodyTooLarge,
 from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.guard import Blocked, Network
 from services.fetcher.network import Deadline, GuardedBackend
-from shared.politeness import BadUrl, politeness_group
+from shared.politeness import DEFAULT_PORTS, BadUrl, politeness_group
 
 ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml,"
     " application/xml;q=0.9, text/xml;q=0.9, application/json;q=0.8, */*;q=0.5"
 )
+Header = tuple[bytes, bytes]
+
 MAX_REDIRECTS = 10
 _HEADER_ENCODING = "latin-1"
 """Any byte there and back: validators are sent as they came, also where they are not ASCII."""
@@ -69,31 +73,29 @@ class ClientLimits:
 class FeedClient:
     """Fetches feeds; safe to use from many threads, each fetch staying on the thread that calls.
 
-    Every fetch opens its own connection: feeds go to many hosts, so keep-alive buys little, and a shared pool with
-    few idle connections closes some that another thread was just given (encode/httpcore#1110).
+    Every fetch has a connection of its own, without a pool (docs/decisions.md): feeds go to many hosts, so keep-alive
+    buys little, and what no other thread can be given, none can close under us.
     """
 
     def __init__(self, limits: ClientLimits, *, user_agent: str, allowed: tuple[Network, ...] = ()) -> None:
         self._limits = limits
         self._deadline = Deadline()
         self._backend = GuardedBackend(allowed, self._deadline)
-        self._http = httpx.Client(
-            transport=_Transport(self._backend),
-            headers={
-                "User-Agent": user_agent,
-                "Accept": ACCEPT,
-                "Accept-Encoding": ACCEPT_ENCODING,
-                "Connection": "close",
-            },
-            timeout=httpx.Timeout(limits.read_seconds, connect=limits.connect_seconds),
-            follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            trust_env=False,
-        )
+        self._tls = httpx.create_ssl_context()
+        self._timeouts = {
+            "connect": limits.connect_seconds,
+            "read": limits.read_seconds,
+            "write": limits.read_seconds,
+        }
+        self._headers = [
+            (b"User-Agent", user_agent.encode()),
+            (b"Accept", ACCEPT.encode()),
+            (b"Accept-Encoding", ACCEPT_ENCODING.encode()),
+            (b"Connection", b"close"),
+        ]
 
     def close(self) -> None:
-        """Close what connections are left."""
-        self._http.close()
+        """Let go of the threads that resolve names. Connections end with their fetches."""
         self._backend.close()
 
     def fetch(self, request: Request) -> Answer:
@@ -109,7 +111,7 @@ class FeedClient:
             raise FetchFailed(Failure.BLOCKED, str(error)) from error
         except BadUrl as error:
             raise FetchFailed(Failure.BAD_URL, str(error)) from error
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpcore.UnsupportedProtocol, UnicodeError) as error:
+        except (httpx.InvalidURL, httpcore.UnsupportedProtocol, UnicodeError) as error:
             raise FetchFailed(Failure.BAD_URL, f"not a URL: {error}") from error
         finally:
             self._deadline.at = float("inf")
@@ -133,16 +135,16 @@ class FeedClient:
             permanent = permanent and status in _PERMANENT
             moved_to = url if permanent else moved_to
 
-    def _get(self, url: str, conditions: dict[bytes, bytes]) -> tuple[int, httpx.Headers, bytes, int]:
+    def _get(self, url: str, conditions: list[Header]) -> tuple[int, httpx.Headers, bytes, int]:
         status: int | None = None
         try:
-            with self._http.stream("GET", url, headers=conditions) as response:
-                status = response.status_code
-                if not response.is_success:  # whatever it says, we would not read it
-                    return status, response.headers, b"", 0
-                encoding = response.headers.get("content-encoding", "")
-                body, wire = decode_body(response.iter_raw(), encoding, self._limits.max_body_bytes)
-                return status, response.headers, body, wire
+            with self._open(httpx.URL(url), conditions) as response:
+                status, headers = response.status, httpx.Headers(response.headers)
+                if not 200 <= status < 300:  # whatever it says, we would not read it
+                    return status, headers, b"", 0
+                encoding = headers.get("content-encoding", "")
+                body, wire = decode_body(response.iter_stream(), encoding, self._limits.max_body_bytes)
+                return status, headers, body, wire
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
             raise FetchFailed(Failure.CONNECT, f"cannot connect: {error}", None, url) from error
         except (httpcore.TimeoutException, TimeoutError) as error:
@@ -151,58 +153,37 @@ class FeedClient:
             raise FetchFailed(Failure.TOO_LARGE, str(error), status, url) from error
         except BodyBroken as error:
             raise FetchFailed(Failure.PROTOCOL, str(error), status, url) from error
-        except (httpcore.ProtocolError, httpcore.NetworkError, httpx.TransportError, OSError) as error:
+        except (httpcore.ProtocolError, httpcore.NetworkError, OSError) as error:
             raise FetchFailed(Failure.PROTOCOL, f"{type(error).__name__}: {error}", status, url) from error
 
+    @contextmanager
+    def _open(self, url: httpx.URL, conditions: list[Header]) -> Iterator[httpcore.Response]:
+        """Send the request over a connection of its own; yield the response with its body still to come."""
+        if url.scheme not in DEFAULT_PORTS:  # what one reader of URLs takes for http, another may not
+            raise BadUrl(f"the scheme is {url.scheme!r}")
+        port = url.port or DEFAULT_PORTS[url.scheme]
+        request = httpcore.Request(
+            b"GET",
+            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=port, target=url.raw_path),
+            headers=[(b"Host", url.netloc), *self._headers, *_credentials(url), *conditions],
+            extensions={"timeout": self._timeouts},
+        )
+        connection = httpcore.HTTPConnection(request.url.origin, ssl_context=self._tls, network_backend=self._backend)
+        try:
+            yield connection.handle_request(request)
+        finally:
+            connection.close()
 
-def _conditions(request: Request, url: str) -> dict[bytes, bytes]:
+
+def _credentials(url: httpx.URL) -> list[Header]:
+    """Return the Authorization of a URL with user and password in it (RFC 7617). A redirect's URL has its own."""
+    if not (url.username or url.password):
+        return []
+    return [(b"Authorization", b"Basic " + b64encode(f"{url.username}:{url.password}".encode()))]
+
+
+def _conditions(request: Request, url: str) -> list[Header]:
     if request.validators_url != url:
-        return {}
-    validators = {b"If-None-Match": request.etag, b"If-Modified-Since": request.last_modified}
-    return {name: value.encode(_HEADER_ENCODING, "replace") for name, value in validators.items() if value}
-
-
-class _Transport(httpx.BaseTransport):
-    """httpx over an httpcore pool with our own backend. httpcore's errors pass through as they are."""
-
-    def __init__(self, backend: httpcore.NetworkBackend) -> None:
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(),
-            max_connections=None,
-            max_keepalive_connections=0,
-            network_backend=backend,
-        )
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        assert isinstance(request.stream, httpx.SyncByteStream)
-        response = self._pool.handle_request(
-            httpcore.Request(
-                method=request.method,
-                url=httpcore.URL(
-                    scheme=request.url.raw_scheme,
-                    host=request.url.raw_host,
-                    port=request.url.port,
-                    target=request.url.raw_path,
-                ),
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=request.extensions,
-            )
-        )
-        return httpx.Response(
-            response.status, headers=response.headers, stream=_Body(response), extensions=response.extensions
-        )
-
-    def close(self) -> None:
-        self._pool.close()
-
-
-class _Body(httpx.SyncByteStream):
-    def __init__(self, response: httpcore.Response) -> None:
-        self._response = response
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._response.iter_stream()
-
-    def close(self) -> None:
-        self._response.close()
+        return []
+    validators = ((b"If-None-Match", request.etag), (b"If-Modified-Since", request.last_modified))
+    return [(name, value.encode(_HEADER_ENCODING, "replace")) for name, value in validators if value]

@@ -16,8 +16,11 @@ from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
 from shared.telemetry import Health
 
-CONNECTIONS = 2
-"""Database connections of one writer: the batch at hand, and one to spare for a connection check."""
+BATCHES = 2
+"""Transactions at the same time: while the disk commits one, the next is prepared (measured: a third more)."""
+
+CONNECTIONS = BATCHES + 1
+"""Database connections of one writer: one for each batch, and one to spare."""
 
 
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
@@ -42,7 +45,7 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
             size=settings.writer_batch,
             linger_seconds=settings.writer_linger_seconds,
             weigh=count_entries,
-            concurrency=1,
+            concurrency=BATCHES,
         ),
     )
     health.add_check("broker", consumer.check)

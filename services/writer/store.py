@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
@@ -291,7 +291,8 @@ async def _advance_feeds(
     )
     async with connection.cursor() as cursor:
         await cursor.executemany(
-            sql.SQL("UPDATE feeds SET {} WHERE id = %(id)s").format(assignments), [asdict(state) for state in changed]
+            sql.SQL("UPDATE feeds SET {} WHERE id = %(id)s").format(assignments),
+            [dict(vars(state)) for state in changed],
         )
     for state in moved:
         # Another feed may have that URL already; then this one stays where it is.

@@ -126,7 +126,6 @@ def test_every_hop_is_checked(client: FeedClient, target: str, expected: Failure
         ("news.example/feed", Failure.BAD_URL),
         ("http://a b.example/", Failure.BAD_URL),
         ("http://127.0.0.1:99999/", Failure.BAD_URL),
-        ("http://xn--a/", Failure.BAD_URL),
         (" http://a.example/", Failure.BAD_URL),
     ],
 )
@@ -141,6 +140,7 @@ def test_a_refused_connection_and_an_unknown_name_are_failures_to_connect(client
         port = unused.getsockname()[1]
     assert failure(client, f"http://127.0.0.1:{port}/").failure is Failure.CONNECT
     assert failure(client, "http://no-such-host.invalid/").failure is Failure.CONNECT
+    assert failure(client, "http://xn--a/").failure is Failure.CONNECT
 
 
 def test_a_name_that_is_resolved_too_slowly_is_cut_off_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def clean_line(value: str) -> str:
 def tidy(text: str) -> str:
     """Return `text` without control characters and lone surrogates, white space collapsed, line breaks kept once."""
     text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return _AROUND_BREAK.sub("\n", _BLANKS.sub(" ", text)).strip()
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))
 
 
 def cut_at_word(text: str, limit: int) -> str:
