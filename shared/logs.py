@@ -41,6 +41,10 @@ def configure_logging(service: str, level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(service))
     logging.basicConfig(handlers=[handler], level=level, force=True)
-    # Libraries that report each request, or each lost connection with a traceback; we log both ourselves, once.
+    quieten_libraries()
+
+
+def quieten_libraries() -> None:
+    """Silence libraries that report each request, or each lost connection with a traceback; we say both ourselves."""
     for chatty in ("httpx", "httpcore", "aio_pika", "aiormq"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL if chatty.startswith("aio") else logging.WARNING)

@@ -9,6 +9,9 @@ import idna
 
 _HOST = re.compile(r"[a-z0-9._-]+")  # underscores are against the rules, and in use
 
+MAX_URL_CHARACTERS = 2000
+"""What fits into the index that keeps feeds unique, and into every browser."""
+
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -39,6 +42,23 @@ def politeness_group(url: str, proxy_hosts: frozenset[str] = frozenset()) -> str
         first_segment = parts.path.lstrip("/").partition("/")[0]
         return f"{group}/{first_segment}"
     return group
+
+
+def clean_url(url: str) -> str:
+    """Return `url` as it is registered: no white space around it, no fragment, scheme and host in lower case.
+
+    Raises:
+        BadUrl: over 2000 characters, or white space or control characters inside; and as `politeness_group`.
+    """
+    text = url.strip()
+    if len(text) > MAX_URL_CHARACTERS:
+        raise BadUrl(f"it has {len(text)} characters; at most {MAX_URL_CHARACTERS} are taken")
+    if any(character <= " " or character == "\x7f" for character in text):
+        raise BadUrl("there is white space or a control character in it")
+    politeness_group(text)
+    parts = urlsplit(text)
+    userinfo, at, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{userinfo}{at}{host.lower()}", fragment="").geturl()
 
 
 def _ascii_host(host: str) -> str:

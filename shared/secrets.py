@@ -7,7 +7,7 @@ import re
 MASK = "***"
 
 _PARAMETER = re.compile(
-    r"(?P<name>[?&;\s](?:password|passwd|sslpassword|token|access_token|auth|api_?key|secret|signature))=[^&;#\s'\"]+",
+    r"(?P<name>[?&;\s](?:password|passwd|pwd|sslpassword|key|sig|token|access_token|auth|api_?key|secret|signature))=[^&;#\s'\"]+",
     re.IGNORECASE,
 )
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s?#'\"]*@")

@@ -14,10 +14,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from shared.errors import ConfigurationError
 from shared.topology import Topology, build_topology
 
-Seconds = Annotated[float, Field(gt=0)]
-"""A time span in seconds, down to fractions, so that a day's behaviour can be watched in a minute."""
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
+"""A time span in seconds, at most a year, down to fractions, so that a day's behaviour can be watched in a minute."""
 
-Count = Annotated[int, Field(ge=1)]
+DelaySeconds = Annotated[float, Field(ge=0.001, le=4_000_000, allow_inf_nan=False)]
+"""A delay that becomes a queue's time to live, which RabbitMQ counts in milliseconds of 32 bits."""
+
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+Prefetch = Annotated[int, Field(ge=1, le=65_535)]
+"""AMQP's prefetch count has 16 bits."""
 
 DatabaseUrl = Annotated[PostgresDsn, UrlConstraints(allowed_schemes=["postgres", "postgresql"])]
 
@@ -50,9 +56,13 @@ class BrokerSettings(FeedmillSettings):
         ge=1024,
         description="Largest message body that is published (RabbitMQ 4 takes 16 MiB unless told otherwise).",
     )
-    fast_delay_seconds: Seconds = Field(20.0, description="How long a job that can't start yet waits in fast-delay.")
-    retry_delay_seconds: Seconds = Field(3600.0, description="How long a feed with a soft error waits for its retry.")
-    message_retry_seconds: Seconds = Field(
+    fast_delay_seconds: DelaySeconds = Field(
+        20.0, description="How long a job that can't start yet waits in fast-delay."
+    )
+    retry_delay_seconds: DelaySeconds = Field(
+        3600.0, description="How long a feed with a soft error waits for its retry."
+    )
+    message_retry_seconds: DelaySeconds = Field(
         60.0, description="How long a message waits whose handling failed in the writer (not a feed that failed)."
     )
     message_retries: int = Field(

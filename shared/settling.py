@@ -159,6 +159,7 @@ class Settler(Generic[M]):
             type=delivery.type,
             content_encoding=delivery.content_encoding,
             headers=headers,
+            **_same_id(delivery),
         )
 
     async def _publish(self, publication: Publication) -> None:
@@ -173,6 +174,11 @@ class Settler(Generic[M]):
         """Put a message that was not begun back into its queue. Raises BrokerUnavailable."""
         await self._session.give_back(delivery)
         MESSAGES.labels(self._stage.queue, "given_back").inc()
+
+
+def _same_id(delivery: Delivery) -> dict[str, str]:
+    """Return the message id as an argument, if there is one: a message keeps it from queue to queue."""
+    return {"message_id": delivery.message_id} if delivery.message_id else {}
 
 
 def _describe(error: Exception) -> str:

@@ -17,10 +17,13 @@ from services.cli import addresses, dead_commands, registry
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from shared.errors import FeedmillError
+from shared.logs import quieten_libraries
 from shared.secrets import mask_credentials
 from shared.settings import read_settings
 
 EXIT_INTERRUPTED = 130
+LONGEST_INTERVAL = 31_536_000.0
+"""Seconds of a year."""
 
 app = typer.Typer(
     help="Feedmill polls feeds politely and turns them into one deduplicated PostgreSQL table.",
@@ -32,7 +35,8 @@ feeds = typer.Typer(help="The registry: which feeds are polled.", no_args_is_hel
 app.add_typer(feeds, name="feeds")
 app.add_typer(dead_commands.app, name="dead")
 
-console = Console()
+# What comes from feeds is shown as it is: a title like "[/b]" is no markup of ours.
+console = Console(markup=False)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -64,7 +68,7 @@ def demo(as_json: AsJson = False) -> None:
     from services.cli.demo_venue import open_venue
 
     interrupt_on_sigterm()
-    shown = Console(stderr=True) if as_json else console
+    shown = Console(stderr=True, markup=False) if as_json else console
     shown.print("starting the servers and the feed farm ...")
     with open_venue(read_settings(CliSettings)) as venue:
         result = run_interruptible(demo_view.watch(Demo(venue), shown))
@@ -72,7 +76,7 @@ def demo(as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(dataclasses.asdict(result), ensure_ascii=False))
     elif result.perfect:
-        console.print(demo_view.WAY_ON)
+        console.print(demo_view.WAY_ON, soft_wrap=True)
     raise typer.Exit(0 if result.perfect else 1)
 
 
@@ -116,9 +120,10 @@ def feeds_add(
     url: Annotated[str, typer.Argument(help="The feed's http(s) URL.")],
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     interval: Annotated[
-        float | None, typer.Option(min=1, help="Poll exactly every so many seconds, without adapting.")
+        float | None,
+        typer.Option(min=1, max=LONGEST_INTERVAL, help="Poll exactly every so many seconds, without adapting."),
     ] = None,
-    priority: Annotated[int, typer.Option(help="Higher goes first when many feeds are due.")] = 0,
+    priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Higher goes first when many feeds are due.")] = 0,
 ) -> None:
     """Register a feed; it is due at once."""
     feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority)
@@ -162,7 +167,9 @@ def parse(
         if as_json:
             print(json.dumps({"error": {"outcome": error.outcome.value, "reason": str(error)}}, ensure_ascii=False))
         else:
-            Console(stderr=True).print(f"{mask_credentials(source)}: {error.outcome.value}: {error}", soft_wrap=True)
+            Console(stderr=True, markup=False).print(
+                f"{mask_credentials(source)}: {error.outcome.value}: {error}", soft_wrap=True
+            )
         raise typer.Exit(1) from None
     if as_json:
         print(json.dumps(reading.as_json(parsed), ensure_ascii=False))
@@ -184,6 +191,7 @@ def status(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """Run the command; an error that a person can act on is one sentence, not a traceback."""
+    quieten_libraries()
     try:
         app()
     except (FeedmillError, OSError) as error:

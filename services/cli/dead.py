@@ -140,4 +140,5 @@ def _way_back(letter: DeadLetter) -> Publication:
         type=delivery.type,
         content_encoding=delivery.content_encoding,
         headers=kept,
+        message_id=delivery.message_id,
     )

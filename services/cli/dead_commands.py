@@ -18,7 +18,7 @@ from shared.settings import BrokerSettings, read_settings
 from shared.topology import Topology
 
 app = typer.Typer(help="Messages that could not be handled: look, requeue, purge.", no_args_is_help=True)
-console = Console()
+console = Console(markup=False)  # errors and reasons are shown as they are
 
 Service = Annotated[str | None, typer.Option(help="Only this service's dead queue: fetcher or writer.")]
 Most = Annotated[int, typer.Option(min=1, help="Look at so many letters of each queue, the oldest first.")]
@@ -43,7 +43,10 @@ def list_letters(service: Service = None, most: Most = 100, as_json: AsJson = Fa
     if as_json:
         print(json.dumps(rows, ensure_ascii=False))
         return
-    table = Table("message", "queue", "reason", "error", "died", caption=f"{len(rows)} dead letters")
+    table = Table(caption=f"{len(rows)} dead letters")
+    table.add_column("message", no_wrap=True, min_width=32)  # to be copied: never cut
+    for column in ("queue", "reason", "error", "died"):
+        table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(row["message_id"], row["queue"], row["reason"], row["error"], row["died_at"])
     console.print(table)

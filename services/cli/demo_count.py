@@ -48,7 +48,7 @@ async def watching_queues(broker: RabbitMQ, topology: Topology) -> AsyncIterator
                         for name in depths:
                             depths[name] = await session.count_ready(name) or 0
                         await pause(LOOK_SECONDS)
-            await pause(LOOK_SECONDS)
+            await pause(4 * LOOK_SECONDS)
 
     watching = asyncio.create_task(watch())
     try:

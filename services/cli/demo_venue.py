@@ -18,8 +18,9 @@ from psycopg import sql
 from services.cli.addresses import Addresses, given
 from services.cli.servers import Servers, delete_servers, private_servers
 from services.cli.settings import CliSettings
-from shared.errors import ConfigurationError
+from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.rabbitmq import RabbitMQ
+from shared.secrets import mask_credentials
 from shared.topology import Topology
 
 
@@ -43,6 +44,9 @@ def open_venue(settings: CliSettings) -> Iterator[Venue]:
     if there is not None:
         yield Venue(there, None, logs)
         return
+    for left in home.glob("servers-*"):  # by a demo that was killed; its servers ended with it
+        with contextlib.suppress(ConfigurationError):  # or of one that runs beside us
+            delete_servers(left)
     directory = home / f"servers-{uuid4().hex[:8]}"
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(delete_servers, directory)
@@ -65,8 +69,12 @@ def own_schema(venue: Venue) -> Iterator[str]:
 
 
 def _execute(database_url: str, statement: sql.Composed) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(statement)
+    try:
+        with psycopg.connect(database_url, autocommit=True, connect_timeout=5) as connection:
+            connection.execute(statement)
+    except psycopg.OperationalError as error:
+        reason = " ".join(str(error).split())
+        raise DatabaseUnavailable(f"cannot use {mask_credentials(database_url)}: {mask_credentials(reason)}") from error
 
 
 @asynccontextmanager

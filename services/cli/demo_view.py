@@ -80,7 +80,7 @@ def show_summary(result: Count, console: Console, logs: Path) -> None:
         table.add_row(kind.kind, *map(str, numbers), outcomes)
     console.print(table)
     if result.unexpected:
-        console.print(f"[red]{result.unexpected} articles in the table that no feed published[/red]")
+        console.print(f"{result.unexpected} articles in the table that no feed published", style="red")
     console.print(summary_line(result), style="bold green" if result.perfect else "bold red", highlight=False)
     if not result.perfect:
         console.print(f"the services' logs are in {logs}")

@@ -12,7 +12,7 @@ from psycopg import errors
 from psycopg.rows import DictRow, dict_row
 
 from shared.errors import ConfigurationError, DatabaseUnavailable
-from shared.politeness import BadUrl, politeness_group
+from shared.politeness import BadUrl, clean_url, politeness_group
 from shared.secrets import mask_credentials
 
 Connection = psycopg.Connection[DictRow]
@@ -53,19 +53,20 @@ def add_feed(connection: Connection, feed: NewFeed, proxy_hosts: frozenset[str] 
         ConfigurationError: the URL can't be fetched from; says why.
     """
     try:
-        group = politeness_group(feed.url, proxy_hosts)
+        url = clean_url(feed.url)
+        group = politeness_group(url, proxy_hosts)
     except BadUrl as error:
-        raise ConfigurationError(f"{mask_credentials(feed.url)}: {error}") from error
+        raise ConfigurationError(f"{mask_credentials(feed.url)[:200]}: {error}") from error
     row = connection.execute(
         """
         INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group)
         VALUES (%s, %s, %s, %s, %s) ON CONFLICT (url) DO NOTHING RETURNING id
         """,
-        [feed.url, feed.name, feed.interval_seconds, feed.priority, group],
+        [url, feed.name, feed.interval_seconds, feed.priority, group],
     ).fetchone()
     if row is not None:
         return row["id"], True
-    there = connection.execute("SELECT id FROM feeds WHERE url = %s", [feed.url]).fetchone()
+    there = connection.execute("SELECT id FROM feeds WHERE url = %s", [url]).fetchone()
     assert there is not None
     return there["id"], False
 

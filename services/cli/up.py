@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -17,6 +18,9 @@ from services.writer.migrate import migrate
 from shared.errors import ConfigurationError
 from shared.secrets import mask_credentials
 from shared.waiting import until_any
+
+FREE_PORTS = {"FEEDMILL_METRICS_PORT": "0"}
+"""Several services in one place can't share a fixed port; each says in its first line which one it took."""
 
 
 def all_processes(*, fetchers: int = 1, writers: int = 1) -> list[Process]:
@@ -48,7 +52,7 @@ def up(settings: CliSettings, console: Console, *, fetchers: int, writers: int) 
 
 async def _supervise(addresses: Addresses, servers: Servers | None, console: Console, processes: list[Process]) -> None:
     view = LogView(console)
-    supervisor = Supervisor(processes, child_environment(addresses.environment()), view.show)
+    supervisor = Supervisor(processes, child_environment(addresses.environment() | FREE_PORTS), view.show)
     async with supervisor.run(), looking_after(servers, lambda line: console.print(line, markup=False)):
         await until_any(supervisor.failed)
     raise ConfigurationError("a service refused its configuration; see its line above")
@@ -57,9 +61,11 @@ async def _supervise(addresses: Addresses, servers: Servers | None, console: Con
 def _say_where(console: Console, addresses: Addresses, home: Path) -> None:
     lines = [f"RabbitMQ       {mask_credentials(addresses.amqp_url)}"]
     if addresses.management_url:
-        lines.append(f"management UI  {addresses.management_url} (login: addresses.json in {home / 'up'})")
+        lines.append(
+            f"management UI  {addresses.management_url} (user and password: as in {home / 'up' / 'addresses.json'})"
+        )
     lines.append(f"PostgreSQL     {mask_credentials(addresses.database_url)}")
-    lines.append("Add a feed from another terminal: feedmill feeds add URL. Ctrl-C stops everything.")
+    lines.append(f"Add a feed from another terminal: {sys.argv[0]} feeds add URL. Ctrl-C stops everything.")
     for line in lines:
         console.print(line, soft_wrap=True)
 

@@ -13,6 +13,7 @@ from shared.settings import (
     BrokerSettings,
     ClaimSettings,
     Count,
+    Prefetch,
     Seconds,
     TelemetrySettings,
 )
@@ -34,7 +35,9 @@ class FetcherSettings(BrokerSettings, ClaimSettings, TelemetrySettings):
     """All that the fetcher reads. It has no database."""
 
     fetch_threads: Count = Field(64, description="Worker threads, each busy with one fetch.")
-    fetcher_prefetch: Count = Field(400, description="Jobs that one fetcher holds, running or waiting for their turn.")
+    fetcher_prefetch: Prefetch = Field(
+        400, description="Jobs that one fetcher holds, running or waiting for their turn."
+    )
     max_active: Count = Field(200, description="Fetches under way in one process, at most.")
     host_concurrency: Count = Field(2, description="Fetches under way per politeness group, at most.")
     host_min_interval_seconds: Seconds = Field(1.0, description="Least time between two starts in one group.")
@@ -55,7 +58,7 @@ class FetcherSettings(BrokerSettings, ClaimSettings, TelemetrySettings):
         description="Networks that may be fetched from although they are not public, comma-separated"
         " (`127.0.0.0/8,10.1.0.0/16`).",
     )
-    contact_url: str = Field("", description="Shown to the polled servers in the User-Agent.")
+    contact_url: str = Field("", pattern=r"^[!-~]*$", description="Shown to the polled servers in the User-Agent.")
 
     def allowed(self) -> tuple[Network, ...]:
         """Return the networks of `allow_networks`."""

@@ -8,9 +8,10 @@ from uuid import UUID
 
 from services.writer.schedule import adapt_interval, backoff, server_floor
 from shared.messages import FeedFetched, Outcome
+from shared.politeness import MAX_URL_CHARACTERS
 
-MAX_URL_CHARACTERS = 2000
-"""A longer address is not adopted: it would not fit into the index that keeps feeds unique."""
+LONGEST_INTERVAL_SECONDS = 31_536_000.0
+"""A year: what somebody writes into the column must not take the calendar past its end."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> dat
 def _next_fetch(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime) -> datetime:
     floor = server_floor(fetched.hints, now, fetched.not_before)
     if feed.interval_seconds is not None:
-        return max(fetched.started_at + timedelta(seconds=feed.interval_seconds), floor)
+        interval = min(feed.interval_seconds, LONGEST_INTERVAL_SECONDS)
+        return max(fetched.started_at + timedelta(seconds=interval), floor)
     return max(now + timedelta(seconds=wait), floor)
 
 

@@ -10,6 +10,7 @@ from shared.settings import (
     Count,
     DatabaseSettings,
     PolitenessSettings,
+    Prefetch,
     Seconds,
     TelemetrySettings,
 )
@@ -20,7 +21,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
 
     writer_batch: Count = Field(500, description="Entries that the writer commits in one transaction, at most.")
     writer_linger_seconds: Seconds = Field(0.25, description="How long a batch waits to become full.")
-    writer_prefetch: Count = Field(200, description="Messages that the writer holds unacknowledged, at most.")
+    writer_prefetch: Prefetch = Field(200, description="Messages that the writer holds unacknowledged, at most.")
     min_poll_seconds: Seconds = Field(300.0, description="Shortest adaptive poll interval of a feed.")
     max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, after failures too.")
     gone_span_seconds: Seconds = Field(

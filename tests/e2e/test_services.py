@@ -179,6 +179,10 @@ def test_a_service_waits_for_a_broker_that_is_away_and_can_be_stopped(database_u
     [
         ({"FEEDMILL_FETCH_THREADS": "none"}, "FEEDMILL_FETCH_THREADS"),
         ({"FEEDMILL_ALLOW_NETWORKS": "10.0.0.1/8"}, "FEEDMILL_ALLOW_NETWORKS"),
+        ({"FEEDMILL_RETRY_DELAY_SECONDS": "inf"}, "FEEDMILL_RETRY_DELAY_SECONDS"),
+        ({"FEEDMILL_FAST_DELAY_SECONDS": "1e12"}, "FEEDMILL_FAST_DELAY_SECONDS"),
+        ({"FEEDMILL_FETCHER_PREFETCH": "70000"}, "FEEDMILL_FETCHER_PREFETCH"),
+        ({"FEEDMILL_CONTACT_URL": "\u00e9"}, "FEEDMILL_CONTACT_URL"),
         ({"FEEDMILL_AMQP_URL": "http://user:secret@h/"}, "FEEDMILL_AMQP_URL"),
         ({"FEEDMILL_METRICS_HOST": "192.0.2.1"}, "FEEDMILL_METRICS_HOST"),
     ],

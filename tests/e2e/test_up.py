@@ -131,3 +131,15 @@ def test_a_feed_that_cannot_be_fetched_is_not_registered(tmp_path: Path, databas
     assert answer.returncode == 1
     assert "feedmill:" in answer.stderr
     assert "secret" not in answer.stderr
+
+
+def test_what_looks_like_markup_in_a_feed_is_shown_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "feed.xml"
+    file.write_text(
+        "<rss version='2.0'><channel><title>[bold]News[/evil]</title>"
+        "<item><title>[/red] alert</title><link>http://a.example/[/x]</link></item></channel></rss>"
+    )
+    answer = feedmill(tmp_path, "parse", str(file))
+    assert answer.returncode == 0, answer.stderr
+    assert "[bold]News[/evil]" in answer.stdout
+    assert "[/red] alert" in answer.stdout

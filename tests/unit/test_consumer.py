@@ -142,6 +142,7 @@ async def test_a_bug_is_tried_again_later_and_then_buried_with_its_reason(broker
         await until(lambda: len(broker.bodies(DEAD)) == 1)
     (dead,) = broker.publications(DEAD)
     assert dead.headers["reason"] == "exhausted"
+    assert dead.message_id == first.message_id
     assert dead.headers["error"] == "ZeroDivisionError: by http://***@host/"
     assert dead.headers["first_queue"] == "fetcher"
     assert dead.headers["service"] == "fetcher"

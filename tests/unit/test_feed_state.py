@@ -119,6 +119,10 @@ def test_a_fixed_interval_is_kept_exactly_but_for_the_servers_floor() -> None:
     assert seconds_until_next(after(fixed, hints=ServerHints(max_age_seconds=600))) == 600
 
 
+def test_an_absurd_interval_is_a_year() -> None:
+    assert seconds_until_next(after(feed(interval_seconds=1e300))) == 31_536_000
+
+
 @pytest.mark.parametrize(
     ("hints", "expected"),
     [

@@ -9,7 +9,7 @@ import pytest
 
 from shared.errors import DecodeError, MessageTooLarge, Unprocessable
 from shared.logs import JsonFormatter
-from shared.politeness import BadUrl, politeness_group
+from shared.politeness import BadUrl, clean_url, politeness_group
 from shared.retry import Bury, TryLater, after_failure
 from shared.secrets import mask_credentials
 from shared.settings import BrokerSettings, read_settings
@@ -31,6 +31,23 @@ from shared.topology import build_topology, fetch_routing_key
 )
 def test_a_group_is_host_and_port(url: str, group: str) -> None:
     assert politeness_group(url, frozenset({"rsshub.example"})) == group
+
+
+@pytest.mark.parametrize(
+    ("url", "clean"),
+    [
+        (" http://a.example/x \n", "http://a.example/x"),
+        ("HTTP://Me:Pw@A.Example:80/X?Y#z", "http://Me:Pw@a.example:80/X?Y"),
+    ],
+)
+def test_a_url_is_registered_in_one_form(url: str, clean: str) -> None:
+    assert clean_url(url) == clean
+
+
+@pytest.mark.parametrize("url", ["http://a.example/b c", "http://a.example/\x00", "http://a.example/" + "x" * 2000])
+def test_a_url_that_cannot_be_registered_says_why(url: str) -> None:
+    with pytest.raises(BadUrl, match=r"white space|2000"):
+        clean_url(url)
 
 
 @pytest.mark.parametrize("url", ["", "news.example/feed", "ftp://a/", "file:///etc/passwd", "http://", "http://a:b/"])
