@@ -60,10 +60,16 @@ class Room:
         outgoing: list[Outgoing] = list(await self.handler([make_job(**changes)]))
         return [(item.routing_key, item.message) for item in outgoing]
 
-    async def until_idle(self) -> None:
+    async def until_board(self, *, active: int, held: int) -> None:
+        """Let others run until the scoreboard counts so many."""
         async with asyncio.timeout(5):
-            while (self.board.totals().active, self.board.totals().held) != (0, 0):
-                await asyncio.sleep(0.001)
+            while (self.board.totals().active, self.board.totals().held) != (active, held):
+                await asyncio.sleep(0)
+
+    async def until_started(self, number: int) -> None:
+        async with asyncio.timeout(5):
+            while len(self.reader.started) < number:
+                await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -141,7 +147,7 @@ async def test_a_held_job_is_held_no_longer_than_the_hold(rooms: Callable[..., R
     room = rooms(max_hold=0.2, host_concurrency=1)
     room.reader.gate.clear()
     first = asyncio.create_task(room.handle(feed_id=1))
-    await asyncio.sleep(0.02)
+    await room.until_started(1)
     ((key, _),) = await room.handle(feed_id=2)
     assert key == STAGE.fast_delay
     room.reader.gate.set()
@@ -159,11 +165,9 @@ async def test_a_full_group_does_not_keep_another_waiting(rooms: Callable[..., R
     room = rooms(threads=4, host_concurrency=1)
     room.reader.gate.clear()
     blocked = [asyncio.create_task(room.handle(feed_id=n, group="slow")) for n in range(3)]
-    await asyncio.sleep(0.02)
+    await room.until_board(active=1, held=2)
     other = asyncio.create_task(room.handle(group="other"))
-    async with asyncio.timeout(5):
-        while len(room.reader.started) < 2:
-            await asyncio.sleep(0.001)
+    await room.until_started(2)
     room.reader.gate.set()
     await asyncio.gather(*blocked, other)
 
@@ -172,9 +176,9 @@ async def test_on_stop_a_waiting_job_is_given_back_and_a_running_one_ends(rooms:
     room = rooms(host_concurrency=1)
     room.reader.gate.clear()
     running = asyncio.create_task(room.handle(feed_id=1))
-    await asyncio.sleep(0.02)
+    await room.until_started(1)
     waiting = asyncio.create_task(room.handle(feed_id=2))
-    await asyncio.sleep(0.02)
+    await room.until_board(active=1, held=1)
     room.stopping.set()
     with pytest.raises(GiveBack):
         await waiting
@@ -186,12 +190,12 @@ async def test_cancelled_jobs_leave_nothing_on_the_scoreboard(rooms: Callable[..
     room = rooms(threads=1, host_concurrency=2)
     room.reader.gate.clear()
     tasks = [asyncio.create_task(room.handle(feed_id=n, group=f"g{n % 3}")) for n in range(9)]
-    await asyncio.sleep(0.05)
+    await room.until_board(active=1, held=8)
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
     room.reader.gate.set()
-    await room.until_idle()
+    await room.until_board(active=0, held=0)
     assert await room.handle(group="g0")
 
 
