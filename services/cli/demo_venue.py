@@ -12,15 +12,14 @@ from typing import TextIO
 from urllib.parse import quote
 from uuid import uuid4
 
-import psycopg
 from psycopg import sql
 
 from services.cli.addresses import Addresses, given
+from services.cli.registry import connect
 from services.cli.servers import Servers, delete_servers, private_servers
 from services.cli.settings import CliSettings
-from shared.errors import ConfigurationError, DatabaseUnavailable
+from shared.errors import ConfigurationError
 from shared.rabbitmq import RabbitMQ
-from shared.secrets import mask_credentials
 from shared.topology import Topology
 
 
@@ -59,22 +58,15 @@ def own_schema(venue: Venue) -> Iterator[str]:
     """Yield a URL of the venue's database with a schema of our own, dropped at the end if the database was given."""
     database_url = venue.addresses.database_url
     schema = f"feedmill_demo_{uuid4().hex[:8]}"
-    _execute(database_url, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    with connect(database_url) as connection:
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     try:
         mark = "&" if "?" in database_url else "?"
         yield f"{database_url}{mark}options={quote(f'-csearch_path={schema}')}"
     finally:
         if venue.servers is None:
-            _execute(database_url, sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
-
-
-def _execute(database_url: str, statement: sql.Composed) -> None:
-    try:
-        with psycopg.connect(database_url, autocommit=True, connect_timeout=5) as connection:
-            connection.execute(statement)
-    except psycopg.OperationalError as error:
-        reason = " ".join(str(error).split())
-        raise DatabaseUnavailable(f"cannot use {mask_credentials(database_url)}: {mask_credentials(reason)}") from error
+            with connect(database_url) as connection:
+                connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpcore
 
-from services.fetcher.guard import Blocked, Network, check_address
+from services.fetcher.guard import Network, check_address
 
 RESOLVERS = 32
 """Names that are looked up at the same time."""
@@ -138,6 +138,3 @@ class DeadlineStream(httpcore.NetworkStream):
         if left <= 0:
             raise over("the fetch's deadline passed")
         return left
-
-
-__all__ = ["Blocked", "Deadline", "DeadlineStream", "GuardedBackend"]
