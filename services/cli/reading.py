@@ -15,6 +15,7 @@ from services.fetcher.client import Request
 from services.fetcher.failure import FetchFailed
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
 from services.fetcher.settings import FetcherSettings
+from services.fetcher.trail import Trail
 from services.fetcher.verdict import outcome_of_failure, outcome_of_status
 from shared.messages import Outcome
 from shared.secrets import mask_credentials
@@ -51,7 +52,9 @@ def read_source(source: str, *, base_url: str | None, content_type: str | None) 
 def _fetch(source: str, content_type: str | None, base_url: str | None) -> tuple[bytes, str | None, str]:
     client = make_client(read_settings(FetcherSettings))
     try:
-        answer = client.fetch(Request(source))
+        trail = Trail(source)
+        while (answer := client.get(Request(trail.url))).redirect is not None:
+            trail = trail.follow(answer.status, answer.redirect)
     except FetchFailed as error:
         raise ReadingFailed(outcome_of_failure(error.failure), str(error)) from error
     finally:
@@ -59,7 +62,7 @@ def _fetch(source: str, content_type: str | None, base_url: str | None) -> tuple
     outcome = outcome_of_status(answer.status)
     if outcome is not None:
         raise ReadingFailed(outcome, f"the server answered {answer.status}")
-    return answer.body, content_type or answer.headers.get("content-type"), base_url or answer.final_url
+    return answer.body, content_type or answer.headers.get("content-type"), base_url or answer.url
 
 
 def as_json(parsed: ParsedFeed) -> dict[str, Any]:

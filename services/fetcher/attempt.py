@@ -13,6 +13,7 @@ from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.hints import max_age_seconds, retry_after_seconds
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
 from services.fetcher.scoreboard import Report
+from services.fetcher.trail import Trail
 from services.fetcher.verdict import WAIT_STATUSES, outcome_of_failure, outcome_of_status
 from shared.messages import FeedFetched, FetchFeed, Outcome, ServerHints
 from shared.politeness import politeness_group
@@ -58,9 +59,10 @@ class FeedReader:
         failure: Failure | None = None
         latency, asked = None, job.url
         try:
-            answer = self._client.fetch(Request(job.url, job.etag, job.last_modified, job.validators_url))
-            latency, asked = self._clock.monotonic() - start, answer.final_url
+            trail, answer = follow_redirects(self._client, job)
+            latency, asked = self._clock.monotonic() - start, answer.url
             findings = self._judge(job, answer, started_at)
+            findings.fields["moved_to"] = trail.moved_to
         except FetchFailed as error:
             failure, asked = error.failure, error.url or job.url
             findings = _Findings(
@@ -81,7 +83,7 @@ class FeedReader:
 
     def _judge(self, job: FetchFeed, answer: Answer, now: datetime) -> _Findings:
         facts = _facts(answer, now)
-        outcome = outcome_of_status(answer.status, conditional=answer.conditional)
+        outcome = outcome_of_status(answer.status, conditional=_is_conditional(job, answer.url))
         if outcome is not None:
             if not outcome.is_success:
                 facts |= {"error_class": f"http_{answer.status}", "error": f"the server answered {answer.status}"}
@@ -95,7 +97,7 @@ class FeedReader:
         try:
             parsed = parse_feed(
                 answer.body,
-                url=answer.final_url,
+                url=answer.url,
                 content_type=answer.headers.get("content-type"),
                 now=now,
                 max_entries=self._max_entries,
@@ -108,6 +110,26 @@ class FeedReader:
                 outcome, facts | {"error_class": type(error).__name__, "error": str(error)[:ERROR_CHARACTERS]}
             )
         return _Findings(Outcome.FETCHED, facts | {"body_hash": body_hash} | _contents(parsed, facts["hints"]))
+
+
+def follow_redirects(client: FeedClient, job: FetchFeed) -> tuple[Trail, Answer]:
+    """Return the answer at the end of the redirects, each hop at once.
+
+    Raises:
+        FetchFailed: see `Failure`.
+    """
+    trail = Trail(job.url)
+    while True:
+        own = _is_conditional(job, trail.url)
+        answer = client.get(Request(trail.url, *((job.etag, job.last_modified) if own else ())))
+        if answer.redirect is None:
+            return trail, answer
+        trail = trail.follow(answer.status, answer.redirect)
+
+
+def _is_conditional(job: FetchFeed, url: str) -> bool:
+    """Whether the job's validators belong to `url` and are sent to it."""
+    return job.validators_url == url and bool(job.etag or job.last_modified)
 
 
 def result_identity(job: FetchFeed) -> dict[str, Any]:
@@ -140,8 +162,7 @@ def _facts(answer: Answer, now: datetime) -> dict[str, Any]:
     wait = retry_after_seconds(headers.get("retry-after"), now) if answer.status in WAIT_STATUSES else None
     return {
         "status": answer.status,
-        "final_url": answer.final_url,
-        "moved_to": answer.moved_to,
+        "final_url": answer.url,
         "etag": headers.get("etag"),
         "last_modified": headers.get("last-modified"),
         "hints": ServerHints(

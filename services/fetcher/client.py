@@ -1,4 +1,4 @@
-"""One feed over HTTP: conditional, bounded in time and size, every redirect checked.
+"""One hop over HTTP: conditional, bounded in time and size. Redirects are told, not followed.
 
 The only module that uses httpx: its URLs, headers and TLS set-up, over its own transport (httpcore), one connection a
 fetch. `httpx.Client` itself would add a cookie jar, a pool and redirects that we have to do without.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
 
 import httpcore
 import httpx
@@ -19,7 +21,8 @@ from services.fetcher.decoding import ACCEPT_ENCODING, BodyBroken, BodyTooLarge,
 from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.guard import Blocked, Network
 from services.fetcher.network import Deadline, GuardedBackend
-from shared.politeness import DEFAULT_PORTS, BadUrl, politeness_group
+from services.fetcher.trail import REDIRECTS, check_url
+from shared.politeness import DEFAULT_PORTS, BadUrl
 
 ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml,"
@@ -27,37 +30,49 @@ ACCEPT = (
 )
 Header = tuple[bytes, bytes]
 
-MAX_REDIRECTS = 10
 _HEADER_ENCODING = "latin-1"
 """Any byte there and back: validators are sent as they came, also where they are not ASCII."""
-
-_PERMANENT = {301, 308}
-_REDIRECT = {301, 302, 303, 307, 308}
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to fetch. Validators are sent only to the URL that gave them."""
+    """One hop: a GET of one URL. What may be sent to it is the caller's decision."""
 
     url: str
     etag: str | None = None
+    """Sent verbatim as If-None-Match. It has to belong to this very URL."""
     last_modified: str | None = None
-    validators_url: str | None = None
+    """Sent verbatim as If-Modified-Since. It has to belong to this very URL."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """A feed's own headers, already checked (`options`); they take the place of ours."""
+    credentials: tuple[str, str] | None = field(default=None, repr=False)
+    """User and password (Basic, RFC 7617); those in the URL count likewise."""
+    seconds: float | None = None
+    """What is left of the fetch's wall-clock deadline; None: the client's own deadline."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A complete answer with its decoded body."""
+    """One complete answer with its decoded body. A context manager: leaving it releases what the body holds."""
 
     status: int
-    final_url: str
-    moved_to: str | None
-    """Where an unbroken chain of permanent redirects from the start led."""
-    conditional: bool
-    """Whether validators were sent to this URL, so that a 304 has a meaning."""
+    url: str
     headers: httpx.Headers = field(repr=False)
     body: bytes = field(repr=False)
     wire_bytes: int
+    redirect: str | None = None
+    """The Location of a 301, 302, 303, 307 or 308 that has one: a reference, to be resolved against `url`."""
+
+    def release(self) -> None:
+        """Say that the body is done with."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
 
 
 @dataclass(frozen=True)
@@ -98,17 +113,19 @@ class FeedClient:
         """Let go of the threads that resolve names. Connections end with their fetches."""
         self._backend.close()
 
-    def fetch(self, request: Request) -> Answer:
-        """Return the answer at the end of the redirects.
+    def get(self, request: Request) -> Answer:
+        """Return the answer to one request. Redirects are told, not followed.
 
         Raises:
             FetchFailed: see `Failure`.
         """
-        self._deadline.at = time.monotonic() + self._limits.deadline_seconds
+        seconds = self._limits.deadline_seconds if request.seconds is None else request.seconds
+        self._deadline.at = time.monotonic() + seconds
         try:
-            return self._follow(request)
+            check_url(request.url)
+            return self._get(request)
         except Blocked as error:
-            raise FetchFailed(Failure.BLOCKED, str(error)) from error
+            raise FetchFailed(Failure.BLOCKED, str(error), None, request.url) from error
         except BadUrl as error:
             raise FetchFailed(Failure.BAD_URL, str(error)) from error
         except (httpx.InvalidURL, httpcore.UnsupportedProtocol, UnicodeError) as error:
@@ -116,35 +133,17 @@ class FeedClient:
         finally:
             self._deadline.at = float("inf")
 
-    def _follow(self, request: Request) -> Answer:
-        url, moved_to, permanent = request.url, None, True
-        seen: set[str] = set()
-        while True:
-            politeness_group(url)  # refuses schemes and hosts that can't be fetched, on every hop
-            if url in seen:
-                raise FetchFailed(Failure.REDIRECT, f"the redirects go round in a circle at {url}")
-            if len(seen) > MAX_REDIRECTS:
-                raise FetchFailed(Failure.REDIRECT, f"more than {MAX_REDIRECTS} redirects")
-            seen.add(url)
-            conditions = _conditions(request, url)
-            status, headers, body, wire = self._get(url, conditions)
-            if status not in _REDIRECT or "location" not in headers:
-                exact = httpx.Headers(headers.raw, _HEADER_ENCODING)
-                return Answer(status, url, moved_to, bool(conditions), exact, body, wire)
-            url = str(httpx.URL(url).join(headers["location"]).copy_with(fragment=None))
-            permanent = permanent and status in _PERMANENT
-            moved_to = url if permanent else moved_to
-
-    def _get(self, url: str, conditions: list[Header]) -> tuple[int, httpx.Headers, bytes, int]:
+    def _get(self, request: Request) -> Answer:
         status: int | None = None
+        url = request.url
         try:
-            with self._open(httpx.URL(url), conditions) as response:
-                status, headers = response.status, httpx.Headers(response.headers)
+            with self._open(httpx.URL(url), request) as response:
+                status, headers = response.status, httpx.Headers(response.headers, _HEADER_ENCODING)
                 if not 200 <= status < 300:  # whatever it says, we would not read it
-                    return status, headers, b"", 0
+                    return Answer(status, url, headers, b"", 0, _redirect(status, headers))
                 encoding = headers.get("content-encoding", "")
                 body, wire = decode_body(response.iter_stream(), encoding, self._limits.max_body_bytes)
-                return status, headers, body, wire
+                return Answer(status, url, headers, body, wire)
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
             raise FetchFailed(Failure.CONNECT, f"cannot connect: {error}", None, url) from error
         except (httpcore.TimeoutException, TimeoutError) as error:
@@ -157,7 +156,7 @@ class FeedClient:
             raise FetchFailed(Failure.PROTOCOL, f"{type(error).__name__}: {error}", status, url) from error
 
     @contextmanager
-    def _open(self, url: httpx.URL, conditions: list[Header]) -> Iterator[httpcore.Response]:
+    def _open(self, url: httpx.URL, asked: Request) -> Iterator[httpcore.Response]:
         """Send the request over a connection of its own; yield the response with its body still to come."""
         if url.scheme not in DEFAULT_PORTS:  # what one reader of URLs takes for http, another may not
             raise BadUrl(f"the scheme is {url.scheme!r}")
@@ -165,7 +164,7 @@ class FeedClient:
         request = httpcore.Request(
             b"GET",
             httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=port, target=url.raw_path),
-            headers=[(b"Host", url.netloc), *self._headers, *_credentials(url), *conditions],
+            headers=[(b"Host", url.netloc), *_merged(self._headers, asked, url)],
             extensions={"timeout": self._timeouts},
         )
         connection = httpcore.HTTPConnection(request.url.origin, ssl_context=self._tls, network_backend=self._backend)
@@ -175,15 +174,32 @@ class FeedClient:
             connection.close()
 
 
-def _credentials(url: httpx.URL) -> list[Header]:
-    """Return the Authorization of a URL with user and password in it (RFC 7617). A redirect's URL has its own."""
-    if not (url.username or url.password):
-        return []
-    return [(b"Authorization", b"Basic " + b64encode(f"{url.username}:{url.password}".encode()))]
+def _merged(ours: list[Header], request: Request, url: httpx.URL) -> list[Header]:
+    """Return the request's headers; a feed's own take the place of ours."""
+    own = [(name.encode(), value.encode(_HEADER_ENCODING)) for name, value in request.headers.items()]
+    names = {name.lower() for name, _ in own}
+    kept = [header for header in ours if header[0].lower() not in names]
+    credentials = [] if b"authorization" in names else _credentials(request, url)
+    return [*kept, *own, *credentials, *_conditions(request)]
 
 
-def _conditions(request: Request, url: str) -> list[Header]:
-    if request.validators_url != url:
+def _credentials(request: Request, url: httpx.URL) -> list[Header]:
+    """Return the Authorization of a request with credentials, or of a URL with user and password in it (RFC 7617)."""
+    user, password = request.credentials or (url.username, url.password)
+    if not (user or password):
         return []
+    return [(b"Authorization", b"Basic " + b64encode(f"{user}:{password}".encode()))]
+
+
+def _conditions(request: Request) -> list[Header]:
     validators = ((b"If-None-Match", request.etag), (b"If-Modified-Since", request.last_modified))
     return [(name, value.encode(_HEADER_ENCODING, "replace")) for name, value in validators if value]
+
+
+def _redirect(status: int, headers: httpx.Headers) -> str | None:
+    """Return the Location of a redirect that has one; it may hold UTF-8, as browsers take it."""
+    location = headers.get("location", "").strip() if status in REDIRECTS else ""
+    try:
+        return location.encode(_HEADER_ENCODING).decode() or None
+    except UnicodeError:
+        return location

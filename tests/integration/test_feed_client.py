@@ -27,90 +27,67 @@ def client() -> Iterator[FeedClient]:
 
 def failure(client: FeedClient, url: str) -> FetchFailed:
     with pytest.raises(FetchFailed) as caught:
-        client.fetch(Request(url))
+        client.get(Request(url))
     return caught.value
 
 
 def test_it_says_who_it_is_and_what_it_takes_and_nothing_else(client: FeedClient) -> None:
     with serving(saying(answer(body=b"x", Set_Cookie="a=b"))) as server:
-        client.fetch(Request(server.url()))
-        client.fetch(Request(server.url()))
+        client.get(Request(server.url()))
+        client.get(Request(server.url()))
     for head in server.requests:
         names = {line.partition(":")[0].lower() for line in head.split("\r\n")[1:] if line}
         assert names <= {"host", "user-agent", "accept", "accept-encoding", "connection"}
         assert "feedmill/test (+http://contact.example)" in head
 
 
-def test_validators_go_back_verbatim_and_only_to_the_url_that_gave_them(client: FeedClient) -> None:
-    def script(connection: socket.socket, head: str) -> None:
-        moved = head.startswith("GET /old")
-        connection.sendall(answer(301, Location="/new") if moved else answer(304, ETag='W/"n"'))
+def test_validators_go_back_verbatim(client: FeedClient) -> None:
+    with serving(saying(answer(304, ETag='W/"n"'))) as server:
+        found = client.get(Request(server.url(), 'W/"a, b"', "yesterday, about noon"))
+    assert (found.status, found.url, found.body) == (304, server.url(), b"")
+    assert 'If-None-Match: W/"a, b"\r\n' in server.requests[0]
+    assert "If-Modified-Since: yesterday, about noon\r\n" in server.requests[0]
 
-    with serving(script) as server:
-        request = Request(server.url("/old"), 'W/"a, b"', "yesterday, about noon", server.url("/new"))
-        found = client.fetch(request)
-    assert (found.status, found.final_url, found.body) == (304, server.url("/new"), b"")
-    assert "If-None-Match" not in server.requests[0]
-    assert 'If-None-Match: W/"a, b"\r\n' in server.requests[1]
-    assert "If-Modified-Since: yesterday, about noon\r\n" in server.requests[1]
+
+def test_a_feeds_own_headers_take_the_place_of_ours(client: FeedClient) -> None:
+    with serving(saying(answer(body=b"x"))) as server:
+        client.get(Request(server.url(), headers={"user-agent": "mine", "X-Key": "k"}, credentials=("me", "pass")))
+        client.get(Request(server.url().replace("//", "//you:secret@"), headers={"authorization": "Bearer t"}))
+    first, second = server.requests
+    assert "user-agent: mine\r\n" in first
+    assert "feedmill" not in first
+    assert "X-Key: k\r\n" in first
+    assert "Authorization: Basic bWU6cGFzcw==\r\n" in first
+    assert "authorization: Bearer t\r\n" in second
+    assert "Basic" not in second
 
 
 def test_validators_that_are_not_ascii_go_back_byte_for_byte(client: FeedClient) -> None:
     odd = 'ETag: "caf\u00e9 \u4e16"'.encode()
     reply = answer(body=b"x").replace(b"\r\n", b"\r\n" + odd + b"\r\n", 1)
     with serving(saying(reply)) as server:
-        found = client.fetch(Request(server.url()))
-        client.fetch(Request(server.url(), found.headers["etag"], None, server.url()))
+        found = client.get(Request(server.url()))
+        client.get(Request(server.url(), found.headers["etag"]))
     assert odd.replace(b"ETag", b"If-None-Match").decode("latin-1") in server.requests[1]
 
 
 def test_a_compressed_body_is_read_and_both_sizes_are_known(client: FeedClient) -> None:
     packed = gzip.compress(b"news " * 1000)
     with serving(saying(answer(body=packed, Content_Encoding="gzip"))) as server:
-        found = client.fetch(Request(server.url()))
+        found = client.get(Request(server.url()))
     assert (found.body, found.wire_bytes) == (b"news " * 1000, len(packed))
 
 
-@pytest.mark.parametrize(
-    ("statuses", "moved"), [((301, 308), "/2"), ((301, 302), "/1"), ((302, 301), None), ((307, 303), None)]
-)
-def test_only_an_unbroken_permanent_prefix_moves_a_feed(
-    client: FeedClient, statuses: tuple[int, int], moved: str | None
-) -> None:
-    def script(connection: socket.socket, head: str) -> None:
-        hop = int(head.split()[1].strip("/") or 0)
-        connection.sendall(answer(statuses[hop], Location=f"/{hop + 1}") if hop < 2 else answer(body=b"end"))
-
-    with serving(script) as server:
-        found = client.fetch(Request(server.url("/")))
-    assert found.final_url == server.url("/2")
-    assert found.moved_to == (server.url(moved) if moved else None)
+def test_a_redirect_is_told_and_not_followed(client: FeedClient) -> None:
+    with serving(saying(answer(301, body=b"moved", Location="/caf\u00e9?a b"))) as server:
+        found = client.get(Request(server.url()))
+    assert (found.status, found.redirect, found.body, len(server.requests)) == (301, "/caf\u00e9?a b", b"", 1)
 
 
-def test_redirects_in_a_circle_and_without_end_are_cut(client: FeedClient) -> None:
-    def script(connection: socket.socket, head: str) -> None:
-        path = head.split()[1]
-        target = "/circle" if path == "/circle" else f"/{int(path.strip('/')) + 1}"
-        connection.sendall(answer(302, Location=target))
-
-    with serving(script) as server:
-        assert failure(client, server.url("/circle")).failure is Failure.REDIRECT
-        assert failure(client, server.url("/0")).failure is Failure.REDIRECT
-    assert len(server.requests) == 1 + 11
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        ("http://169.254.169.254/latest/meta-data/", Failure.BLOCKED),
-        ("http://[::ffff:10.0.0.1]/", Failure.BLOCKED),
-        ("file:///etc/passwd", Failure.BAD_URL),
-        ("ftp://127.0.0.1/", Failure.BAD_URL),
-    ],
-)
-def test_every_hop_is_checked(client: FeedClient, target: str, expected: Failure) -> None:
-    with serving(saying(answer(302, Location=target))) as server:
-        assert failure(client, server.url()).failure is expected
+@pytest.mark.parametrize("reply", [answer(302), answer(302, Location=" "), answer(304, Location="/"), answer(300)])
+def test_what_leads_nowhere_is_no_redirect(client: FeedClient, reply: bytes) -> None:
+    with serving(saying(reply)) as server:
+        assert client.get(Request(server.url())).redirect is None
 
 
 @pytest.mark.parametrize(
@@ -203,20 +180,15 @@ def test_an_answer_that_is_broken_or_too_large_says_so(client: FeedClient, reply
 
 def test_the_body_of_an_error_is_not_read(client: FeedClient) -> None:
     with serving(saying(answer(500, body=b"x" * 200_000))) as server:
-        found = client.fetch(Request(server.url()))
+        found = client.get(Request(server.url()))
     assert (found.status, found.body) == (500, b"")
 
 
-def test_credentials_in_a_url_are_sent_to_its_origin_and_never_shown(client: FeedClient) -> None:
-    with serving(saying(answer(body=b"x"))) as other:
-
-        def script(connection: socket.socket, head: str) -> None:
-            connection.sendall(answer(302, Location=other.url().replace("127.0.0.1", "localhost")))
-
-        with serving(script) as server:
-            client.fetch(Request(server.url().replace("http://", "http://me:secret@")))
+def test_credentials_in_a_url_are_sent_and_never_shown(client: FeedClient) -> None:
+    with serving(saying(answer(body=b"x"))) as server:
+        client.get(Request(server.url().replace("http://", "http://me:secret@")))
     assert "Authorization: Basic" in server.requests[0]
-    assert "authorization" not in other.requests[0].lower()
+    assert "me:secret" not in server.requests[0]
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     assert "secret" not in str(failure(client, f"http://me:secret@127.0.0.1:{port}/"))
