@@ -23,6 +23,7 @@ from shared.errors import Unavailable
 from shared.messages import Message
 from shared.settling import Handler, Settler
 from shared.topology import Stage, Topology
+from shared.valve import Valve
 from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class Consumer(Generic[M]):
         stage: the queue to read, and where failures go.
         kind: the message class of this queue.
         handler: see `Handler`.
-        prefetch: unsettled messages the broker may hand us.
+        prefetch: unsettled messages the broker may hand us; or a valve, which may be turned at any time.
         failures: how often a message that raised a bug is tried again before it is buried.
         batching: see `Batching`.
     """
@@ -55,7 +56,7 @@ class Consumer(Generic[M]):
         kind: type[M],
         handler: Handler[M],
         *,
-        prefetch: int,
+        prefetch: int | Valve,
         failures: int,
         batching: Batching | None = None,
     ) -> None:
@@ -64,7 +65,7 @@ class Consumer(Generic[M]):
         self._stage = stage
         self._kind = kind
         self._handler = handler
-        self._prefetch = prefetch
+        self._valve = prefetch if isinstance(prefetch, Valve) else Valve(prefetch)
         self._failures = failures
         self._batching = batching or Batching()
         self.session: Session | None = None
@@ -94,21 +95,49 @@ class Consumer(Generic[M]):
             arrivals = Arrivals()
             watcher = asyncio.create_task(arrivals.close_when(stop, session.lost))
             settler = Settler(session, stop, self._stage, self._kind, self._handler, failures=self._failures)
+            feeding = asyncio.create_task(self._feed(session, arrivals, settler))
             try:
-                await session.consume(self._stage.queue, prefetch=self._prefetch, deliver=arrivals.put)
-                log.info("consuming", extra={"queue": self._stage.queue, "prefetch": self._prefetch})
                 running = await self._pump(arrivals, settler)
+                await _cancel(feeding)
                 await self._drain(session, arrivals, settler, running)
+                if not feeding.cancelled():
+                    feeding.result()  # what ended the session: connect anew, but not at once
             finally:
                 watcher.cancel()
+                feeding.cancel()
                 self.session = None
         if not stop.is_set():
             log.warning("the session with the broker was lost, connecting anew")
 
+    async def _feed(self, session: Session, arrivals: Arrivals, settler: Settler[M]) -> None:
+        """Take as many messages as the valve lets through, until cancelled."""
+        opening = 0
+        try:
+            while True:
+                wanted = self._valve.opening
+                if opening and wanted != opening:
+                    await session.stop_consuming()
+                if wanted < opening:
+                    for delivery in arrivals.take_rest():
+                        await settler.give_back(delivery)
+                if wanted and wanted != opening:
+                    await session.consume(self._stage.queue, prefetch=wanted, deliver=arrivals.put)
+                if wanted != opening:
+                    what = "consuming" if wanted else "taking no more for now"
+                    log.info(what, extra={"queue": self._stage.queue, "prefetch": wanted})
+                opening = wanted
+                self._valve.note_followed()
+                await self._valve.wait_turned()
+        except Unavailable:
+            session.lost.set()
+            raise
+        finally:
+            self._valve.note_followed()  # nothing comes through a session that ends
+
     async def _pump(self, arrivals: Arrivals, settler: Settler[M]) -> set[asyncio.Task[None]]:
         """Have batches settled until the arrivals are closed; return what still runs then."""
         running: set[asyncio.Task[None]] = set()
-        while batch := await arrivals.next_batch(self._batching, most=self._prefetch):
+        while batch := await arrivals.next_batch(self._batching, most=self._valve.most):
             task = asyncio.create_task(settler.settle(batch))
             running.add(task)
             task.add_done_callback(running.discard)
@@ -135,3 +164,8 @@ class Consumer(Generic[M]):
             if late:
                 log.warning("%d messages were not finished and will be handed out again", len(late))
                 await asyncio.wait(late)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])

@@ -115,6 +115,22 @@ def _decompress(body: bytes, content_encoding: str | None) -> bytes:
     return plain
 
 
+class Detour(Record):
+    """Where the redirects of a fetch have led so far. Its next request waits for the turn of another host."""
+
+    url: str
+    """The next URL to ask."""
+    visited: tuple[str, ...]
+    """Those asked before, oldest first."""
+    moved_to: str | None = None
+    """Where an all-permanent prefix of redirects led."""
+    permanent: bool = False
+    """Whether every redirect so far was permanent."""
+    started_at: Moment
+    spent_seconds: float = Field(ge=0)
+    """What the requests so far took of the fetch's deadline."""
+
+
 class FetchFeed(Message):
     """Command: fetch this feed once. Holds all that the fetcher may know; it has no database."""
 
@@ -142,7 +158,9 @@ class FetchFeed(Message):
     attempt: int = Field(default=0, ge=0)
     """Failed attempts before this one."""
     skips: int = Field(default=0, ge=0)
-    """How often the job was put off because its host was down, without an attempt."""
+    """How often the job was put off because its host was down or throttled, without an attempt."""
+    detour: Detour | None = None
+    """A fetch under way: goes on here instead of at `url`."""
     reason: Literal["due", "manual", "batch"] = "due"
     dry_run: bool = False
     queued_at: Moment

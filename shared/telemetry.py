@@ -1,4 +1,4 @@
-"""The little HTTP server that every service has: /metrics, /healthz, /readyz."""
+"""The little HTTP server that every service has: /metrics, /healthz, /readyz, and pages of a service's own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from shared.errors import ConfigurationError
+from shared.secrets import mask_credentials
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ class Health:
         self._clock = clock
         self._last_beat = clock()
         self._checks: dict[str, Check] = {}
+        self.pages: dict[str, Callable[[], Any]] = {}
 
     def beat(self) -> None:
         """Say that the main loop runs."""
@@ -43,6 +46,10 @@ class Health:
     def add_check(self, name: str, check: Check) -> None:
         """Let readiness depend on `check`."""
         self._checks[name] = check
+
+    def add_page(self, path: str, page: Callable[[], Any]) -> None:
+        """Serve what `page` returns as JSON at `path`. It is called on another thread than the main loop's."""
+        self.pages[path] = page
 
     def failures(self) -> Mapping[str, str]:
         """Return the readiness checks that fail, with their reasons. A service without any is not put together yet."""
@@ -72,7 +79,7 @@ def serve_telemetry(health: Health, host: str, port: int) -> Iterator[int]:
         "/readyz": lambda: _report(health.failures()),
     }
     try:
-        server = ThreadingHTTPServer((host, port), _handler_for(routes))
+        server = ThreadingHTTPServer((host, port), _handler_for(routes, health.pages))
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen on {host}:{port} (FEEDMILL_METRICS_HOST, FEEDMILL_METRICS_PORT): {error}"
@@ -93,12 +100,22 @@ def _report(failures: Mapping[str, str]) -> Answer:
     return HTTPStatus.SERVICE_UNAVAILABLE if failures else HTTPStatus.OK, "application/json", body
 
 
-def _handler_for(routes: Mapping[str, Callable[[], Answer]]) -> type[BaseHTTPRequestHandler]:
+def _show(page: Callable[[], Any]) -> Answer:
+    return HTTPStatus.OK, "application/json", mask_credentials(json.dumps(page(), indent=1)).encode()
+
+
+def _handler_for(
+    routes: Mapping[str, Callable[[], Answer]], pages: Mapping[str, Callable[[], Any]]
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            route = routes.get(self.path.partition("?")[0])
-            answer = route() if route else (HTTPStatus.NOT_FOUND, "text/plain", "\n".join(routes).encode())
-            status, content_type, body = answer
+            path = self.path.partition("?")[0]
+            if path in routes:
+                status, content_type, body = routes[path]()
+            elif path in pages:
+                status, content_type, body = _show(pages[path])
+            else:
+                status, content_type, body = HTTPStatus.NOT_FOUND, "text/plain", "\n".join([*routes, *pages]).encode()
             self.send_response(status)
             self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(body)))

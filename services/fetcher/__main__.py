@@ -3,64 +3,83 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import time
+from collections.abc import Coroutine, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Any
 
 from services.fetcher.attempt import Clock, FeedReader
+from services.fetcher.backpressure import Backpressure
 from services.fetcher.client import ClientLimits, FeedClient
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.scoreboard import Scoreboard
 from services.fetcher.settings import FetcherSettings
+from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules
+from services.fetcher.watch import BoardWatch, WatchedLock
+from services.fetcher.workers import Workers
 from shared.consumer import Consumer
 from shared.messages import FetchFeed
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
 from shared.telemetry import Health
-from shared.waiting import pause
-
-TIDY_SECONDS = 60.0
-"""How often the scoreboard drops groups of which nothing matters any more."""
+from shared.valve import Valve
 
 
 async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
     topology = settings.topology()
     clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-    scoreboard = Scoreboard(settings.limits())
-    client = make_client(settings)
-    handler = FetchFeeds(
-        FeedReader(client, clock, max_entries=settings.max_entries),
-        scoreboard,
-        topology.fetcher,
-        rules=RetryRules(
-            max_retries=settings.max_retries,
-            retry_delay_seconds=settings.retry_delay_seconds,
-            claim_seconds=settings.claim_seconds,
-        ),
-        clock=clock,
-        threads=min(settings.fetch_threads, settings.max_active),
-        max_hold_seconds=settings.fast_delay_seconds,
-        stopping=stop,
-    )
+    lock, valve = WatchedLock(), Valve(settings.fetcher_prefetch)
+    board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
+    threads = min(settings.fetch_threads, settings.max_active)
+    workers, client = Workers(threads), make_client(settings)
+    turns = Turns(board, workers, valve, window=valve.most, threads=threads, clock=clock.monotonic)
     consumer = Consumer(
         RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes),
         topology,
         topology.fetcher,
         FetchFeed,
-        handler,
-        prefetch=settings.fetcher_prefetch,
+        FetchFeeds(
+            FeedReader(client, clock, settings.reader_limits()),
+            turns,
+            topology.fetcher,
+            rules=RetryRules(
+                max_retries=settings.max_retries,
+                retry_delay_seconds=settings.retry_delay_seconds,
+                claim_seconds=settings.claim_seconds,
+            ),
+            clock=clock,
+            proxy_hosts=settings.proxy_host_set(),
+        ),
+        prefetch=valve,
         failures=settings.message_retries,
     )
+    watch = BoardWatch(board, lock, workers, valve, clock.monotonic)
+    backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=valve)
     health.add_check("broker", consumer.check)
-    tidying = asyncio.create_task(_tidy(scoreboard))
+    health.add_page("/debug/scoreboard", watch.dump)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, watch.log_dump)
     try:
-        await consumer.run(stop)
+        with beside(turns.stop_when(stop), watch.watch(), backpressure.watch(lambda: consumer.session)):
+            await consumer.run(stop)
     finally:
-        tidying.cancel()
-        handler.close()
+        workers.close()
         client.close()
+
+
+@contextlib.contextmanager
+def beside(*coroutines: Coroutine[Any, Any, None]) -> Iterator[None]:
+    """Run them for the length of the block."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def make_client(settings: FetcherSettings) -> FeedClient:
@@ -76,12 +95,6 @@ def make_client(settings: FetcherSettings) -> FeedClient:
         user_agent=f"feedmill/{version('feedmill')}{contact}",
         allowed=settings.allowed(),
     )
-
-
-async def _tidy(scoreboard: Scoreboard) -> None:
-    while True:
-        await pause(TIDY_SECONDS)
-        scoreboard.forget_idle(time.monotonic(), idle_seconds=TIDY_SECONDS)
 
 
 if __name__ == "__main__":

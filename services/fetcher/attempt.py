@@ -1,32 +1,27 @@
-"""One attempt at one feed, on a worker thread: fetch, judge, read. Blocking code, no queue, no scoreboard."""
+"""One request of one fetch, on a worker thread: ask, judge, read. Blocking code, no queue, no scoreboard."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from services.fetcher.client import Answer, FeedClient, Request
 from services.fetcher.failure import Failure, FetchFailed
+from services.fetcher.group import Report
 from services.fetcher.hints import max_age_seconds, retry_after_seconds
+from services.fetcher.leg import Leg
+from services.fetcher.options import read_options
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
-from services.fetcher.scoreboard import Report
-from services.fetcher.trail import Trail
 from services.fetcher.verdict import WAIT_STATUSES, outcome_of_failure, outcome_of_status
 from shared.messages import FeedFetched, FetchFeed, Outcome, ServerHints
 from shared.politeness import politeness_group
 
 ERROR_CHARACTERS = 500
 
-
-@dataclass(frozen=True)
-class Attempt:
-    """What one attempt brought: the result for the writer, the report for the scoreboard."""
-
-    fetched: FeedFetched
-    report: Report
+Sent = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -35,6 +30,16 @@ class Clock:
 
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class ReaderLimits:
+    """What a reader holds to."""
+
+    deadline_seconds: float = 30.0
+    """Of a fetch with all its redirects, if the feed has no deadline of its own."""
+    max_entries: int = 5000
+    proxy_hosts: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -46,43 +51,69 @@ class _Findings:
 
 
 class FeedReader:
-    """Fetches and reads feeds; safe to use from many threads."""
+    """Asks for feeds and reads them; safe to use from many threads."""
 
-    def __init__(self, client: FeedClient, clock: Clock, *, max_entries: int) -> None:
+    def __init__(self, client: FeedClient, clock: Clock, limits: ReaderLimits) -> None:
         self._client = client
         self._clock = clock
-        self._max_entries = max_entries
+        self._limits = limits
 
-    def attempt(self, job: FetchFeed) -> Attempt:
-        """Return how the feed was found. A failing feed is a fact, not an exception."""
-        started_at, start = self._clock.now(), self._clock.monotonic()
+    def request(self, job: FetchFeed, leg: Leg, sent: Sent) -> tuple[FeedFetched | Leg, Report]:
+        """Return how the feed was found, or where a redirect leads; and what the host's group is to learn.
+
+        A failing feed is a fact, not an exception. `sent` is called at the moment the request leaves.
+        """
+        now, start = self._clock.now(), self._clock.monotonic()
+        leg = replace(leg, started_at=leg.started_at or now)
         failure: Failure | None = None
-        latency, asked = None, job.url
+        status: int | None = None
+        answered: float | None = None
         try:
-            trail, answer = follow_redirects(self._client, job)
-            latency, asked = self._clock.monotonic() - start, answer.url
-            findings = self._judge(job, answer, started_at)
-            findings.fields["moved_to"] = trail.moved_to
+            with self._client.get(self._conditional(job, leg, sent)) as answer:
+                answered, status = self._clock.monotonic(), answer.status
+                if answer.redirect is not None:
+                    return self._follow(leg, answer, answered - start), _report(answered - start, status)
+                findings = self._judge(job, leg, answer, now)
         except FetchFailed as error:
-            failure, asked = error.failure, error.url or job.url
-            findings = _Findings(
-                outcome_of_failure(failure),
-                {"status": error.status, "error_class": failure.value, "error": str(error)[:ERROR_CHARACTERS]},
-            )
-        elapsed = self._clock.monotonic() - start
+            failure, status = error.failure, error.status
+            fields = {"status": status, "error_class": failure.value, "error": str(error)[:ERROR_CHARACTERS]}
+            findings = _Findings(outcome_of_failure(failure), fields)
+        end = self._clock.monotonic()
         fetched = FeedFetched(
             **result_identity(job),
             outcome=findings.outcome,
             final=True,
-            started_at=started_at,
-            elapsed_seconds=elapsed,
+            started_at=leg.started_at or now,
+            elapsed_seconds=leg.spent_seconds + end - start,
             **findings.fields,
         )
-        own = asked == job.url or politeness_group(asked) == politeness_group(job.url)
-        return Attempt(fetched, _report(fetched, failure, elapsed if latency is None else latency, own_group=own))
+        hints = fetched.hints
+        report = _report((answered or end) - start, status, failure, hints.retry_after_seconds)
+        return fetched, replace(report, succeeded=fetched.outcome.is_success)
 
-    def _judge(self, job: FetchFeed, answer: Answer, now: datetime) -> _Findings:
-        facts = _facts(answer, now)
+    def _conditional(self, job: FetchFeed, leg: Leg, sent: Sent) -> Request:
+        """Return the request of this leg, with the validators if they belong to its URL."""
+        options = read_options(job.source_config).for_url(job.url, leg.trail.url)
+        own = _is_conditional(job, leg.trail.url)
+        left = (options.timeout_seconds or self._limits.deadline_seconds) - leg.spent_seconds
+        return Request(
+            leg.trail.url,
+            etag=job.etag if own else None,
+            last_modified=job.last_modified if own else None,
+            headers=options.headers,
+            credentials=options.credentials,
+            seconds=max(left, 0.0),
+            sent=sent,
+        )
+
+    def _follow(self, leg: Leg, answer: Answer, seconds: float) -> Leg:
+        assert answer.redirect is not None
+        trail = leg.trail.follow(answer.status, answer.redirect)
+        group = politeness_group(trail.url, self._limits.proxy_hosts)
+        return replace(leg, trail=trail, group=group, spent_seconds=leg.spent_seconds + seconds)
+
+    def _judge(self, job: FetchFeed, leg: Leg, answer: Answer, now: datetime) -> _Findings:
+        facts = _facts(answer, now) | {"moved_to": leg.trail.moved_to}
         outcome = outcome_of_status(answer.status, conditional=_is_conditional(job, answer.url))
         if outcome is not None:
             if not outcome.is_success:
@@ -91,45 +122,28 @@ class FeedReader:
         body_hash = hashlib.sha256(answer.body).hexdigest()
         if body_hash == job.body_hash:
             return _Findings(Outcome.UNCHANGED, facts | {"body_hash": body_hash})
-        return self._read(answer, facts, body_hash, now)
+        return self._read(job, answer, facts, body_hash, now)
 
-    def _read(self, answer: Answer, facts: dict[str, Any], body_hash: str, now: datetime) -> _Findings:
+    def _read(self, job: FetchFeed, answer: Answer, facts: dict[str, Any], body_hash: str, now: datetime) -> _Findings:
         try:
             parsed = parse_feed(
                 answer.body,
                 url=answer.url,
                 content_type=answer.headers.get("content-type"),
                 now=now,
-                max_entries=self._max_entries,
+                max_entries=self._limits.max_entries,
             )
         except ParseError as error:
             outcome = Outcome.NOT_A_FEED if isinstance(error, NotAFeed) else Outcome.UNPARSEABLE
+            if outcome is Outcome.NOT_A_FEED and job.body_hash is not None:
+                # It has been a feed before: an error page with status 200, a hotel's portal. That passes.
+                outcome = Outcome.SOFT_ERROR
             # Without its articles the body's validators must not be kept, or we would never see it again.
             facts |= {"etag": None, "last_modified": None}
             return _Findings(
-                outcome, facts | {"error_class": type(error).__name__, "error": str(error)[:ERROR_CHARACTERS]}
+                outcome, facts | {"error_class": _error_class(error), "error": str(error)[:ERROR_CHARACTERS]}
             )
         return _Findings(Outcome.FETCHED, facts | {"body_hash": body_hash} | _contents(parsed, facts["hints"]))
-
-
-def follow_redirects(client: FeedClient, job: FetchFeed) -> tuple[Trail, Answer]:
-    """Return the answer at the end of the redirects, each hop at once.
-
-    Raises:
-        FetchFailed: see `Failure`.
-    """
-    trail = Trail(job.url)
-    while True:
-        own = _is_conditional(job, trail.url)
-        answer = client.get(Request(trail.url, *((job.etag, job.last_modified) if own else ())))
-        if answer.redirect is None:
-            return trail, answer
-        trail = trail.follow(answer.status, answer.redirect)
-
-
-def _is_conditional(job: FetchFeed, url: str) -> bool:
-    """Whether the job's validators belong to `url` and are sent to it."""
-    return job.validators_url == url and bool(job.etag or job.last_modified)
 
 
 def result_identity(job: FetchFeed) -> dict[str, Any]:
@@ -153,8 +167,17 @@ def unattempted(job: FetchFeed, outcome: Outcome, now: datetime, error: str) -> 
         started_at=now,
         elapsed_seconds=0.0,
         error_class=outcome.value,
-        error=error,
+        error=error[:ERROR_CHARACTERS],
     )
+
+
+def _is_conditional(job: FetchFeed, url: str) -> bool:
+    """Whether the job's validators belong to `url` and are sent to it."""
+    return job.validators_url == url and bool(job.etag or job.last_modified)
+
+
+def _error_class(error: ParseError) -> str:
+    return "not_a_feed" if isinstance(error, NotAFeed) else "unparseable"
 
 
 def _facts(answer: Answer, now: datetime) -> dict[str, Any]:
@@ -185,12 +208,12 @@ def _contents(parsed: ParsedFeed, hints: ServerHints) -> dict[str, Any]:
     }
 
 
-def _report(fetched: FeedFetched, failure: Failure | None, latency: float, *, own_group: bool) -> Report:
-    """Return what the job's group is to learn. What happened on another host behind a redirect is not its fault."""
+def _report(
+    latency: float, status: int | None, failure: Failure | None = None, retry_after: float | None = None
+) -> Report:
     return Report(
         latency_seconds=latency,
-        connected=not (own_group and failure is Failure.CONNECT),
-        succeeded=fetched.outcome.is_success,
-        throttled=own_group and fetched.status == 429,
-        retry_after_seconds=fetched.hints.retry_after_seconds,
+        connected=failure is not Failure.CONNECT,
+        throttled=status == 429,
+        retry_after_seconds=retry_after,
     )

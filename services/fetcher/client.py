@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -49,6 +49,8 @@ class Request:
     """User and password (Basic, RFC 7617); those in the URL count likewise."""
     seconds: float | None = None
     """What is left of the fetch's wall-clock deadline; None: the client's own deadline."""
+    sent: Callable[[], None] | None = field(default=None, repr=False)
+    """Called when the connection stands, at the moment before the request leaves."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,8 @@ class FeedClient:
         )
         connection = httpcore.HTTPConnection(request.url.origin, ssl_context=self._tls, network_backend=self._backend)
         try:
+            if asked.sent is not None:
+                asked.sent()
             yield connection.handle_request(request)
         finally:
             connection.close()

@@ -1,212 +1,331 @@
-"""Pure: who may start when. Everything known about each politeness group, under one lock, with time as an argument.
+"""Pure: who may start when. All politeness groups under one lock, with time (monotonic seconds) as an argument.
 
-A job is admitted (start now, hold, requeue, skip), started (the rules are checked again at the moment the request
-leaves), and finished. Every admitted job ends exactly once: by `finish` if it was started, else by `withdraw`.
+A job is *admitted* into its group's line, *called* when it is its turn, *started* on a worker thread (the rules are
+checked again), *sent* when its request leaves, and *finished*. Every admitted job leaves exactly once: it is called and
+then finished or turned away at its start; or it is let out of the line (held too long, group down); or withdrawn.
+
+- One at a time goes through a group's door: the next one is called when the request of the one before has left (or
+  failed to), an interval later. So the distance between two requests holds where they leave, also after a stall, and
+  a host that is down costs one connection, not one per job.
+- Who is due first is called first, over all groups: with few threads, groups take turns whatever the length of
+  their lines.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
+from collections import deque
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-EWMA_ALPHA = 0.25
-"""Weight of the newest latency in the smoothed one."""
+from services.fetcher.group import REACH, Group, Limits, Place, Refusal, Report, Requeue
 
-MAX_THROTTLE_SECONDS = 86400.0
-"""A server may ask for at most this much patience with Retry-After."""
+RECENT_SECONDS = 60.0
+"""A group counts as recent for this long after its last use."""
 
-MAX_DOWN_SECONDS = 3600.0
-"""Repeated connect failures double the time that a group is left alone, up to this."""
-
-LEAST_WAIT_SECONDS = 0.01
-"""A job that may not start waits at least this long before it asks again."""
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What the scoreboard holds to; spans in seconds."""
+class Held:
+    """The job stands in line; `call_next` will tell when it is its turn."""
 
-    host_concurrency: int = 2
-    host_min_interval_seconds: float = 1.0
-    max_active: int = 200
-    max_held_per_group: int = 100
-    max_hold_seconds: float = 20.0
-    connect_failure_seconds: float = 600.0
-    throttle_seconds: float = 30.0
+    at_once: bool = True
+    """Its group stood idle: the job can start now, as far as its group is concerned."""
 
 
 @dataclass(frozen=True)
-class Hold:
-    """Keep the job here and ask `start` after this long (0: now)."""
+class Excess:
+    """There is no room in line: the turn is further away than a hold, or the group holds its share already."""
 
-    seconds: float
+    room_in_seconds: float
+    """When to ask again."""
 
 
-@dataclass(frozen=True)
-class Requeue:
-    """Its turn is too far away, or its group holds its share already: to the fast-delay queue."""
-
-    throttled_seconds: float = 0.0
-    """For how long the group is throttled by its server; a long wait is not for the queue."""
+Admission = Held | Excess | Refusal
 
 
 @dataclass(frozen=True)
-class Skip:
-    """The group could not be connected to a short while ago: to the retry queue, without burning an attempt."""
+class Called(Generic[T]):
+    """It is this job's turn. It counts as active until `finish`."""
+
+    ticket: T
 
 
 @dataclass(frozen=True)
-class Started:
-    """The request may leave now."""
+class LetOut(Generic[T]):
+    """This job stands in line no more."""
 
-
-Admission = Hold | Requeue | Skip
-Start = Started | Hold | Skip
+    ticket: T
+    refusal: Refusal | None
+    """Why its group turned it away; None: it was held for as long as it may be."""
 
 
 @dataclass(frozen=True)
-class Report:
-    """How a fetch went, as far as the group is concerned."""
+class Nobody:
+    """It is nobody's turn; ask again after so many seconds, or when something has happened (None: only then)."""
 
-    latency_seconds: float
-    connected: bool = True
-    succeeded: bool = True
-    throttled: bool = False
-    """The server answered 429."""
-    retry_after_seconds: float | None = None
+    seconds: float | None
 
 
-@dataclass
-class _Group:
-    active: int = 0
-    held: int = 0
-    latency: float = 0.0
-    next_start: float = 0.0
-    down_until: float = 0.0
-    connect_failures: int = 0
-    throttled_until: float = 0.0
-    throttles: int = 0
-    last_use: float = 0.0
+Call = Called[T] | LetOut[T] | Nobody
 
 
 @dataclass(frozen=True)
 class Totals:
-    """The whole board in three numbers."""
+    """The whole board in numbers."""
 
-    groups: int
     active: int
     held: int
+    ready: int
+    """Held, although it is their turn: they wait for a thread."""
+    groups: int
+    groups_active: int
+    """Groups with a job in line or under way."""
+    groups_recent: int
+    """Groups that were used within the last minute."""
 
 
-class Scoreboard:
-    """See the module. All times are monotonic seconds."""
+class Scoreboard(Generic[T]):
+    """See the module. Tickets stand for jobs and are compared by equality.
 
-    def __init__(self, limits: Limits) -> None:
+    Args:
+        lock: guards everything; the composition root hands in one that measures how long it is waited for.
+    """
+
+    def __init__(self, limits: Limits, lock: AbstractContextManager[Any] | None = None) -> None:
         self._limits = limits
-        self._lock = threading.Lock()
-        self._groups: dict[str, _Group] = {}
+        self.max_hold_seconds = limits.max_hold_seconds
+        self._lock = lock or threading.Lock()
+        self._groups: dict[str, Group[T]] = {}
+        self._places: dict[T, Place[T]] = {}
+        self._by_age: deque[Place[T]] = deque()
+        self._let_out: deque[LetOut[T]] = deque()
+        self._plan: list[tuple[float, int, Group[T]]] = []
+        self._numbers = itertools.count()
         self._active = 0
+        self._held = 0
 
-    def admit(self, name: str, now: float) -> Admission:
-        """Decide on a job that has just arrived. `Hold` counts it as held until `start` or `withdraw`."""
+    def admit(self, name: str, ticket: T, now: float, *, front: bool = False) -> Admission:
+        """Put a job in its group's line, if there is room.
+
+        `front`: it goes on with what it began elsewhere (a redirect led here), and stands before those that have not
+        begun. It is never `Excess`.
+        """
         with self._lock:
-            group = self._groups.setdefault(name, _Group())
+            group = self._group(name)
             group.last_use = now
-            if group.down_until > now:
-                return Skip()
-            wait = self._wait(group, now) + group.held * self._interval(group)
-            if wait > self._limits.max_hold_seconds or group.held >= self._limits.max_held_per_group:
-                return Requeue(throttled_seconds=max(group.throttled_until - now, 0.0))
-            group.held += 1
-            return Hold(wait)
+            refusal = group.refusal(now)
+            if refusal is not None:
+                return refusal
+            if front and group.wait_of(0, now) > self._limits.max_hold_seconds:
+                return Requeue()
+            if not front and not group.has_room(now):
+                return Excess(self._room_in(group, now))
+            self._line_up(group, ticket, now, front=front)
+            due = group.next_due()
+            return Held(at_once=len(group.line) == 1 and due is not None and due <= now)
 
-    def start(self, name: str, now: float) -> Start:
-        """Check the rules once more; on `Started` the job is active and its start counts for the spacing."""
+    def call_next(self, now: float) -> Call[T]:
+        """Return whose turn it is. Ask until it is nobody's."""
         with self._lock:
-            group = self._groups[name]
-            if group.down_until > now:
-                return Skip()
-            wait = self._wait(group, now)
-            if wait > 0:
-                return Hold(max(wait, LEAST_WAIT_SECONDS))
-            group.held -= 1
-            group.active += 1
-            self._active += 1
-            group.next_start = now + self._interval(group)
+            self._expire(now)
+            if self._let_out:
+                return self._let_out.popleft()
+            due = None
+            if self._active < self._limits.max_active:
+                due = self._first_due()
+                if due is not None and due <= now:
+                    return self._call(self._plan[0][2])
+            oldest = self._by_age[0].until if self._by_age else None
+            times = [time for time in (due, oldest) if time is not None]
+            return Nobody(min(times) - now if times else None)
+
+    def start(self, ticket: T, now: float) -> Refusal | None:
+        """Check the rules once more for a job that was called. A refusal ends it; None: its request may leave."""
+        with self._lock:
+            place = self._places[ticket]
+            group = place.group
+            refusal = group.refusal(now)
+            if refusal is None and group.throttled_until > now:
+                refusal = Requeue()
+            if refusal is not None:
+                self._leave_wire(place)
+                return refusal
             group.last_use = now
-            return Started()
+            return None
 
-    def withdraw(self, name: str) -> None:
-        """Take back a held job that will not start here."""
+    def sent(self, ticket: T, now: float) -> bool:
+        """Note that the job's request leaves now. Return whether somebody waits for the door that is open again."""
         with self._lock:
-            self._groups[name].held -= 1
+            place = self._places[ticket]
+            self._open_door(place, now)
+            return bool(place.group.line)
 
-    def finish(self, name: str, now: float, report: Report) -> None:
-        """Note the end of a started job."""
+    def finish(self, ticket: T, now: float, report: Report) -> None:
+        """Note the end of a started job's request."""
         with self._lock:
-            group = self._groups[name]
-            group.active -= 1
-            self._active -= 1
-            group.last_use = now
-            self._note_latency(group, report)
-            self._note_connect(group, now, report)
-            self._note_throttle(group, now, report)
+            place = self._places[ticket]
+            group = place.group
+            group.note(now, report)
+            self._open_door(place, now)
+            self._leave_wire(place)
+            refusal = group.refusal(now)
+            if refusal is not None:
+                for waiting in list(group.line):
+                    self._leave_line(waiting)
+                    self._let_out.append(LetOut(waiting.ticket, refusal))
+
+    def withdraw(self, ticket: T) -> bool:
+        """Take a job back that stands in line. Return False if it does not (it was called, or it is unknown)."""
+        with self._lock:
+            place = self._places.get(ticket)
+            if place is None or place.left:
+                return False
+            self._leave_line(place)
+            return True
+
+    def turn_away(self, ticket: T) -> None:
+        """End a job that was called and will not be started."""
+        with self._lock:
+            self._leave_wire(self._places[ticket])
 
     def forget_idle(self, now: float, *, idle_seconds: float) -> None:
         """Drop groups of which nothing matters any more."""
         with self._lock:
-            idle = [
-                name
-                for name, group in self._groups.items()
-                if not (group.active or group.held)
-                and max(group.next_start, group.down_until, group.throttled_until) <= now
-                and group.last_use + idle_seconds <= now
-            ]
-            for name in idle:
+            for name in [name for name, group in self._groups.items() if group.is_forgettable(now, idle_seconds)]:
                 del self._groups[name]
 
-    def totals(self) -> Totals:
+    def totals(self, now: float) -> Totals:
         """Return the board's size at this moment."""
         with self._lock:
-            return Totals(len(self._groups), self._active, sum(group.held for group in self._groups.values()))
+            groups = self._groups.values()
+            return Totals(
+                active=self._active,
+                held=self._held,
+                ready=sum(1 for group in groups if (due := group.next_due()) is not None and due <= now),
+                groups=len(groups),
+                groups_active=sum(1 for group in groups if group.active or group.line),
+                groups_recent=sum(1 for group in groups if group.last_use + RECENT_SECONDS > now),
+            )
 
-    def _interval(self, group: _Group) -> float:
-        return max(self._limits.host_min_interval_seconds, group.latency / self._limits.host_concurrency)
+    def in_hand(self) -> tuple[int, int]:
+        """Return how many jobs are held and how many are active."""
+        with self._lock:
+            return self._held, self._active
 
-    def _wait(self, group: _Group, now: float) -> float:
-        """Return how long until the group's next start, as far as can be foreseen (0: now)."""
-        wait = max(group.next_start, group.throttled_until) - now
-        # After a failure to connect, one job goes ahead and shows whether the host is back, before the crowd follows.
-        most = 1 if group.connect_failures else self._limits.host_concurrency
-        if group.active >= most or self._active >= self._limits.max_active:
-            wait = max(wait, min(max(group.latency / 4, LEAST_WAIT_SECONDS), 0.25))
-        return max(wait, 0.0)
+    def oldest_held(self, now: float) -> float:
+        """Return for how long the one that is held longest has been held, in seconds."""
+        with self._lock:
+            until = min((place.until for place in self._by_age if not place.left), default=None)
+            return 0.0 if until is None else now - (until - self._limits.max_hold_seconds)
 
-    def _note_latency(self, group: _Group, report: Report) -> None:
-        smoothed = (
-            group.latency + EWMA_ALPHA * (report.latency_seconds - group.latency)
-            if group.latency
-            else report.latency_seconds
-        )
-        # Only a success may lower it: a host that fails fast is not a fast host.
-        if report.succeeded or smoothed > group.latency:
-            group.latency = smoothed
+    def dump(self, now: float) -> list[dict[str, str | int | float]]:
+        """Return all groups as plain data, the busiest first. Spans are seconds from now, 0 for what is over."""
+        with self._lock:
+            groups = sorted(self._groups.values(), key=lambda group: (-group.active, -len(group.line), group.name))
+            return [_describe(group, now) for group in groups]
 
-    def _note_connect(self, group: _Group, now: float, report: Report) -> None:
-        if report.connected:
-            group.connect_failures = 0
-            return
-        group.connect_failures += 1
-        span = self._limits.connect_failure_seconds * 2.0 ** min(group.connect_failures - 1, 20)
-        group.down_until = now + min(span, max(MAX_DOWN_SECONDS, self._limits.connect_failure_seconds))
+    # ---- under the lock ---------------------------------------------------------------------------------------
 
-    def _note_throttle(self, group: _Group, now: float, report: Report) -> None:
-        if not report.throttled:
-            if report.succeeded and group.throttled_until <= now:
-                group.throttles = 0
-            return
-        group.throttles += 1
-        bare = self._limits.throttle_seconds * 2.0 ** min(group.throttles - 1, 20)
-        asked = report.retry_after_seconds
-        span = bare if asked is None else max(asked, self._limits.throttle_seconds)
-        group.throttled_until = max(group.throttled_until, now + min(span, MAX_THROTTLE_SECONDS))
+    def _group(self, name: str) -> Group[T]:
+        group = self._groups.get(name)
+        if group is None:
+            policy = self._limits.policy(name)
+            assert policy.concurrency is not None
+            assert policy.min_interval_seconds is not None
+            group = Group(name, policy.concurrency, policy.min_interval_seconds, self._limits)
+            self._groups[name] = group
+        return group
+
+    def _room_in(self, group: Group[T], now: float) -> float:
+        """Return when about half of the line will have gone, and its next one would get a turn within the hold."""
+        half = (len(group.line) + 1) // 2
+        return max(group.wait_of(half, now) - REACH * self._limits.max_hold_seconds, half * group.interval, 0.0)
+
+    def _line_up(self, group: Group[T], ticket: T, now: float, *, front: bool) -> None:
+        place = Place(ticket, group, now + self._limits.max_hold_seconds, front)
+        if front:
+            group.line.insert(sum(1 for other in group.line if other.front), place)
+        else:
+            group.line.append(place)
+        self._places[ticket] = place
+        self._by_age.append(place)
+        self._held += 1
+        self._plan_start(group)
+
+    def _plan_start(self, group: Group[T]) -> None:
+        due = group.next_due()
+        if due is not None and due != group.planned:
+            heapq.heappush(self._plan, (due, next(self._numbers), group))
+        group.planned = due
+
+    def _first_due(self) -> float | None:
+        """Return when the first start of the plan is due; what was planned otherwise since is dropped."""
+        while self._plan:
+            due, _, group = self._plan[0]
+            if due == group.planned:
+                return due
+            heapq.heappop(self._plan)
+        return None
+
+    def _call(self, group: Group[T]) -> Called[T]:
+        heapq.heappop(self._plan)
+        place = group.line[0]
+        self._leave_line(place, keep=True)
+        group.active += 1
+        self._active += 1
+        group.at_door = place
+        self._plan_start(group)
+        return Called(place.ticket)
+
+    def _leave_line(self, place: Place[T], *, keep: bool = False) -> None:
+        place.left = True
+        place.group.line.remove(place)
+        self._held -= 1
+        if not keep:
+            del self._places[place.ticket]
+        self._plan_start(place.group)
+
+    def _open_door(self, place: Place[T], now: float) -> None:
+        group = place.group
+        if group.at_door is place:
+            group.at_door = None
+            group.next_start = now + group.interval
+            self._plan_start(group)
+
+    def _leave_wire(self, place: Place[T]) -> None:
+        group = place.group
+        del self._places[place.ticket]
+        group.active -= 1
+        self._active -= 1
+        if group.at_door is place:  # turned away before it went through
+            group.at_door = None
+        self._plan_start(group)
+
+    def _expire(self, now: float) -> None:
+        while self._by_age and (self._by_age[0].left or self._by_age[0].until <= now):
+            place = self._by_age.popleft()
+            if not place.left:
+                self._leave_line(place)
+                self._let_out.append(LetOut(place.ticket, None))
+
+
+def _describe(group: Group[Any], now: float) -> dict[str, str | int | float]:
+    return {
+        "group": group.name,
+        "active": group.active,
+        "held": len(group.line),
+        "latency_seconds": round(group.latency, 3),
+        "interval_seconds": round(group.interval, 3),
+        "next_start_seconds": round(max(group.next_start - now, 0.0), 3),
+        "down_seconds": round(max(group.down_until - now, 0.0), 3),
+        "connect_failures": group.connect_failures,
+        "throttled_seconds": round(max(group.throttled_until - now, 0.0), 3),
+        "throttles": group.throttles,
+        "idle_seconds": round(now - group.last_use, 3),
+    }

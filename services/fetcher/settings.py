@@ -7,12 +7,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from services.fetcher.attempt import ReaderLimits
+from services.fetcher.group import Limits
 from services.fetcher.guard import Network
-from services.fetcher.scoreboard import Limits
+from services.fetcher.policies import parse_policies
 from shared.settings import (
     BrokerSettings,
     ClaimSettings,
     Count,
+    PolitenessSettings,
     Prefetch,
     Seconds,
     TelemetrySettings,
@@ -31,7 +34,12 @@ def _parse_networks(text: str) -> tuple[Network, ...]:
         raise ValueError("expected networks such as 10.1.0.0/16, without host bits, separated by commas") from None
 
 
-class FetcherSettings(BrokerSettings, ClaimSettings, TelemetrySettings):
+def _check_policies(text: str) -> str:
+    parse_policies(text)
+    return text
+
+
+class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, TelemetrySettings):
     """All that the fetcher reads. It has no database."""
 
     fetch_threads: Count = Field(64, description="Worker threads, each busy with one fetch.")
@@ -41,6 +49,14 @@ class FetcherSettings(BrokerSettings, ClaimSettings, TelemetrySettings):
     max_active: Count = Field(200, description="Fetches under way in one process, at most.")
     host_concurrency: Count = Field(2, description="Fetches under way per politeness group, at most.")
     host_min_interval_seconds: Seconds = Field(1.0, description="Least time between two starts in one group.")
+    host_policies: Annotated[str, AfterValidator(_check_policies)] = Field(
+        "",
+        description="Exceptions from both for some hosts: `*.slow.example concurrency=1 interval=10;"
+        " feeds.example concurrency=8 interval=0.2`; the first pattern that fits counts.",
+    )
+    writer_high_water: Count = Field(
+        2000, description="No jobs are taken while this many results wait in `writer`, until half of them are gone."
+    )
     connect_failure_seconds: Seconds = Field(
         600.0, description="How long a group is left alone after a failure to connect."
     )
@@ -69,9 +85,14 @@ class FetcherSettings(BrokerSettings, ClaimSettings, TelemetrySettings):
         return Limits(
             host_concurrency=self.host_concurrency,
             host_min_interval_seconds=self.host_min_interval_seconds,
-            max_active=self.max_active,
+            max_active=min(self.max_active, self.fetch_threads),
             max_held_per_group=max(1, self.fetcher_prefetch // 4),
             max_hold_seconds=self.fast_delay_seconds,
             connect_failure_seconds=self.connect_failure_seconds,
             throttle_seconds=self.throttle_seconds,
+            policies=parse_policies(self.host_policies),
         )
+
+    def reader_limits(self) -> ReaderLimits:
+        """Return what the reader needs of these settings."""
+        return ReaderLimits(self.fetch_deadline_seconds, self.max_entries, self.proxy_host_set())

@@ -81,5 +81,5 @@ def _come_back(
     if attempt > rules.max_retries or skips > rules.max_retries:
         return fetched.model_copy(update={"outcome": Outcome.GAVE_UP, "final": True}), None
     until = now + timedelta(seconds=rules.retry_delay_seconds + rules.claim_seconds)
-    again = job.model_copy(update={"attempt": attempt, "skips": skips, "not_after": until})
+    again = job.model_copy(update={"attempt": attempt, "skips": skips, "not_after": until, "detour": None})
     return fetched.model_copy(update={"final": False, "claim_until": until}), again

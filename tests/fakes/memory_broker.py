@@ -1,6 +1,7 @@
 """A broker in memory behind the port of `shared/broker.py`. Passes the same conformance suite as RabbitMQ.
 
-Time stands still: delay queues keep what they get until the test lets it expire.
+Time stands still: delay queues keep what they get, unless the broker is `ticking`; then they follow the event loop's
+clock (see `virtual_time`).
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class _Standing:
 class MemoryBroker:
     """See the module. `up` can be set to False to play a broker that is away."""
 
-    def __init__(self, *, max_message_bytes: int = 1_000_000) -> None:
+    def __init__(self, *, max_message_bytes: int = 1_000_000, ticking: bool = False) -> None:
         self.up = True
+        self.ticking = ticking
         self.queues: dict[str, _Standing] = {}
         self.refusing: set[str] = set()
         self._max_message_bytes = max_message_bytes
@@ -81,7 +83,20 @@ class MemoryBroker:
         for name in targets:
             if name in self.refusing:
                 raise BrokerUnavailable(f"{name} refused the message")
-            self.queues[name].ready.append(_Stored(publication))
+            self._store(name, _Stored(publication))
+        self.dispatch()
+
+    def _store(self, name: str, stored: _Stored) -> None:
+        standing = self.queues[name]
+        standing.ready.append(stored)
+        ttl = standing.declared.arguments.get("x-message-ttl")
+        if self.ticking and ttl is not None:
+            asyncio.get_running_loop().call_later(int(ttl) / 1000, self._expire, standing)
+
+    def _expire(self, standing: _Standing) -> None:
+        """Dead-letter the oldest message of a delay queue."""
+        target = str(standing.declared.arguments["x-dead-letter-routing-key"])
+        self._store(target, standing.ready.popleft())
         self.dispatch()
 
     def dispatch(self) -> None:
@@ -104,10 +119,13 @@ class MemorySession:
         self.lost = asyncio.Event()
         self.consuming: str | None = None
         self._broker = broker
+        self._consumers = 0
+        self._unsettled: dict[int, int] = {}
         self._prefetch = 0
         self._deliver: Callable[[Delivery], None] | None = None
         self._tags = itertools.count(1)
         self._held: dict[int, tuple[str, _Stored]] = {}
+        self._consumer_of: dict[int, int] = {}
 
     async def publish(self, publication: Publication) -> None:
         self._alive()
@@ -122,6 +140,8 @@ class MemorySession:
     async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
         self._alive()
         self.consuming, self._prefetch, self._deliver = queue, prefetch, deliver
+        self._consumers += 1  # the prefetch is the consumer's own: what an earlier one holds does not count
+        self._unsettled = {self._consumers: 0}
         self.pull()
 
     async def stop_consuming(self) -> None:
@@ -130,18 +150,18 @@ class MemorySession:
 
     async def ack(self, delivery: Delivery) -> None:
         self._alive()
-        del self._held[delivery.tag]
+        self._settle(delivery)
         self.pull()
 
     async def give_back(self, delivery: Delivery) -> None:
         self._alive()
-        queue, stored = self._held.pop(delivery.tag)
+        queue, stored = self._settle(delivery)
         self._broker.queues[queue].ready.appendleft(replace(stored, redelivered=True))
         self._broker.dispatch()
 
     async def reject(self, delivery: Delivery) -> None:
         self._alive()
-        queue, stored = self._held.pop(delivery.tag)
+        queue, stored = self._settle(delivery)
         target = self._broker.queues[queue].declared.arguments["x-dead-letter-routing-key"]
         self._broker.queues[str(target)].ready.append(replace(stored, redelivered=False))
         self.pull()
@@ -158,11 +178,13 @@ class MemorySession:
             and standing.ready
             and self._deliver
             and not self.lost.is_set()
-            and len(self._held) < self._prefetch
+            and self._unsettled[self._consumers] < self._prefetch
         ):
             stored = standing.ready.popleft()
             tag = next(self._tags)
             self._held[tag] = (standing.declared.name, stored)
+            self._consumer_of[tag] = self._consumers
+            self._unsettled[self._consumers] += 1
             publication = stored.publication
             self._deliver(
                 Delivery(
@@ -176,6 +198,12 @@ class MemorySession:
                     tag=tag,
                 )
             )
+
+    def _settle(self, delivery: Delivery) -> tuple[str, _Stored]:
+        consumer = self._consumer_of.pop(delivery.tag)
+        if consumer in self._unsettled:
+            self._unsettled[consumer] -= 1
+        return self._held.pop(delivery.tag)
 
     def end(self) -> None:
         self.lost.set()

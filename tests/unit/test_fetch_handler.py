@@ -3,19 +3,26 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from services.fetcher.attempt import Attempt, Clock
+from services.fetcher.attempt import Clock
+from services.fetcher.group import Limits, Report
 from services.fetcher.handler import FetchFeeds
-from services.fetcher.scoreboard import Limits, Report, Scoreboard, Totals
+from services.fetcher.leg import Leg
+from services.fetcher.scoreboard import Scoreboard
+from services.fetcher.trail import Trail
+from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules
+from services.fetcher.workers import Workers
 from shared.errors import GiveBack
-from shared.messages import FeedFetched, FetchFeed, Message, Outcome
+from shared.messages import Detour, FeedFetched, FetchFeed, Message, Outcome
 from shared.outgoing import Outgoing
 from shared.topology import build_topology
+from shared.valve import Valve
 from tests.factories import NOW, make_job, make_result
 
 STAGE = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60).fetcher
@@ -28,32 +35,40 @@ class FakeReader:
         self.gate = threading.Event()
         self.gate.set()
         self.report = Report(latency_seconds=0.001)
-        self.answer: Callable[[FetchFeed], FeedFetched] = lambda job: make_result(feed_id=job.feed_id)
+        self.answer: Callable[[FetchFeed, Leg], FeedFetched | Leg] = lambda job, leg: make_result(feed_id=job.feed_id)
         self.started: list[float] = []
+        self.legs: list[Leg] = []
 
-    def attempt(self, job: FetchFeed) -> Attempt:
+    def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[FeedFetched | Leg, Report]:
+        sent()
         self.started.append(time.monotonic())
+        self.legs.append(leg)
         assert self.gate.wait(5)
-        return Attempt(self.answer(job), self.report)
+        return self.answer(job, leg), self.report
 
 
 class Room:
     """A handler with everything that it stands on."""
 
-    def __init__(self, threads: int = 2, max_hold: float = 5.0, **limits: float) -> None:
+    def __init__(self, threads: int = 2, max_hold: float = 5.0, prefetch: int = 400, **limits: float) -> None:
         self.reader = FakeReader()
         self.stopping = asyncio.Event()
-        fields = {"host_min_interval_seconds": 0.001, "max_hold_seconds": max_hold, **limits}
-        self.board = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
+        fields = {
+            "host_min_interval_seconds": 0.001,
+            "max_hold_seconds": max_hold,
+            "max_active": threads,
+            **limits,
+        }
+        self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
+        self.workers = Workers(threads)
+        self.valve = Valve(prefetch)
+        self.turns = Turns(self.board, self.workers, self.valve, window=prefetch, threads=threads, clock=time.monotonic)
         self.handler = FetchFeeds(
             self.reader,  # type: ignore[arg-type]
-            self.board,
+            self.turns,
             STAGE,
             rules=RetryRules(),
             clock=Clock(now=lambda: NOW, monotonic=time.monotonic),
-            threads=threads,
-            max_hold_seconds=max_hold,
-            stopping=self.stopping,
         )
 
     async def handle(self, **changes: object) -> list[tuple[str, Message]]:
@@ -63,7 +78,7 @@ class Room:
     async def until_board(self, *, active: int, held: int) -> None:
         """Let others run until the scoreboard counts so many."""
         async with asyncio.timeout(5):
-            while (self.board.totals().active, self.board.totals().held) != (active, held):
+            while self.board.in_hand() != (held, active):
                 await asyncio.sleep(0)
 
     async def until_started(self, number: int) -> None:
@@ -83,9 +98,8 @@ def rooms() -> Iterator[Callable[..., Room]]:
     yield make
     for room in made:
         room.reader.gate.set()
-        room.handler.close()
-        totals = room.board.totals()
-        assert (totals.active, totals.held) == (0, 0), "the scoreboard did not return to zero"
+        room.workers.close()
+        assert room.board.in_hand() == (0, 0), "the scoreboard did not return to zero"
 
 
 async def test_a_job_becomes_its_result(rooms: Callable[..., Room]) -> None:
@@ -96,7 +110,7 @@ async def test_a_job_becomes_its_result(rooms: Callable[..., Room]) -> None:
 
 async def test_a_soft_error_becomes_a_result_and_a_retry(rooms: Callable[..., Room]) -> None:
     room = rooms()
-    room.reader.answer = lambda job: make_result(outcome=Outcome.SOFT_ERROR)
+    room.reader.answer = lambda job, leg: make_result(outcome=Outcome.SOFT_ERROR)
     (_, result), (key, again) = await room.handle()
     assert isinstance(result, FeedFetched)
     assert isinstance(again, FetchFeed)
@@ -121,11 +135,28 @@ async def test_a_host_that_is_down_is_skipped_without_a_request(rooms: Callable[
     assert len(room.reader.started) == 1
 
 
-async def test_what_cannot_start_in_time_goes_to_fast_delay_as_it_was(rooms: Callable[..., Room]) -> None:
+async def test_of_those_without_room_some_look_further_and_others_go_back_once_no_more_are_taken(
+    rooms: Callable[..., Room],
+) -> None:
     room = rooms(host_min_interval_seconds=60.0)
     await room.handle()
-    ((key, message),) = await room.handle(feed_id=2)
-    assert (key, message) == (STAGE.fast_delay, make_job(feed_id=2))
+    waiting = [asyncio.create_task(room.handle(feed_id=feed_id)) for feed_id in range(100)]
+    async with asyncio.timeout(5):
+        await until_shut_then_followed(room.valve)
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+    requeued = [outcome for outcome in ended if not isinstance(outcome, BaseException)]
+    assert [outcome[0] for outcome in requeued] == [
+        (STAGE.fast_delay, make_job(feed_id=feed_id)) for feed_id in range(100 - len(requeued), 100)
+    ]
+    assert 40 <= len(requeued) <= 60
+    assert {type(outcome) for outcome in ended[: 100 - len(requeued)]} == {GiveBack}
+
+
+async def until_shut_then_followed(valve: Valve) -> None:
+    """Play the consumer."""
+    while valve.opening:
+        await asyncio.sleep(0.01)
+    valve.note_followed()
 
 
 async def test_a_group_that_is_throttled_for_long_ends_the_job_with_a_date(rooms: Callable[..., Room]) -> None:
@@ -148,10 +179,76 @@ async def test_a_held_job_is_held_no_longer_than_the_hold(rooms: Callable[..., R
     room.reader.gate.clear()
     first = asyncio.create_task(room.handle(feed_id=1))
     await room.until_started(1)
-    ((key, _),) = await room.handle(feed_id=2)
-    assert key == STAGE.fast_delay
+    second = asyncio.create_task(room.handle(feed_id=2))
+    async with asyncio.timeout(5):
+        await until_shut_then_followed(room.valve)
+    with pytest.raises(GiveBack):
+        await second
     room.reader.gate.set()
     await first
+
+
+async def test_a_redirect_waits_for_the_turn_of_the_host_that_it_leads_to(rooms: Callable[..., Room]) -> None:
+    room = rooms(host_min_interval_seconds=0.2)
+    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",)), "b.example", NOW, 0.5)
+    room.reader.answer = lambda job, leg: make_result() if leg.goes_on else onward
+    await room.handle(group="b.example", detour=make_detour("http://b.example/"))
+    before = len(room.reader.started)
+    ((_, result),) = await room.handle()
+    assert isinstance(result, FeedFetched)
+    assert [leg.group for leg in room.reader.legs[before:]] == ["news.example", "b.example"]
+    assert room.reader.started[-1] - room.reader.started[before - 1] >= 0.199
+
+
+async def test_a_redirect_to_a_host_that_is_throttled_goes_on_there_later(rooms: Callable[..., Room]) -> None:
+    room = rooms(throttle_seconds=10.0)
+    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",), None, False), "b.example", NOW, 0.5)
+    room.reader.report = Report(0.001, succeeded=False, throttled=True)
+    await room.handle(group="b.example")
+    room.reader.report = Report(0.001)
+    room.reader.answer = lambda job, leg: onward
+    ((key, again),) = await room.handle(feed_id=2)
+    assert isinstance(again, FetchFeed)
+    assert key == STAGE.fast_delay
+    assert (again.url, again.group, again.detour) == (
+        "http://news.example/feed",
+        "news.example",
+        make_detour("http://b.example/"),
+    )
+
+
+async def test_a_redirect_to_a_host_that_is_down_is_skipped_and_starts_anew_later(rooms: Callable[..., Room]) -> None:
+    room = rooms()
+    room.reader.report = Report(0.001, connected=False, succeeded=False)
+    await room.handle(group="b.example")
+    (_, result), (key, again) = await room.handle(feed_id=2, detour=make_detour("http://b.example/"))
+    assert isinstance(result, FeedFetched)
+    assert isinstance(again, FetchFeed)
+    assert (result.outcome, key, again.detour, again.attempt) == (Outcome.SKIPPED, STAGE.retry, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"source_type": "sitemap"}, "source_type"),
+        ({"source_config": {"headers": {"Host": "x"}}}, "headers.Host"),
+        ({"detour": {"url": "ftp://b.example/", "visited": ["http://a.example/"]}}, "ftp"),
+    ],
+)
+async def test_settings_that_cannot_be_used_end_the_job_without_a_request(
+    rooms: Callable[..., Room], changes: dict[str, Any], complaint: str
+) -> None:
+    room = rooms()
+    if "detour" in changes:
+        changes = {"detour": make_detour(**changes["detour"])}
+    ((_, result),) = await room.handle(**changes)
+    assert isinstance(result, FeedFetched)
+    assert (result.outcome, result.final, room.reader.started) == (Outcome.HARD_ERROR, True, [])
+    assert complaint in str(result.error)
+
+
+def make_detour(url: str, visited: Sequence[str] = ("http://news.example/feed",)) -> Detour:
+    return Detour(url=url, visited=tuple(visited), started_at=NOW, spent_seconds=0.5)
 
 
 async def test_starts_in_one_group_keep_their_distance_where_the_request_leaves(rooms: Callable[..., Room]) -> None:
@@ -180,8 +277,11 @@ async def test_on_stop_a_waiting_job_is_given_back_and_a_running_one_ends(rooms:
     waiting = asyncio.create_task(room.handle(feed_id=2))
     await room.until_board(active=1, held=1)
     room.stopping.set()
+    await room.turns.stop_when(room.stopping)
     with pytest.raises(GiveBack):
         await waiting
+    with pytest.raises(GiveBack):
+        await room.handle(feed_id=3)
     room.reader.gate.set()
     assert len(await running) == 1
 
@@ -202,10 +302,10 @@ async def test_cancelled_jobs_leave_nothing_on_the_scoreboard(rooms: Callable[..
 async def test_a_bug_in_the_reader_does_not_keep_the_group_busy(rooms: Callable[..., Room]) -> None:
     room = rooms()
 
-    def explode(job: FetchFeed) -> FeedFetched:
+    def explode(job: FetchFeed, leg: Leg) -> FeedFetched:
         raise ZeroDivisionError
 
     room.reader.answer = explode
     with pytest.raises(ZeroDivisionError):
         await room.handle()
-    assert room.board.totals() == Totals(groups=1, active=0, held=0)
+    assert room.board.in_hand() == (0, 0)

@@ -1,158 +1,293 @@
 from __future__ import annotations
 
-from services.fetcher.scoreboard import Hold, Limits, Report, Requeue, Scoreboard, Skip, Started
+import pytest
+
+from services.fetcher.group import HostPolicy, Limits, Report, Requeue, Skip
+from services.fetcher.scoreboard import Called, Excess, Held, LetOut, Nobody, Scoreboard, Totals
 
 GOOD = Report(latency_seconds=0.1)
+DOWN = Report(latency_seconds=0.1, connected=False, succeeded=False)
 
 
-def board(**limits: float) -> Scoreboard:
+def board(**limits: object) -> Scoreboard[str]:
     return Scoreboard(Limits(**limits))  # type: ignore[arg-type]
 
 
-def begin(scoreboard: Scoreboard, group: str, now: float) -> None:
-    assert isinstance(scoreboard.admit(group, now), Hold)
-    assert scoreboard.start(group, now) == Started()
+def throttled(seconds: float | None) -> Report:
+    return Report(0.1, succeeded=False, throttled=True, retry_after_seconds=seconds)
 
 
-def test_the_first_job_of_a_group_starts_at_once() -> None:
+def send(scoreboard: Scoreboard[str], group: str, ticket: str, now: float) -> None:
+    """Let a job of an idle group go all the way to the wire."""
+    assert isinstance(scoreboard.admit(group, ticket, now), Held)
+    assert scoreboard.call_next(now) == Called(ticket)
+    assert scoreboard.start(ticket, now) is None
+    scoreboard.sent(ticket, now)
+
+
+def fetch(scoreboard: Scoreboard[str], group: str, now: float, report: Report, ticket: str = "x") -> None:
+    send(scoreboard, group, ticket, now)
+    scoreboard.finish(ticket, now, report)
+
+
+def test_the_first_job_of_a_group_is_called_at_once() -> None:
     scoreboard = board()
-    assert scoreboard.admit("a", 100.0) == Hold(0.0)
-    assert scoreboard.start("a", 100.0) == Started()
+    assert scoreboard.admit("a", "1", 100.0) == Held(at_once=True)
+    assert scoreboard.call_next(100.0) == Called("1")
+    assert scoreboard.start("1", 100.0) is None
 
 
-def test_starts_of_one_group_keep_their_distance_also_after_a_stall() -> None:
-    scoreboard = board(host_min_interval_seconds=5.0, host_concurrency=4)
-    for _ in range(3):
-        scoreboard.admit("a", 0.0)
-    begun_at: list[float] = []
-    now = 60.0  # the process stood still; all three turns are long past
-    while len(begun_at) < 3:
-        turn = scoreboard.start("a", now)
-        if isinstance(turn, Started):
-            begun_at.append(now)
+def test_the_next_one_is_called_an_interval_after_the_request_has_left() -> None:
+    scoreboard = board(host_min_interval_seconds=5.0)
+    for ticket in "12":
+        scoreboard.admit("a", ticket, 0.0)
+    assert scoreboard.call_next(0.0) == Called("1")
+    scoreboard.start("1", 0.0)
+    assert isinstance(scoreboard.call_next(15.0), Nobody)  # names are still being resolved
+    scoreboard.sent("1", 16.0)
+    assert scoreboard.call_next(16.0) == Nobody(4.0)  # the hold ends
+    assert scoreboard.admit("a", "3", 16.0) == Held(at_once=False)
+    assert scoreboard.call_next(20.0) == LetOut("2", None)
+    assert scoreboard.call_next(20.0) == Nobody(1.0)
+    assert scoreboard.call_next(21.0) == Called("3")
+
+
+def test_after_a_stall_the_distance_holds_all_the_same() -> None:
+    scoreboard = board(host_min_interval_seconds=5.0, host_concurrency=4, max_hold_seconds=100.0)
+    for ticket in "123":
+        scoreboard.admit("a", ticket, 0.0)
+    now, started = 60.0, []  # the process stood still; all three turns are long past
+    while len(started) < 3:
+        call = scoreboard.call_next(now)
+        if isinstance(call, Called):
+            scoreboard.start(call.ticket, now)
+            scoreboard.sent(call.ticket, now)
+            started.append(now)
         else:
-            assert isinstance(turn, Hold)
-            now += turn.seconds
-    assert begun_at == [60.0, 65.0, 70.0]
+            assert isinstance(call, Nobody)
+            assert call.seconds is not None
+            now += call.seconds
+    assert started == [60.0, 65.0, 70.0]
+
+
+def test_a_failure_to_connect_keeps_the_distance_too() -> None:
+    scoreboard = board(host_min_interval_seconds=5.0, connect_failure_seconds=1.0)
+    scoreboard.admit("a", "1", 0.0)
+    scoreboard.call_next(0.0)
+    scoreboard.start("1", 0.0)
+    scoreboard.finish("1", 2.0, DOWN)  # nothing was sent
+    scoreboard.admit("a", "2", 4.0)
+    assert scoreboard.call_next(4.0) == Nobody(3.0)
 
 
 def test_another_group_does_not_wait() -> None:
     scoreboard = board(host_min_interval_seconds=5.0)
-    begin(scoreboard, "a", 0.0)
-    assert scoreboard.admit("b", 0.0) == Hold(0.0)
+    send(scoreboard, "a", "1", 0.0)
+    assert scoreboard.admit("b", "2", 0.0) == Held(at_once=True)
+    assert scoreboard.call_next(0.0) == Called("2")
 
 
 def test_no_more_than_the_cap_run_in_one_group() -> None:
     scoreboard = board(host_min_interval_seconds=0.01, host_concurrency=2)
-    begin(scoreboard, "a", 0.0)
-    begin(scoreboard, "a", 1.0)
-    scoreboard.admit("a", 2.0)
-    assert isinstance(scoreboard.start("a", 2.0), Hold)
-    scoreboard.finish("a", 3.0, GOOD)
-    assert scoreboard.start("a", 3.0) == Started()
+    send(scoreboard, "a", "1", 0.0)
+    send(scoreboard, "a", "2", 1.0)
+    scoreboard.admit("a", "3", 2.0)
+    assert isinstance(scoreboard.call_next(2.0), Nobody)
+    scoreboard.finish("1", 3.0, GOOD)
+    assert scoreboard.call_next(3.0) == Called("3")
 
 
 def test_no_more_than_the_total_cap_run_at_all() -> None:
     scoreboard = board(max_active=1)
-    begin(scoreboard, "a", 0.0)
-    scoreboard.admit("b", 0.0)
-    assert isinstance(scoreboard.start("b", 0.0), Hold)
-    scoreboard.finish("a", 1.0, GOOD)
-    assert scoreboard.start("b", 1.0) == Started()
+    send(scoreboard, "a", "1", 0.0)
+    scoreboard.admit("b", "2", 0.0)
+    assert isinstance(scoreboard.call_next(0.0), Nobody)
+    scoreboard.finish("1", 1.0, GOOD)
+    assert scoreboard.call_next(1.0) == Called("2")
 
 
-def test_a_turn_beyond_the_hold_is_requeued() -> None:
-    scoreboard = board(host_min_interval_seconds=5.0, max_hold_seconds=12.0)
-    admissions = [scoreboard.admit("a", 0.0) for _ in range(4)]
-    assert admissions == [Hold(0.0), Hold(5.0), Hold(10.0), Requeue()]
+def test_with_one_thread_groups_take_turns_whatever_the_length_of_their_lines() -> None:
+    scoreboard = board(max_active=1, host_min_interval_seconds=0.01, max_hold_seconds=1000.0)
+    for number in range(50):
+        scoreboard.admit("long", f"long{number}", 0.0)
+    scoreboard.admit("short", "short", 0.0)
+    order, now = [], 0.0
+    for _ in range(4):
+        call = scoreboard.call_next(now)
+        assert isinstance(call, Called)
+        order.append(call.ticket)
+        scoreboard.start(call.ticket, now)
+        scoreboard.sent(call.ticket, now)
+        now += 1.0
+        scoreboard.finish(call.ticket, now, GOOD)
+    assert order == ["long0", "short", "long1", "long2"]
 
 
-def test_a_group_holds_no_more_than_its_share() -> None:
+def test_there_is_no_room_for_a_turn_beyond_the_hold() -> None:
+    scoreboard = board(host_min_interval_seconds=5.0, max_hold_seconds=15.0)
+    admissions = [scoreboard.admit("a", str(n), 0.0) for n in range(4)]
+    assert [type(admission) for admission in admissions] == [Held, Held, Held, Excess]
+
+
+def test_a_group_holds_no_more_than_its_share_and_a_withdrawn_job_makes_room() -> None:
     scoreboard = board(host_min_interval_seconds=0.001, max_held_per_group=2)
-    assert [type(scoreboard.admit("a", 0.0)) for _ in range(3)] == [Hold, Hold, Requeue]
+    assert [type(scoreboard.admit("a", str(n), 0.0)) for n in range(3)] == [Held, Held, Excess]
+    assert scoreboard.withdraw("0")
+    assert not scoreboard.withdraw("0")
+    assert isinstance(scoreboard.admit("a", "2", 0.0), Held)
 
 
-def test_a_withdrawn_job_makes_room() -> None:
-    scoreboard = board(max_held_per_group=1)
-    scoreboard.admit("a", 0.0)
-    assert scoreboard.admit("a", 0.0) == Requeue()
-    scoreboard.withdraw("a")
-    assert scoreboard.admit("a", 0.0) == Hold(0.0)
+def test_a_job_that_goes_on_stands_before_those_that_have_not_begun() -> None:
+    scoreboard = board(max_held_per_group=2, host_min_interval_seconds=0.1)
+    for ticket in ("new1", "new2"):
+        scoreboard.admit("a", ticket, 0.0)
+    for ticket in ("on1", "on2"):
+        assert isinstance(scoreboard.admit("a", ticket, 0.0, front=True), Held)
+    order = []
+    for n in range(4):
+        call = scoreboard.call_next(n * 1.0)
+        assert isinstance(call, Called)
+        order.append(call.ticket)
+        scoreboard.start(call.ticket, n * 1.0)
+        scoreboard.sent(call.ticket, n * 1.0)
+        scoreboard.finish(call.ticket, n * 1.0, GOOD)
+    assert order == ["on1", "on2", "new1", "new2"]
+
+
+def test_what_was_held_for_too_long_is_let_out_even_if_nobody_asks_for_that_group() -> None:
+    scoreboard = board(max_active=1, max_hold_seconds=20.0)
+    send(scoreboard, "a", "1", 0.0)
+    scoreboard.admit("b", "2", 5.0)
+    assert scoreboard.call_next(5.0) == Nobody(20.0)
+    assert scoreboard.call_next(25.0) == LetOut("2", None)
+    assert scoreboard.totals(25.0).held == 0
 
 
 def test_a_failure_to_connect_puts_the_group_down_for_a_while_and_longer_on_repeat() -> None:
     scoreboard = board(connect_failure_seconds=600.0)
-    begin(scoreboard, "a", 0.0)
-    scoreboard.finish("a", 1.0, Report(0.1, connected=False, succeeded=False))
-    assert scoreboard.admit("a", 600.0) == Skip()
-    begin(scoreboard, "a", 601.0)
-    scoreboard.finish("a", 602.0, Report(0.1, connected=False, succeeded=False))
-    assert scoreboard.admit("a", 602.0 + 1199.0) == Skip()
-    begin(scoreboard, "a", 602.0 + 1200.0)
+    fetch(scoreboard, "a", 0.0, DOWN)
+    assert scoreboard.admit("a", "x", 599.0) == Skip(1.0)
+    fetch(scoreboard, "a", 601.0, DOWN)
+    assert scoreboard.admit("a", "x", 601.0 + 1199.0) == Skip(1.0)
+    fetch(scoreboard, "a", 601.0 + 1200.0, DOWN)
+    for n in range(10):
+        fetch(scoreboard, "a", 10_000.0 + n * 3600.0, DOWN)
+    assert scoreboard.admit("a", "x", 10_000.0 + 9 * 3600.0) == Skip(3600.0)
+
+
+def test_those_in_line_are_let_out_when_their_group_goes_down() -> None:
+    scoreboard = board()
+    send(scoreboard, "a", "1", 0.0)
+    scoreboard.admit("a", "2", 0.0)
+    scoreboard.finish("1", 0.5, DOWN)
+    assert scoreboard.call_next(0.5) == LetOut("2", Skip(600.0))
+
+
+def test_one_that_was_called_is_turned_away_if_its_group_went_down_meanwhile() -> None:
+    scoreboard = board(host_min_interval_seconds=0.01)
+    send(scoreboard, "a", "1", 0.0)
+    scoreboard.admit("a", "2", 0.0)
+    assert scoreboard.call_next(1.0) == Called("2")
+    scoreboard.finish("1", 1.0, DOWN)
+    assert scoreboard.start("2", 1.0) == Skip(600.0)
+    assert scoreboard.in_hand() == (0, 0)
 
 
 def test_after_a_down_time_one_probe_goes_before_the_crowd() -> None:
     scoreboard = board(host_min_interval_seconds=0.001, host_concurrency=4)
-    begin(scoreboard, "a", 0.0)
-    scoreboard.finish("a", 1.0, Report(0.1, connected=False, succeeded=False))
-    begin(scoreboard, "a", 700.0)
-    scoreboard.admit("a", 701.0)
-    assert isinstance(scoreboard.start("a", 701.0), Hold)
-    scoreboard.finish("a", 702.0, GOOD)
-    assert scoreboard.start("a", 702.0) == Started()
-    begin(scoreboard, "a", 702.1)
-
-
-def test_a_held_job_is_skipped_when_its_group_goes_down_meanwhile() -> None:
-    scoreboard = board()
-    begin(scoreboard, "a", 0.0)
-    scoreboard.admit("a", 0.0)
-    scoreboard.finish("a", 0.5, Report(0.1, connected=False, succeeded=False))
-    assert scoreboard.start("a", 1.0) == Skip()
+    fetch(scoreboard, "a", 0.0, DOWN)
+    send(scoreboard, "a", "1", 700.0)
+    scoreboard.admit("a", "2", 701.0)
+    assert isinstance(scoreboard.call_next(701.0), Nobody)
+    scoreboard.finish("1", 702.0, GOOD)
+    assert scoreboard.call_next(702.0) == Called("2")
 
 
 def test_a_read_timeout_does_not_put_the_group_down() -> None:
     scoreboard = board()
-    begin(scoreboard, "a", 0.0)
-    scoreboard.finish("a", 15.0, Report(15.0, connected=True, succeeded=False))
-    assert isinstance(scoreboard.admit("a", 16.0), Hold)
+    fetch(scoreboard, "a", 0.0, Report(15.0, connected=True, succeeded=False))
+    assert isinstance(scoreboard.admit("a", "x", 16.0), Held)
 
 
-def test_a_throttle_lasts_as_long_as_the_server_asked_and_outlives_a_success() -> None:
-    scoreboard = board(throttle_seconds=30.0, host_concurrency=2, max_hold_seconds=1e6)
-    begin(scoreboard, "a", 0.0)
-    begin(scoreboard, "a", 1.0)
-    scoreboard.finish("a", 2.0, Report(0.1, succeeded=False, throttled=True, retry_after_seconds=120.0))
-    scoreboard.finish("a", 3.0, GOOD)
-    assert scoreboard.admit("a", 3.0) == Hold(119.0)
+def test_a_throttle_lasts_as_long_as_the_server_asked_and_outlives_fast_pages() -> None:
+    scoreboard = board(throttle_seconds=30.0, host_concurrency=4)
+    for number, ticket in enumerate("123"):
+        send(scoreboard, "a", ticket, float(number))
+    scoreboard.finish("1", 3.0, throttled(120.0))
+    scoreboard.finish("2", 4.0, GOOD)
+    scoreboard.finish("3", 5.0, GOOD)
+    scoreboard.forget_idle(100.0, idle_seconds=5.0)
+    assert scoreboard.admit("a", "x", 5.0) == Skip(118.0, throttled=True)
+    assert isinstance(scoreboard.admit("a", "x", 123.0), Held)
 
 
-def test_a_short_retry_after_is_raised_to_the_floor_and_a_bare_429_doubles_on_repeat() -> None:
-    scoreboard = board(throttle_seconds=30.0, max_hold_seconds=1e6)
-    begin(scoreboard, "a", 0.0)
-    scoreboard.finish("a", 0.0, Report(0.1, succeeded=False, throttled=True, retry_after_seconds=1.0))
-    begin(scoreboard, "a", 30.0)
-    scoreboard.finish("a", 30.0, Report(0.1, succeeded=False, throttled=True))
-    assert scoreboard.admit("a", 30.0) == Hold(60.0)
+@pytest.mark.parametrize(("asked", "span"), [(1.0, 30.0), (45.0, 45.0), (None, 30.0), (1e9, 86400.0)])
+def test_a_throttle_is_at_least_the_floor_and_at_most_a_day(asked: float | None, span: float) -> None:
+    scoreboard = board(throttle_seconds=30.0)
+    fetch(scoreboard, "a", 0.0, throttled(asked))
+    scoreboard.admit("a", "x", span - 10.0)
+    assert scoreboard.call_next(span - 10.0) == Nobody(10.0)
+    assert scoreboard.call_next(span) == Called("x")
+
+
+def test_a_throttle_is_waited_for_here_or_in_fast_delay_or_in_the_retry_queue_by_its_length() -> None:
+    scoreboard = board(max_hold_seconds=20.0)
+    fetch(scoreboard, "a", 0.0, throttled(100.0))
+    found = [scoreboard.admit("a", str(now), now) for now in (39.0, 41.0, 85.0)]
+    assert found == [Skip(61.0, throttled=True), Requeue(), Held(at_once=False)]
+
+
+def test_a_bare_429_doubles_on_repeat_also_an_hour_later() -> None:
+    scoreboard = board(throttle_seconds=30.0)
+    fetch(scoreboard, "a", 0.0, throttled(None))
+    scoreboard.forget_idle(3600.0, idle_seconds=60.0)
+    fetch(scoreboard, "a", 3600.0, throttled(None))
+    assert scoreboard.admit("a", "x", 3639.0) == Requeue()
+    assert isinstance(scoreboard.admit("a", "x", 3660.0), Held)
 
 
 def test_a_slow_host_is_asked_less_often_and_a_fast_failure_does_not_change_that() -> None:
     scoreboard = board(host_min_interval_seconds=1.0, host_concurrency=2)
-    begin(scoreboard, "a", 0.0)
-    scoreboard.finish("a", 8.0, Report(8.0))
-    begin(scoreboard, "a", 8.0)
-    scoreboard.finish("a", 8.1, Report(0.1, succeeded=False))
-    assert scoreboard.admit("a", 8.1) == Hold(8.0 + 4.0 - 8.1)
+    fetch(scoreboard, "a", 0.0, Report(8.0))
+    fetch(scoreboard, "a", 8.0, Report(0.1, succeeded=False))
+    scoreboard.admit("a", "x", 8.0)
+    assert scoreboard.call_next(8.0) == Nobody(4.0)
+
+
+def test_a_policy_takes_the_place_of_the_general_limits_for_its_hosts() -> None:
+    policies = (HostPolicy("*.slow.example", 1, 10.0), HostPolicy("hub.example/reddit", None, 3.0))
+    scoreboard = board(host_concurrency=2, host_min_interval_seconds=1.0, policies=policies)
+    for group in ("www.slow.example:8080", "hub.example/reddit", "hub.example/other"):
+        scoreboard.admit(group, group, 0.0)
+    intervals = {group["group"]: group["interval_seconds"] for group in scoreboard.dump(0.0)}
+    assert intervals == {"www.slow.example:8080": 10.0, "hub.example/reddit": 3.0, "hub.example/other": 1.0}
+    for _ in range(3):
+        scoreboard.call_next(0.0)
+    scoreboard.sent("www.slow.example:8080", 0.0)
+    scoreboard.admit("www.slow.example:8080", "second", 5.0)
+    assert isinstance(scoreboard.call_next(15.0), Nobody)  # one at a time
 
 
 def test_idle_groups_are_forgotten_only_when_nothing_about_them_matters() -> None:
     scoreboard = board(throttle_seconds=500.0)
-    begin(scoreboard, "idle", 0.0)
-    scoreboard.finish("idle", 1.0, GOOD)
-    begin(scoreboard, "throttled", 0.0)
-    scoreboard.finish("throttled", 1.0, Report(0.1, succeeded=False, throttled=True))
-    begin(scoreboard, "busy", 0.0)
+    fetch(scoreboard, "idle", 0.0, GOOD)
+    fetch(scoreboard, "throttled", 0.0, throttled(None))
+    fetch(scoreboard, "down", 0.0, DOWN)
+    send(scoreboard, "busy", "1", 0.0)
     scoreboard.forget_idle(200.0, idle_seconds=60.0)
-    assert scoreboard.totals().groups == 2
-    scoreboard.forget_idle(600.0, idle_seconds=60.0)
-    assert scoreboard.totals().groups == 1
+    assert {group["group"] for group in scoreboard.dump(200.0)} == {"throttled", "down", "busy"}
+    scoreboard.forget_idle(7000.0, idle_seconds=60.0)
+    assert len(scoreboard.dump(7000.0)) == 3
+    scoreboard.forget_idle(9000.0, idle_seconds=60.0)
+    assert {group["group"] for group in scoreboard.dump(9000.0)} == {"busy"}
+
+
+def test_the_board_in_numbers_and_in_full() -> None:
+    scoreboard = board(max_active=1)
+    send(scoreboard, "a", "1", 0.0)
+    scoreboard.admit("a", "2", 0.0)
+    scoreboard.admit("b", "3", 0.0)
+    assert scoreboard.totals(0.5) == Totals(active=1, held=2, ready=1, groups=2, groups_active=2, groups_recent=2)
+    first, second = scoreboard.dump(0.5)
+    assert (first["group"], first["active"], first["held"], first["next_start_seconds"]) == ("a", 1, 1, 0.5)
+    assert (second["group"], second["active"], second["held"]) == ("b", 0, 1)

@@ -1,0 +1,52 @@
+"""What is in the pipe is worked off before new feeds are opened: no new jobs while the next stage has a backlog."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from prometheus_client import Gauge
+
+from shared.broker import Session
+from shared.errors import Unavailable
+from shared.valve import Valve
+from shared.waiting import pause
+
+log = logging.getLogger(__name__)
+
+BACKPRESSURE = Gauge("feedmill_backpressure", "1 while no jobs are taken because the next stage has a backlog.")
+
+LOOK_SECONDS = 1.0
+
+
+class Backpressure:
+    """Shuts the valve above a high-water mark of ready messages in `queue`, opens it below half of that."""
+
+    def __init__(self, queue: str, *, high_water: int, valve: Valve) -> None:
+        self._queue = queue
+        self._high = high_water
+        self._low = high_water // 2
+        self._valve = valve
+        self._shut = False
+
+    async def watch(self, session: Callable[[], Session | None]) -> None:
+        """Look every second, until cancelled."""
+        while True:
+            standing = session()
+            if standing is not None and not standing.lost.is_set():
+                try:
+                    self.note(await standing.count_ready(self._queue) or 0)
+                except Unavailable as error:
+                    log.debug("cannot look at %s: %s", self._queue, error)
+            await pause(LOOK_SECONDS)
+
+    def note(self, ready: int) -> None:
+        """Turn the valve by the number of messages that are ready."""
+        shut = ready > self._low if self._shut else ready >= self._high
+        if shut == self._shut:
+            return
+        self._shut = shut
+        BACKPRESSURE.set(int(shut))
+        self._valve.turn("backpressure", 0 if shut else self._valve.most)
+        what = "taking no jobs until the next stage has caught up" if shut else "taking jobs again"
+        log.warning(what, extra={"queue": self._queue, "ready": ready, "high_water": self._high})

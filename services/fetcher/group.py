@@ -1,0 +1,212 @@
+"""Pure: one politeness group: what is known about it, and the rules that follow. Monotonic seconds throughout."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Generic, TypeVar
+
+EWMA_ALPHA = 0.25
+"""Weight of the newest latency in the smoothed one."""
+
+MAX_THROTTLE_SECONDS = 86400.0
+"""A server may ask for at most this much patience with Retry-After."""
+
+MAX_DOWN_SECONDS = 3600.0
+"""Repeated connect failures double the time that a group is left alone, up to this."""
+
+TROUBLE_MEMORY_SECONDS = 7200.0
+"""How long past its end a throttle or a down time is remembered, so that a repetition after the hourly retry counts
+as one. Twice the longest down time."""
+
+REACH = 0.8
+"""The part of a hold within which a job's turn must be foreseen: what is foreseen is not certain."""
+
+PATIENCE = 3.0
+"""A throttle of up to so many holds is waited for in the fast-delay queue; a longer one in the retry queue."""
+
+_PORT = re.compile(r":\d+$")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class HostPolicy:
+    """What holds for the groups that a pattern names (`*.example.org`), in place of the general limits."""
+
+    pattern: str
+    concurrency: int | None = None
+    min_interval_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the scoreboard holds to; spans in seconds."""
+
+    host_concurrency: int = 2
+    host_min_interval_seconds: float = 1.0
+    max_active: int = 200
+    max_held_per_group: int = 100
+    max_hold_seconds: float = 20.0
+    connect_failure_seconds: float = 600.0
+    throttle_seconds: float = 30.0
+    policies: tuple[HostPolicy, ...] = ()
+    """The first whose pattern fits the group, its host with the port, or its host counts."""
+
+    def policy(self, name: str) -> HostPolicy:
+        """Return the policy for a group, filled in with the general limits."""
+        host_and_port = name.partition("/")[0]
+        host = _PORT.sub("", host_and_port)
+        for policy in self.policies:
+            if any(fnmatchcase(text, policy.pattern) for text in (name, host_and_port, host)):
+                break
+        else:
+            policy = HostPolicy(name)
+        interval = policy.min_interval_seconds
+        return HostPolicy(
+            policy.pattern,
+            policy.concurrency or self.host_concurrency,
+            self.host_min_interval_seconds if interval is None else interval,
+        )
+
+
+@dataclass(frozen=True)
+class Requeue:
+    """Not now and not here, but soon: to the fast-delay queue."""
+
+
+@dataclass(frozen=True)
+class Skip:
+    """The group wants to be left alone: to the retry queue, without burning an attempt."""
+
+    seconds: float
+    """For how long from now."""
+    throttled: bool = False
+    """Its server asked for it; otherwise it could not be connected to a short while ago."""
+
+
+Refusal = Requeue | Skip
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a request went, as far as its group is concerned."""
+
+    latency_seconds: float
+    connected: bool = True
+    """False for a failure to connect (DNS, refused, connect timeout, TLS) and for nothing else."""
+    succeeded: bool = True
+    throttled: bool = False
+    """The server answered 429."""
+    retry_after_seconds: float | None = None
+
+
+@dataclass(eq=False)
+class Place(Generic[T]):
+    """A job's place in its group's line, later its place on the wire."""
+
+    ticket: T
+    group: Group[T]
+    until: float
+    """When it may be held no longer."""
+    front: bool = False
+    """It goes before those that have not begun yet."""
+    left: bool = False
+    """It stands in line no more."""
+
+
+@dataclass(eq=False)
+class Group(Generic[T]):
+    """See the module. Not safe to share between threads: the scoreboard's lock guards it."""
+
+    name: str
+    concurrency: int
+    min_interval: float
+    limits: Limits = field(repr=False)
+    line: deque[Place[T]] = field(default_factory=deque)
+    active: int = 0
+    at_door: Place[T] | None = None
+    """Who was called and whose request has not left yet. The next one is called when it has."""
+    latency: float = 0.0
+    next_start: float = 0.0
+    down_until: float = 0.0
+    connect_failures: int = 0
+    throttled_until: float = 0.0
+    throttles: int = 0
+    last_use: float = 0.0
+    planned: float | None = None
+    """The start that stands in the scoreboard's plan."""
+
+    @property
+    def interval(self) -> float:
+        """Least time between two starts: slow hosts get longer ones, so that the cap on concurrency is rarely met."""
+        return max(self.min_interval, self.latency / self.concurrency)
+
+    def next_due(self) -> float | None:
+        """Return when the first in line may start; None as long as that depends on somebody else."""
+        # After a failure to connect one job goes ahead and shows whether the host is back, before the crowd follows.
+        most = 1 if self.connect_failures else self.concurrency
+        if not self.line or self.at_door is not None or self.active >= most:
+            return None
+        return max(self.next_start, self.throttled_until)
+
+    def wait_of(self, position: int, now: float) -> float:
+        """Return how long the job at `position` (0: the first) would stand in line, as far as can be foreseen."""
+        next_start = now + self.interval if self.at_door is not None else self.next_start
+        return max(next_start - now, self.throttled_until - now, 0.0) + position * self.interval
+
+    def has_room(self, now: float) -> bool:
+        """Return whether one more in line gets its turn within the hold."""
+        wait = self.wait_of(len(self.line), now)
+        return len(self.line) < self.limits.max_held_per_group and wait <= REACH * self.limits.max_hold_seconds
+
+    def refusal(self, now: float) -> Refusal | None:
+        """Return why no job may stand in this line at the moment, if so."""
+        if self.down_until > now:
+            return Skip(self.down_until - now)
+        throttled = self.throttled_until - now
+        if throttled > PATIENCE * self.limits.max_hold_seconds:
+            return Skip(throttled, throttled=True)
+        return Requeue() if throttled > REACH * self.limits.max_hold_seconds else None
+
+    def note(self, now: float, report: Report) -> None:
+        """Learn from a request that ended."""
+        self.last_use = now
+        self._note_latency(report)
+        self._note_connect(now, report)
+        self._note_throttle(now, report)
+
+    def is_forgettable(self, now: float, idle_seconds: float) -> bool:
+        """Return whether nothing about this group matters any more."""
+        troubled = bool(self.connect_failures or self.throttles)
+        last = max(self.next_start, self.down_until, self.throttled_until)
+        memory = TROUBLE_MEMORY_SECONDS if troubled else 0.0
+        return not (self.line or self.active) and last + memory <= now and self.last_use + idle_seconds <= now
+
+    def _note_latency(self, report: Report) -> None:
+        latency = report.latency_seconds
+        smoothed = self.latency + EWMA_ALPHA * (latency - self.latency) if self.latency else latency
+        # Only a success may lower it: a host that fails fast is not a fast host.
+        if report.succeeded or smoothed > self.latency:
+            self.latency = smoothed
+
+    def _note_connect(self, now: float, report: Report) -> None:
+        if report.connected:
+            self.connect_failures = 0
+            return
+        self.connect_failures += 1
+        span = self.limits.connect_failure_seconds * 2.0 ** min(self.connect_failures - 1, 20)
+        self.down_until = now + min(span, max(MAX_DOWN_SECONDS, self.limits.connect_failure_seconds))
+
+    def _note_throttle(self, now: float, report: Report) -> None:
+        if not report.throttled:
+            if report.succeeded and self.throttled_until <= now:
+                self.throttles = 0
+            return
+        self.throttles += 1
+        bare = self.limits.throttle_seconds * 2.0 ** min(self.throttles - 1, 20)
+        asked = report.retry_after_seconds
+        span = bare if asked is None else max(asked, self.limits.throttle_seconds)
+        self.throttled_until = max(self.throttled_until, now + min(span, MAX_THROTTLE_SECONDS))

@@ -1,0 +1,56 @@
+"""The threads that fetch and read. Blocking code runs here, and nowhere else in the fetcher."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Busy:
+    """What a thread is at."""
+
+    thread: str
+    task: str
+    seconds: float
+
+
+class Workers:
+    """A fixed number of threads over one queue. Leaner than an executor: what a task comes to is its own business."""
+
+    def __init__(self, number: int) -> None:
+        self._tasks: queue.SimpleQueue[tuple[str, Callable[[], None]] | None] = queue.SimpleQueue()
+        self._busy: dict[str, tuple[str, float]] = {}
+        self._threads = [threading.Thread(target=self._run, name=f"fetch-{n}", daemon=True) for n in range(number)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, label: str, task: Callable[[], None]) -> None:
+        """Have `task` run on the next free thread. It must not raise. `label` says what it is, to people."""
+        self._tasks.put((label, task))
+
+    def busy(self) -> list[Busy]:
+        """Return what is being worked on, the longest first."""
+        now = time.monotonic()
+        found = [Busy(name, label, now - since) for name, (label, since) in list(self._busy.items())]
+        return sorted(found, key=lambda busy: -busy.seconds)
+
+    def close(self) -> None:
+        """Let the threads end what they are at, and wait for them."""
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        name = threading.current_thread().name
+        while (item := self._tasks.get()) is not None:
+            label, task = item
+            self._busy[name] = (label, time.monotonic())
+            try:
+                task()
+            finally:
+                del self._busy[name]

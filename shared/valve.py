@@ -1,0 +1,52 @@
+"""How many messages a consumer may take: turned by whoever knows, followed by the consumer loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Valve:
+    """A number of messages, the least that anybody sets; 0 is shut. Used on one event loop.
+
+    Args:
+        most: the prefetch with the valve fully open.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._limits: dict[str, int] = {}
+        self._turned = asyncio.Event()
+        self._followed: list[asyncio.Future[None]] = []
+
+    @property
+    def opening(self) -> int:
+        """How many messages may be unsettled at a time."""
+        return min((self.most, *self._limits.values()))
+
+    def turn(self, who: str, limit: int) -> None:
+        """Set the limit that `who` has a say in."""
+        if self._limits.get(who, self.most) != limit:
+            self._limits[who] = limit
+            self._turned.set()
+
+    async def wait_turned(self) -> None:
+        """Wait until somebody has turned it since the last time."""
+        await self._turned.wait()
+        self._turned.clear()
+
+    def note_followed(self) -> None:
+        """Say that the consumer does as the valve says (or that there is none that takes anything)."""
+        waiting, self._followed = self._followed, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def next_followed(self) -> asyncio.Future[None]:
+        """Return a future that is done when the consumer does as the valve says now.
+
+        What is given back after that does not come here again at once.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._followed.append(future)
+        self._turned.set()  # it has to look, even if nothing was turned
+        return future

@@ -1,0 +1,237 @@
+"""The fetcher from its queue to the wire on a clock that jumps: hours of backlog, every second of it exact.
+
+Real: consumer loop, handler, turns, scoreboard, intake. Simulated: the broker (in memory, with ticking delay queues),
+the threads and the servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from services.fetcher.attempt import Clock
+from services.fetcher.group import Limits, Report
+from services.fetcher.handler import FetchFeeds
+from services.fetcher.leg import Leg
+from services.fetcher.scoreboard import Scoreboard
+from services.fetcher.turns import Turns
+from services.fetcher.verdict import RetryRules
+from shared.broker import Publication
+from shared.consumer import Consumer
+from shared.messages import FeedFetched, FetchFeed
+from shared.outgoing import Outgoing, encode_outgoing
+from shared.topology import build_topology, fetch_routing_key
+from shared.valve import Valve
+from tests.factories import NOW, make_job, make_result
+from tests.fakes.memory_broker import MemoryBroker
+from tests.fakes.virtual_time import VirtualTimeLoop, run_virtually
+
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+
+
+class CountingBroker(MemoryBroker):
+    """Knows what went where."""
+
+    def __init__(self) -> None:
+        super().__init__(ticking=True)
+        self.published: Counter[str] = Counter()
+        self.ended: set[int] = set()
+        """Feeds with a final result."""
+        self.awaited = 0
+        self.all_ended = asyncio.Event()
+
+    def accept(self, publication: Publication) -> None:
+        super().accept(publication)
+        self.published[publication.routing_key] += 1
+        if publication.type == FeedFetched.KIND:
+            result = FeedFetched.decode(publication.body, publication.content_encoding)
+            self.ended |= {result.feed_id} if result.final else set()
+            if len(self.ended) == self.awaited:
+                self.all_ended.set()
+
+
+@dataclass
+class Simulation:
+    """One fetcher, its queue, and the world."""
+
+    latency: Callable[[FetchFeed], float] = lambda job: 0.3
+    report: Callable[[FetchFeed, float], Report] = lambda job, latency: Report(latency)
+    threads: int = 64
+    prefetch: int = 400
+    limits: dict[str, Any] = field(default_factory=dict)
+    starts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    running: Counter[str] = field(default_factory=Counter)
+    most_running: Counter[str] = field(default_factory=Counter)
+    broker: CountingBroker = field(default_factory=CountingBroker)
+    longest_hold: float = 0.0
+    stall_at: float | None = None
+    """When the process stands still, as under SIGSTOP."""
+    stall_seconds: float = 0.0
+
+    def run(self, jobs: Iterable[FetchFeed]) -> float:
+        """Fetch all jobs; return the seconds that it took."""
+        return run_virtually(self._run(list(jobs)))
+
+    async def _run(self, jobs: list[FetchFeed]) -> float:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        valve = Valve(self.prefetch)
+        fields = {"max_held_per_group": self.prefetch // 4, "max_active": self.threads, **self.limits}
+        board: Scoreboard[Any] = Scoreboard(Limits(**fields))
+        turns = Turns(board, self, valve, window=valve.most, threads=self.threads, clock=loop.time)
+        clock = Clock(now=lambda: NOW + timedelta(seconds=loop.time()), monotonic=loop.time)
+        rules = RetryRules(retry_delay_seconds=3600.0)
+        handler = FetchFeeds(self, turns, TOPOLOGY.fetcher, rules=rules, clock=clock)  # type: ignore[arg-type]
+        async with self.broker.connect(TOPOLOGY) as session:
+            for job in jobs:
+                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group))))
+        consumer = Consumer(self.broker, TOPOLOGY, TOPOLOGY.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
+        beside = asyncio.create_task(turns.stop_when(stop))
+        consuming = asyncio.create_task(consumer.run(stop))
+        self.board, self.broker.awaited = board, len(jobs)
+        if self.stall_at is not None:
+            loop.call_later(self.stall_at, self._stall)
+        await self.broker.all_ended.wait()
+        end = loop.time()
+        stop.set()
+        await consuming
+        await beside
+        held, active = board.in_hand()
+        assert (held, active) == (0, 0)
+        return end
+
+    def _stall(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        loop.jump(self.stall_seconds)
+
+    # ---- the reader and the threads ----
+
+    def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[FeedFetched, Report]:
+        sent()
+        self.starts[job.group].append(asyncio.get_running_loop().time())
+        self.longest_hold = max(self.longest_hold, self.board.oldest_held(asyncio.get_running_loop().time()))
+        self.running[job.group] += 1
+        self.most_running[job.group] = max(self.most_running[job.group], self.running[job.group])
+        return make_result(feed_id=job.feed_id), self.report(job, self.latency(job))
+
+    def submit(self, label: str, turn: Any) -> None:
+        asyncio.get_running_loop().call_soon(self._run_turn, turn)
+
+    def _run_turn(self, turn: Any) -> None:
+        if not turn.begin():
+            return
+        result, report = turn.do()
+
+        def end() -> None:
+            self.running[turn.group] -= 1
+            turn.end(result, report)
+
+        asyncio.get_running_loop().call_later(report.latency_seconds, end)
+
+    # ---- what came of it ----
+
+    @property
+    def requeues(self) -> int:
+        assert TOPOLOGY.fetcher.fast_delay is not None
+        return self.broker.published[TOPOLOGY.fetcher.fast_delay]
+
+    def least_gap(self, group: str) -> float:
+        starts = self.starts[group]
+        return min(b - a for a, b in itertools.pairwise(starts))
+
+
+def jobs(group: str, number: int, first: int = 0) -> list[FetchFeed]:
+    until = NOW + timedelta(days=2)
+    return [make_job(feed_id=first + n, group=group, not_after=until) for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("interval", "latency", "threads", "prefetch"),
+    [
+        pytest.param(1.0, 0.3, 16, 64, id="one a second, 16 threads"),
+        pytest.param(1.0, 0.3, 64, 400, id="one a second"),
+        pytest.param(5.0, 0.3, 64, 400, id="one in five seconds"),
+        pytest.param(0.02, 0.01, 64, 400, id="fifty a second"),
+        pytest.param(1.0, 2.0, 64, 400, id="as slow as the concurrency bears"),
+        pytest.param(1.0, 8.0, 64, 400, id="slower than the interval"),
+    ],
+)
+def test_a_thousand_jobs_of_one_host_take_the_ideal_time_without_a_storm(
+    interval: float, latency: float, threads: int, prefetch: int
+) -> None:
+    simulation = Simulation(
+        latency=lambda job: latency,
+        threads=threads,
+        prefetch=prefetch,
+        limits={"host_min_interval_seconds": interval},
+    )
+    ideal = 999 * max(interval, latency / 2) + latency
+    assert simulation.run(jobs("a", 1000)) <= 1.05 * ideal
+    assert simulation.requeues <= 100
+    assert simulation.least_gap("a") >= interval - 1e-6
+    assert simulation.most_running["a"] <= 2
+    assert simulation.longest_hold <= 20.0
+    assert len(simulation.starts["a"]) == 1000, "a job was fetched twice"
+
+
+@pytest.mark.parametrize(("backlog", "others"), [(200, 50), (300, 300)])
+def test_a_backlog_of_one_host_does_not_keep_others_waiting(backlog: int, others: int) -> None:
+    simulation = Simulation()
+    behind = [job for n in range(others) for job in jobs(f"other{n}", 1, first=1000 + n)]
+    took = simulation.run([*jobs("a", backlog), *behind])
+    assert max(simulation.starts[f"other{n}"][0] for n in range(others)) < 2.0
+    assert took <= 1.06 * (backlog - 0.7)
+
+
+def test_hosts_that_come_in_turns_all_go_at_their_own_pace() -> None:
+    simulation = Simulation()
+    rows = zip(*(jobs(f"host{n}", 100, first=1000 * n) for n in range(10)), strict=True)
+    assert simulation.run([job for row in rows for job in row]) <= 1.05 * 99.3
+    assert all(simulation.least_gap(f"host{n}") >= 1.0 - 1e-6 for n in range(10))
+
+
+def test_with_all_threads_busy_no_more_is_taken_than_can_be_started() -> None:
+    simulation = Simulation(threads=16, latency=lambda job: 20.0)
+    every = [job for n in range(200) for job in jobs(f"slow{n}", 1, first=n)]
+    assert simulation.run(every) <= 1.05 * 20.0 * 200 / 16
+    assert simulation.requeues <= 20
+
+
+def test_after_a_stall_of_the_process_the_distance_still_holds() -> None:
+    simulation = Simulation(limits={"host_min_interval_seconds": 5.0}, stall_at=30.0, stall_seconds=60.0)
+    simulation.run(jobs("a", 20))
+    assert simulation.least_gap("a") >= 5.0 - 1e-6
+
+
+def test_a_host_that_is_down_costs_one_connection_and_then_one_probe() -> None:
+    def refuse(job: FetchFeed, latency: float) -> Report:
+        return Report(latency, connected=False, succeeded=False)
+
+    simulation = Simulation(report=refuse)
+    simulation.run(jobs("a", 50))
+    first, second = simulation.starts["a"][0], simulation.starts["a"][1]
+    assert second - first >= 3600.0 - 20.0, "the jobs that were skipped came back before their hour"
+    assert simulation.broker.published["feed.fetched.v1"] >= 50
+    assert simulation.broker.published[TOPOLOGY.fetcher.retry] >= 49
+
+
+def test_a_throttled_host_is_left_alone_for_as_long_as_it_asked() -> None:
+    asked: list[float] = []
+
+    def throttle_once(job: FetchFeed, latency: float) -> Report:
+        asked.append(latency)
+        once = len(asked) == 1
+        return Report(latency, succeeded=not once, throttled=once, retry_after_seconds=45.0 if once else None)
+
+    simulation = Simulation(report=throttle_once)
+    simulation.run(jobs("a", 30))
+    first, second = simulation.starts["a"][:2]
+    assert second - first >= 45.0
+    assert second - first <= 45.0 + 20.0 + 0.3
