@@ -93,5 +93,5 @@ def test_a_throttle_behind_a_redirect_does_not_throttle_the_origin(attempt: Call
 
 
 def test_a_slow_reader_of_headers_is_a_fact_and_no_exception(attempt: Callable[..., Attempt]) -> None:
-    found = attempt(saying(b"HTTP/1.1 200 OK\r\nbroken header line\r\n\r\n")).fetched
+    found = attempt(saying(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n")).fetched
     assert (found.outcome, found.error_class) == (Outcome.SOFT_ERROR, "protocol")
