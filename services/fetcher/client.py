@@ -18,10 +18,10 @@ from typing import Self
 
 import httpx
 
-from services.fetcher.decoding import ACCEPT_ENCODING, BodyBroken, BodyTooLarge, decode_body
+from services.fetcher.decoding import ACCEPT_ENCODING, OVERHEAD_BYTES, BodyBroken, BodyTooLarge, decode_body
 from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.guard import Blocked, Network
-from services.fetcher.http1 import AnswerReader, BadAnswer, Head
+from services.fetcher.http1 import AnswerReader, BadAnswer, Head, content_length
 from services.fetcher.large_bodies import LargeBodies, Permit
 from services.fetcher.network import ConnectFailed, Connection, Connector, Deadline
 from services.fetcher.trail import REDIRECTS, check_url
@@ -174,6 +174,7 @@ class _Fetch:
         if not 200 <= head.status < 300 or head.status in {204, 205}:  # whatever it says, we would not read it
             return Answer(head.status, self._request.url, headers, b"", 0, _redirect(head.status, headers))
         self._check_whole(head)
+        self._check_length(head)
         encoding = headers.get("content-encoding", "")
         try:
             body, wire = decode_body(reader.read_body(head), encoding, self._limits.max_body_bytes, self._make_room)
@@ -188,6 +189,12 @@ class _Fetch:
         own = {name.lower() for name in self._request.headers}
         if head.status == 206 or (head.status == 226 and "a-im" not in own):
             raise BadAnswer(f"the server answers with a part that nobody asked for (status {head.status})")
+
+    def _check_length(self, head: Head) -> None:
+        """What is announced to be too large, packed or not, is not waited for."""
+        length = content_length(head)
+        if length is not None and length > self._limits.max_body_bytes + OVERHEAD_BYTES:
+            raise BodyTooLarge(f"the server announces {length} bytes; at most {self._limits.max_body_bytes} are taken")
 
     def _make_room(self) -> None:
         started = time.monotonic()

@@ -42,7 +42,7 @@ FREE_BYTES = 512 * 1024
 _PIECE_BYTES = 128 * 1024
 """What a layer gives at a time, more or less: so much of a bomb is in memory when it is noticed."""
 
-_OVERHEAD_BYTES = 65536
+OVERHEAD_BYTES = 65536
 """What an encoding may add to a body that does not compress, and garbage behind its end."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -87,7 +87,7 @@ def decode_body(
         nonlocal wire
         for chunk in chunks:
             wire += len(chunk)
-            if wire > limit + _OVERHEAD_BYTES:
+            if wire > limit + OVERHEAD_BYTES:
                 raise BodyTooLarge(f"the body exceeds {limit} bytes ({wire} on the wire so far)")
             yield chunk
 
@@ -148,7 +148,7 @@ def _run(decoder: _Decoder, name: str, pieces: Iterator[bytes], limit: int) -> I
             taken += len(piece)
             for decoded in decoder.decode(piece):
                 given += len(decoded)
-                if given > limit + _OVERHEAD_BYTES:
+                if given > limit + OVERHEAD_BYTES:
                     raise BodyTooLarge(f"the body exceeds {limit} bytes (its {name} layer gave {given} so far)")
                 yield decoded
     except _BROKEN as error:
