@@ -134,6 +134,7 @@ class FeedClient:
 
         Raises:
             FetchFailed: see `Failure`.
+            OSError: this machine has no socket or memory left; that says nothing of the feed.
         """
         fetch = _Fetch(request, self._limits, self._large_bodies)
         try:
@@ -160,9 +161,9 @@ class _Fetch:
 
     def run(self, connector: Connector, ours: Mapping[str, str]) -> Answer:
         url = _parse(self._request.url)
-        host, port, tls = url.raw_host.decode(), url.port or DEFAULT_PORTS[url.scheme], url.scheme == "https"
+        host, port = url.raw_host.decode(), DEFAULT_PORTS[url.scheme] if url.port is None else url.port
         message = _compose(self._request, url, ours)
-        with connector.connect(host, port, self._deadline, tls=tls) as connection:
+        with connector.connect(host, port, self._deadline, tls=url.scheme == "https") as connection:
             connection.send(message)
             return self._read(connection)
 
@@ -217,7 +218,7 @@ _FAILURES: tuple[tuple[tuple[type[Exception], ...], Failure], ...] = (
     ((BodyTooLarge,), Failure.TOO_LARGE),
     ((BodyBroken, BadAnswer), Failure.PROTOCOL),
     ((TimeoutError,), Failure.TIMEOUT),
-    ((OSError,), Failure.PROTOCOL),
+    ((ConnectionError,), Failure.PROTOCOL),
 )
 
 
@@ -252,8 +253,10 @@ def _basic(request: Request, url: httpx.URL) -> str | None:
 
 
 def _redirect(status: int, headers: httpx.Headers) -> str | None:
-    """Return the Location of a redirect that has one; it may hold UTF-8, as browsers take it."""
-    location = headers.get("location", "").strip() if status in REDIRECTS else ""
+    """Return the Location of a redirect that has one: the first; it may hold UTF-8, as browsers take it."""
+    if status not in REDIRECTS:
+        return None
+    location = next(iter(headers.get_list("location")), "").strip()
     with suppress(UnicodeError):
         location = location.encode(_HEADER_ENCODING).decode()
     return location or None

@@ -6,6 +6,7 @@ the smaller of its timeout and what is left of the fetch.
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 import time
@@ -22,6 +23,9 @@ MAX_ADDRESSES = 3
 """Addresses of one host that are tried before giving up."""
 
 RECEIVE_BYTES = 65536
+
+_OUR_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Errors of a connect that say nothing of the other side."""
 
 _Endpoint = tuple[int, tuple[Any, ...]]
 """Address family and socket address, as `getaddrinfo` gives them and `connect` takes them."""
@@ -70,10 +74,10 @@ class Connection:
         self._limit()
         try:
             self._socket.sendall(data)
-        except (ConnectionError, ssl.SSLEOFError):
-            return
         except TimeoutError:
             raise self._too_slow() from None
+        except OSError:
+            return
 
     def receive(self) -> bytes:
         """Return the next bytes, at most `RECEIVE_BYTES`; none if the server has ended the connection.
@@ -124,12 +128,18 @@ class Connector:
         Raises:
             Blocked: one of the host's addresses is not public.
             ConnectFailed: the name does not resolve, nobody answers, or the certificate is not to be trusted.
+            TimeoutError: we did not come to it within the deadline, which is nobody's fault but ours.
+            OSError: this machine has no socket or memory left.
         """
+        if deadline.left() <= 0:
+            raise TimeoutError("nothing was left of the fetch's time when its turn came")
         failure = ConnectFailed(f"{host} has no address")
         for family, address in _interleave(self._resolve(host, port, deadline))[:MAX_ADDRESSES]:
             try:
                 raw = self._reach(family, address, deadline)
             except OSError as error:
+                if error.errno in _OUR_SHORTAGES:
+                    raise
                 failure = ConnectFailed(f"cannot connect to {address[0]} port {port}: {_reason(error)}")
                 continue
             try:
@@ -182,6 +192,8 @@ class Connector:
         try:
             found = looking.result(timeout)
         except TimeoutError as error:
+            if looking.cancel():  # it had not begun: all resolvers are busy with others
+                raise TimeoutError(f"no resolver was free to look up {host} in time") from error
             raise ConnectFailed(f"the name {host} was not resolved in time") from error
         except (OSError, UnicodeError) as error:
             raise ConnectFailed(f"cannot resolve {host}: {_reason(error)}") from error

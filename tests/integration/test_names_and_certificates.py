@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import socket
 import ssl
@@ -17,7 +18,7 @@ import trustme
 
 from services.fetcher.client import ClientLimits, FeedClient, Request
 from services.fetcher.failure import Failure, FetchFailed
-from services.fetcher.network import MAX_ADDRESSES
+from services.fetcher.network import MAX_ADDRESSES, RESOLVERS
 from tests.integration.raw_server import answer, saying, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
@@ -139,6 +140,45 @@ def test_a_name_that_nobody_knows_is_a_failure_to_connect(client: FeedClient, na
     assert error.failure is Failure.CONNECT
     assert "cannot resolve nowhere.example" in str(error)
     assert names.asked == ["nowhere.example"]
+
+
+def test_a_look_up_that_never_began_is_not_the_hosts_fault(client: FeedClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    over, begun = threading.Event(), threading.Semaphore(0)
+
+    def look_up_slowly(*_: object, **__: object) -> list[object]:
+        begun.release()
+        over.wait(5)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_slowly)
+    found: list[Failure] = []
+    slow = [
+        threading.Thread(target=lambda: found.append(failure(client, "http://slow.example/", 0.5).failure))
+        for _ in range(RESOLVERS)
+    ]
+    for thread in slow:
+        thread.start()
+    for _ in slow:
+        assert begun.acquire(timeout=5)
+    error = failure(client, "http://late.example/", seconds=0.3)
+    for thread in slow:
+        thread.join()
+    over.set()
+    assert error.failure is Failure.TIMEOUT
+    assert found == [Failure.CONNECT] * RESOLVERS
+
+
+def test_a_fetch_without_time_left_does_not_blame_its_host(client: FeedClient) -> None:
+    assert failure(client, "http://127.0.0.1:9/", seconds=0).failure is Failure.TIMEOUT
+
+
+def test_a_machine_without_sockets_is_our_own_trouble(client: FeedClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    with pytest.raises(OSError, match="Too many open files"):
+        client.get(Request("http://127.0.0.1:9/"))
 
 
 def test_a_good_certificate_is_trusted_and_the_name_is_sent(
