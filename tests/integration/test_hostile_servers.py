@@ -17,6 +17,7 @@ from backports import zstd
 
 from services.fetcher.client import ClientLimits, FeedClient, Request
 from services.fetcher.failure import Failure, FetchFailed
+from services.fetcher.network import Connection, Deadline
 from services.fetcher.trail import Trail
 from tests.integration.raw_server import Script, answer, saying, serving
 
@@ -216,6 +217,30 @@ def test_silence_is_told_from_slowness() -> None:
     client.close()
 
 
+def test_silence_ends_with_the_deadline_if_that_is_sooner(client: FeedClient) -> None:
+    with serving(falling_silent) as server:
+        started = time.monotonic()
+        assert failure(client, server.url(), seconds=0.3).failure is Failure.TIMEOUT
+        assert time.monotonic() - started < 1
+
+
+def test_a_flood_does_not_outrun_the_deadline() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, Connection(ours, Deadline(0), 1.0) as connection:
+        theirs.sendall(b"there is always more")
+        with pytest.raises(TimeoutError, match="not over after its 0 s"):
+            connection.receive()
+
+
+def test_what_was_answered_is_read_though_the_request_could_not_be_sent() -> None:
+    ours, theirs = socket.socketpair()
+    with Connection(ours, Deadline(5), 1.0) as connection:
+        theirs.sendall(b"go away")
+        theirs.close()
+        connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        assert connection.receive() == b"go away"
+
+
 def test_what_never_ends_is_cut_off(client: FeedClient) -> None:
     with serving(repeating(b"x" * 5000, OK + b"\r\n")) as server:
         assert failure(client, server.url()).failure is Failure.TOO_LARGE
@@ -257,6 +282,7 @@ URLS = {
     "http://169.254.169.254/latest/meta-data/": Failure.BLOCKED,
     "http://me:secret@10.0.0.1/": Failure.BLOCKED,
     "http://a.example/" + "x" * 10_000_000: Failure.BAD_URL,
+    "http://127.0.0.1/" + "x" * 9000: Failure.BAD_URL,
     "http://\u2603.\u0378.example/": Failure.BAD_URL,
     "http://a.example/\r\nHost: b": Failure.BAD_URL,
 }

@@ -20,6 +20,12 @@ def raw_deflate(data: bytes) -> bytes:
     return stream.compress(data) + stream.flush()
 
 
+def wide_zstd(data: bytes) -> bytes:
+    """Return a stream whose reader would have to remember 16 MiB."""
+    stream = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 24})
+    return stream.compress(data) + stream.flush()
+
+
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
@@ -121,14 +127,11 @@ def test_a_body_that_is_cut_short_is_broken(encoding: str) -> None:
         ("compress", TEXT, "'compress' was not offered"),
         ("br", brotli.compress(TEXT) + b"garbage", "no br stream"),
         ("gzip, gzip, gzip, gzip", TEXT, "encoded 4 times"),
-        ("zstd", zstd.compress(TEXT, options={zstd.CompressionParameter.window_log: 25}), None),
+        ("zstd", wide_zstd(TEXT), "no zstd stream"),
         ("zstd", bytes.fromhex("28b52ffd00a8000000"), "no zstd stream"),  # a window of 2 GiB
     ],
 )
-def test_a_body_that_is_not_what_it_says_is_broken(encoding: str, wire: bytes, reason: str | None) -> None:
-    if reason is None:  # a small body in a frame made for large ones fits into a small window
-        assert decode_body([wire], encoding, 100_000)[0] == TEXT
-        return
+def test_a_body_that_is_not_what_it_says_is_broken(encoding: str, wire: bytes, reason: str) -> None:
     with pytest.raises(BodyBroken, match=reason):
         decode_body([wire], encoding, 100_000)
 
