@@ -91,6 +91,7 @@ def make_client(settings: FetcherSettings) -> FeedClient:
             connect_seconds=settings.connect_timeout_seconds,
             read_seconds=settings.read_timeout_seconds,
             max_body_bytes=settings.max_body_bytes,
+            large_bodies=settings.large_bodies,
         ),
         user_agent=f"feedmill/{version('feedmill')}{contact}",
         allowed=settings.allowed(),

@@ -1,26 +1,29 @@
-"""One hop over HTTP: conditional, bounded in time and size. Redirects are told, not followed.
+"""One hop over HTTP: conditional, bounded in time, size and memory. Redirects are told, not followed.
 
-The only module that uses httpx: its URLs, headers and TLS set-up, over its own transport (httpcore), one connection a
-fetch. `httpx.Client` itself would add a cookie jar, a pool and redirects that we have to do without.
+The only module that uses httpx: its URLs, headers and TLS set-up, over a transport of our own (`network`, `http1`),
+one connection a fetch. `httpx.Client` itself would add a cookie jar, a pool and redirects that we have to do without.
 """
 
 from __future__ import annotations
 
+import re
+import ssl
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-import httpcore
 import httpx
 
-from services.fetcher.decoding import ACCEPT_ENCODING, BodyBroken, BodyTooLarge, decode_body
+from services.fetcher.decoding import ACCEPT_ENCODING, OVERHEAD_BYTES, BodyBroken, BodyTooLarge, decode_body
 from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.guard import Blocked, Network
-from services.fetcher.network import Deadline, GuardedBackend
+from services.fetcher.http1 import AnswerReader, BadAnswer, Head, content_length
+from services.fetcher.large_bodies import LargeBodies, Permit
+from services.fetcher.network import ConnectFailed, Connection, Connector, Deadline
 from services.fetcher.trail import REDIRECTS, check_url
 from shared.politeness import DEFAULT_PORTS, BadUrl
 
@@ -28,8 +31,7 @@ ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml,"
     " application/xml;q=0.9, text/xml;q=0.9, application/json;q=0.8, */*;q=0.5"
 )
-Header = tuple[bytes, bytes]
-
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _HEADER_ENCODING = "latin-1"
 """Any byte there and back: validators are sent as they came, also where they are not ASCII."""
 
@@ -64,9 +66,12 @@ class Answer:
     wire_bytes: int
     redirect: str | None = None
     """The Location of a 301, 302, 303, 307 or 308 that has one: a reference, to be resolved against `url`."""
+    permit: Permit | None = field(default=None, repr=False, compare=False)
 
     def release(self) -> None:
-        """Say that the body is done with."""
+        """Say that the body is done with: another large one may be read. It has to be let go of as well."""
+        if self.permit:
+            self.permit.release()
 
     def __enter__(self) -> Self:
         return self
@@ -85,6 +90,10 @@ class ClientLimits:
     connect_seconds: float = 10.0
     read_seconds: float = 15.0
     max_body_bytes: int = 10 * 1024 * 1024
+    large_bodies: int = 12
+    """Bodies of more than 512 KiB that are held at a time, from their reading to `Answer.release`."""
+    large_body_wait_seconds: float = 60.0
+    """How long a fetch waits for room for its large body; its deadline does not run meanwhile."""
 
 
 class FeedClient:
@@ -94,116 +103,164 @@ class FeedClient:
     buys little, and what no other thread can be given, none can close under us.
     """
 
-    def __init__(self, limits: ClientLimits, *, user_agent: str, allowed: tuple[Network, ...] = ()) -> None:
+    def __init__(
+        self,
+        limits: ClientLimits,
+        *,
+        user_agent: str,
+        allowed: tuple[Network, ...] = (),
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._limits = limits
-        self._deadline = Deadline()
-        self._backend = GuardedBackend(allowed, self._deadline)
-        self._tls = httpx.create_ssl_context()
-        self._timeouts = {
-            "connect": limits.connect_seconds,
-            "read": limits.read_seconds,
-            "write": limits.read_seconds,
+        self._large_bodies = LargeBodies(limits.large_bodies, limits.large_body_wait_seconds)
+        tls = tls or httpx.create_ssl_context()
+        tls.set_alpn_protocols(["http/1.1"])
+        self._connector = Connector(
+            tls, allowed, connect_seconds=limits.connect_seconds, silence_seconds=limits.read_seconds
+        )
+        self._headers = {
+            "User-Agent": user_agent,
+            "Accept": ACCEPT,
+            "Accept-Encoding": ACCEPT_ENCODING,
+            "Connection": "close",
         }
-        self._headers = [
-            (b"User-Agent", user_agent.encode()),
-            (b"Accept", ACCEPT.encode()),
-            (b"Accept-Encoding", ACCEPT_ENCODING.encode()),
-            (b"Connection", b"close"),
-        ]
 
     def close(self) -> None:
         """Let go of the threads that resolve names. Connections end with their fetches."""
-        self._backend.close()
+        self._connector.close()
 
     def get(self, request: Request) -> Answer:
         """Return the answer to one request. Redirects are told, not followed.
 
+        To be used as `with client.get(request) as answer:`, so that the room that a large body takes is given back.
+
         Raises:
             FetchFailed: see `Failure`.
+            OSError: this machine has no socket or memory left; that says nothing of the feed.
         """
-        seconds = self._limits.deadline_seconds if request.seconds is None else request.seconds
-        self._deadline.at = time.monotonic() + seconds
+        fetch = _Fetch(request, self._limits, self._large_bodies)
         try:
-            check_url(request.url)
-            return self._get(request)
-        except Blocked as error:
-            raise FetchFailed(Failure.BLOCKED, str(error), None, request.url) from error
-        except BadUrl as error:
-            raise FetchFailed(Failure.BAD_URL, str(error)) from error
-        except (httpx.InvalidURL, httpcore.UnsupportedProtocol, UnicodeError) as error:
-            raise FetchFailed(Failure.BAD_URL, f"not a URL: {error}") from error
-        finally:
-            self._deadline.at = float("inf")
+            return fetch.run(self._connector, self._headers)
+        except FetchFailed:
+            raise
+        except Exception as error:
+            failure = _failure(error)
+            if failure is None:
+                raise
+            raise FetchFailed(failure, str(error), fetch.status, request.url) from error
 
-    def _get(self, request: Request) -> Answer:
-        status: int | None = None
-        url = request.url
+
+class _Fetch:
+    """One request on its way."""
+
+    def __init__(self, request: Request, limits: ClientLimits, large_bodies: LargeBodies) -> None:
+        self.status: int | None = None
+        self._request = request
+        self._limits = limits
+        self._large_bodies = large_bodies
+        self._deadline = Deadline(limits.deadline_seconds if request.seconds is None else request.seconds)
+        self._permit: Permit | None = None
+
+    def run(self, connector: Connector, ours: Mapping[str, str]) -> Answer:
+        url = _parse(self._request.url)
+        host, port = url.raw_host.decode(), DEFAULT_PORTS[url.scheme] if url.port is None else url.port
+        message = _compose(self._request, url, ours)
+        with connector.connect(host, port, self._deadline, tls=url.scheme == "https") as connection:
+            if self._request.sent is not None:
+                self._request.sent()
+            connection.send(message)
+            return self._read(connection)
+
+    def _read(self, connection: Connection) -> Answer:
+        reader = AnswerReader(connection.receive)
+        head = reader.read_head()
+        self.status = head.status
+        headers = httpx.Headers(head.fields, _HEADER_ENCODING)
+        if not 200 <= head.status < 300 or head.status in {204, 205}:  # whatever it says, we would not read it
+            return Answer(head.status, self._request.url, headers, b"", 0, _redirect(head.status, headers))
+        self._check_whole(head)
+        self._check_length(head)
+        encoding = headers.get("content-encoding", "")
         try:
-            with self._open(httpx.URL(url), request) as response:
-                status, headers = response.status, httpx.Headers(response.headers, _HEADER_ENCODING)
-                if not 200 <= status < 300:  # whatever it says, we would not read it
-                    return Answer(status, url, headers, b"", 0, _redirect(status, headers))
-                encoding = headers.get("content-encoding", "")
-                body, wire = decode_body(response.iter_stream(), encoding, self._limits.max_body_bytes)
-                return Answer(status, url, headers, body, wire)
-        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-            raise FetchFailed(Failure.CONNECT, f"cannot connect: {error}", None, url) from error
-        except (httpcore.TimeoutException, TimeoutError) as error:
-            raise FetchFailed(Failure.TIMEOUT, f"too slow: {error or type(error).__name__}", status, url) from error
-        except BodyTooLarge as error:
-            raise FetchFailed(Failure.TOO_LARGE, str(error), status, url) from error
-        except BodyBroken as error:
-            raise FetchFailed(Failure.PROTOCOL, str(error), status, url) from error
-        except (httpcore.ProtocolError, httpcore.NetworkError, OSError) as error:
-            raise FetchFailed(Failure.PROTOCOL, f"{type(error).__name__}: {error}", status, url) from error
+            body, wire = decode_body(reader.read_body(head), encoding, self._limits.max_body_bytes, self._make_room)
+        except BaseException:
+            if self._permit:
+                self._permit.release()
+            raise
+        return Answer(head.status, self._request.url, headers, body, wire, permit=self._permit)
 
-    @contextmanager
-    def _open(self, url: httpx.URL, asked: Request) -> Iterator[httpcore.Response]:
-        """Send the request over a connection of its own; yield the response with its body still to come."""
-        if url.scheme not in DEFAULT_PORTS:  # what one reader of URLs takes for http, another may not
-            raise BadUrl(f"the scheme is {url.scheme!r}")
-        port = url.port or DEFAULT_PORTS[url.scheme]
-        request = httpcore.Request(
-            b"GET",
-            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=port, target=url.raw_path),
-            headers=[(b"Host", url.netloc), *_merged(self._headers, asked, url)],
-            extensions={"timeout": self._timeouts},
-        )
-        connection = httpcore.HTTPConnection(request.url.origin, ssl_context=self._tls, network_backend=self._backend)
-        try:
-            if asked.sent is not None:
-                asked.sent()
-            yield connection.handle_request(request)
-        finally:
-            connection.close()
+    def _check_whole(self, head: Head) -> None:
+        """A part may be cut anywhere (RFC 9110 15.3.7), a delta needs what it changes (RFC 3229 10.4.1)."""
+        own = {name.lower() for name in self._request.headers}
+        if head.status == 206 or (head.status == 226 and "a-im" not in own):
+            raise BadAnswer(f"the server answers with a part that nobody asked for (status {head.status})")
+
+    def _check_length(self, head: Head) -> None:
+        """What is announced to be too large, packed or not, is not waited for."""
+        length = content_length(head)
+        if length is not None and length > self._limits.max_body_bytes + OVERHEAD_BYTES:
+            raise BodyTooLarge(f"the server announces {length} bytes; at most {self._limits.max_body_bytes} are taken")
+
+    def _make_room(self) -> None:
+        started = time.monotonic()
+        self._permit = self._large_bodies.acquire()
+        self._deadline.extend(time.monotonic() - started)
 
 
-def _merged(ours: list[Header], request: Request, url: httpx.URL) -> list[Header]:
-    """Return the request's headers; a feed's own take the place of ours."""
-    own = [(name.encode(), value.encode(_HEADER_ENCODING)) for name, value in request.headers.items()]
-    names = {name.lower() for name, _ in own}
-    kept = [header for header in ours if header[0].lower() not in names]
-    credentials = [] if b"authorization" in names else _credentials(request, url)
-    return [*kept, *own, *credentials, *_conditions(request)]
+def _failure(error: Exception) -> Failure | None:
+    """Return what an error of the lower rooms means; None for one that is our own mistake."""
+    for kinds, failure in _FAILURES:
+        if isinstance(error, kinds):
+            return failure
+    return None
 
 
-def _credentials(request: Request, url: httpx.URL) -> list[Header]:
+_FAILURES: tuple[tuple[tuple[type[Exception], ...], Failure], ...] = (
+    ((ConnectFailed,), Failure.CONNECT),
+    ((Blocked,), Failure.BLOCKED),
+    ((BadUrl,), Failure.BAD_URL),
+    ((BodyTooLarge,), Failure.TOO_LARGE),
+    ((BodyBroken, BadAnswer), Failure.PROTOCOL),
+    ((TimeoutError,), Failure.TIMEOUT),
+    ((ConnectionError,), Failure.PROTOCOL),
+)
+
+
+def _parse(text: str) -> httpx.URL:
+    check_url(text)
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise BadUrl(f"not a URL: {error}") from error
+    if url.scheme not in DEFAULT_PORTS:  # what one reader of URLs takes for http, another may not
+        raise BadUrl(f"the scheme is {url.scheme!r}")
+    return url
+
+
+def _compose(request: Request, url: httpx.URL, ours: Mapping[str, str]) -> bytes:
+    """Return the request as it goes over the wire; a feed's own headers take the place of ours."""
+    fields = {name.lower(): (name, value) for name, value in (*ours.items(), *request.headers.items())}
+    if "authorization" not in fields and (credentials := _basic(request, url)):
+        fields["authorization"] = ("Authorization", credentials)
+    for name, validator in (("If-None-Match", request.etag), ("If-Modified-Since", request.last_modified)):
+        if validator:
+            fields[name.lower()] = (name, validator)
+    lines = [f"{name}: {value}\r\n" for name, value in fields.values() if not _CONTROL.search(value)]
+    target = b"GET %b HTTP/1.1\r\nHost: %b\r\n" % (url.raw_path, url.netloc)
+    return target + "".join(lines).encode(_HEADER_ENCODING, "replace") + b"\r\n"
+
+
+def _basic(request: Request, url: httpx.URL) -> str | None:
     """Return the Authorization of a request with credentials, or of a URL with user and password in it (RFC 7617)."""
     user, password = request.credentials or (url.username, url.password)
-    if not (user or password):
-        return []
-    return [(b"Authorization", b"Basic " + b64encode(f"{user}:{password}".encode()))]
-
-
-def _conditions(request: Request) -> list[Header]:
-    validators = ((b"If-None-Match", request.etag), (b"If-Modified-Since", request.last_modified))
-    return [(name, value.encode(_HEADER_ENCODING, "replace")) for name, value in validators if value]
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode() if user or password else None
 
 
 def _redirect(status: int, headers: httpx.Headers) -> str | None:
-    """Return the Location of a redirect that has one; it may hold UTF-8, as browsers take it."""
-    location = headers.get("location", "").strip() if status in REDIRECTS else ""
-    try:
-        return location.encode(_HEADER_ENCODING).decode() or None
-    except UnicodeError:
-        return location
+    """Return the Location of a redirect that has one: the first; it may hold UTF-8, as browsers take it."""
+    if status not in REDIRECTS:
+        return None
+    location = next(iter(headers.get_list("location")), "").strip()
+    with suppress(UnicodeError):
+        location = location.encode(_HEADER_ENCODING).decode()
+    return location or None

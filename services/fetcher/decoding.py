@@ -1,18 +1,56 @@
-"""Pure: undoing Content-Encoding piece by piece, never holding more than the limit."""
+"""Pure: undoing Content-Encoding (RFC 9110 8.4) piece by piece, no layer ever giving more than the limit.
+
+What servers say of their bodies is often wrong, so two things are read otherwise than browsers and curl do, which
+fail on the first and show rubbish for the second: a body that is announced as gzip and is not, is taken as it is; and
+what still is gzip when all announced layers are off, is unpacked once more. No feed begins with gzip's magic, and
+a parser is the better judge of what is left.
+"""
 
 from __future__ import annotations
 
+import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from io import BytesIO
+from itertools import chain
+from typing import Any, Protocol
 
-ACCEPT_ENCODING = "gzip, deflate"
-"""What we offer; an answer in anything else is undecodable."""
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
 
 
-_OVERHEAD_BYTES = 65536
+brotli = _import("brotli")
+zstd = _import("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+
+ACCEPT_ENCODING = ", ".join(["gzip", "deflate", *(["br"] if brotli else []), *(["zstd"] if zstd else [])])
+"""What we offer: what can be undone here."""
+
+MAX_LAYERS = 3
+"""Encodings one upon the other."""
+
+MAX_MEMBERS = 1000
+"""Members of a gzip body, frames of a zstd one: empty ones cost time and give nothing."""
+
+FREE_BYTES = 512 * 1024
+"""What any decoded body may hold; for more of it, `before_large` has to agree first."""
+
+_PIECE_BYTES = 128 * 1024
+"""What a layer gives at a time, more or less: so much of a bomb is in memory when it is noticed."""
+
+OVERHEAD_BYTES = 65536
 """What an encoding may add to a body that does not compress, and garbage behind its end."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_WINDOW_LOG = 23
+"""8 MiB: the most that a body's zstd frame may ask its reader to remember (RFC 9659)."""
+
+_BROKEN = (zlib.error, *([brotli.error] if brotli else []), *([zstd.ZstdError] if zstd else []))
 
 
 class BodyTooLarge(Exception):
@@ -23,71 +61,215 @@ class BodyBroken(Exception):
     """The body is not what its encoding announces, or it is cut short."""
 
 
-def decode_body(chunks: Iterable[bytes], content_encoding: str, limit: int) -> tuple[bytes, int]:
-    """Return the decoded body and the bytes that came over the wire.
+class _Decoder(Protocol):
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """Yield what `data` adds, in bounded pieces."""
 
-    A compression bomb is unpacked only up to the limit, which counts decoded bytes.
+    def is_complete(self) -> bool:
+        """Whether the end was there."""
+
+
+def decode_body(
+    chunks: Iterable[bytes], content_encoding: str, limit: int, before_large: Callable[[], None] = lambda: None
+) -> tuple[bytes, int]:
+    """Return the decoded body and the number of bytes that came over the wire.
+
+    A compression bomb is unpacked only up to the limit, which counts the bytes that each layer gives. `before_large`
+    is called once, before more than `FREE_BYTES` are held.
 
     Raises:
         BodyTooLarge: more than `limit` bytes.
-        BodyBroken: an unknown encoding, garbage, or a stream without its end.
+        BodyBroken: an unknown encoding, more than `MAX_LAYERS` of them, garbage, or a stream without its end.
     """
+    wire = 0
+
+    def count_wire() -> Iterator[bytes]:
+        nonlocal wire
+        for chunk in chunks:
+            wire += len(chunk)
+            if wire > limit + OVERHEAD_BYTES:
+                raise BodyTooLarge(f"the body exceeds {limit} bytes ({wire} on the wire so far)")
+            yield chunk
+
+    pieces = _undo_all(_names(content_encoding), count_wire(), limit)
+    body, size, asked = BytesIO(), 0, False
+    for piece in pieces:
+        size += len(piece)
+        if size > limit:
+            raise BodyTooLarge(f"the body exceeds {limit} bytes ({wire} on the wire, {size} decoded, so far)")
+        if size > FREE_BYTES and not asked:
+            before_large()
+            asked = True
+        body.write(piece)
+    return body.getvalue(), wire  # which copies nothing: the buffer itself becomes the value
+
+
+def _names(content_encoding: str) -> list[str]:
     names = [name.strip().lower() for name in content_encoding.split(",")]
-    encodings = [name for name in names if name and name != "identity"]
-    if len(encodings) > 1:
-        raise BodyBroken(f"content encoding {content_encoding!r} is nested; one layer was offered")
-    decoder = _decoder(encodings[0]) if encodings else None
-    body, wire = bytearray(), 0
-    for chunk in chunks:
-        wire += len(chunk)
-        body += decoder.decode(chunk, limit + 1 - len(body)) if decoder else chunk
-        if len(body) > limit or wire > limit + _OVERHEAD_BYTES:
-            raise BodyTooLarge(f"the body exceeds {limit} bytes ({wire} on the wire, {len(body)} decoded, so far)")
-    if decoder and wire:
-        decoder.finish()
-    return bytes(body), wire
+    names = [name for name in names if name and name != "identity"]
+    if len(names) > MAX_LAYERS:
+        raise BodyBroken(f"the body is encoded {len(names)} times; {MAX_LAYERS} layers are undone")
+    return names
 
 
-class _Inflate:
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._stream: zlib._Decompress | None = None
+def _undo_all(names: list[str], pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    for name in reversed(names):
+        pieces = _undo(name, pieces, limit)
+    if len(names) == MAX_LAYERS:
+        return pieces
+    start, pieces = _look_ahead(pieces)
+    return _undo("gzip", pieces, limit) if start.startswith(_GZIP_MAGIC) else pieces
+
+
+def _undo(name: str, pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    make = _DECODERS.get(name)
+    if make is None:
+        raise BodyBroken(f"the content encoding {name[:40]!r} was not offered ({ACCEPT_ENCODING})")
+    start, pieces = _look_ahead(pieces)
+    if name in {"gzip", "x-gzip"} and not start.startswith(_GZIP_MAGIC):
+        return pieces
+    return _run(make(start), name, pieces, limit)
+
+
+def _look_ahead(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first two bytes or more, if there are so many, and all pieces, those included."""
+    start = b""
+    for piece in pieces:
+        start += piece
+        if len(start) >= 2:
+            break
+    return start, chain([start] if start else [], pieces)
+
+
+def _run(decoder: _Decoder, name: str, pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    given = taken = 0
+    try:
+        for piece in pieces:
+            taken += len(piece)
+            for decoded in decoder.decode(piece):
+                given += len(decoded)
+                if given > limit + OVERHEAD_BYTES:
+                    raise BodyTooLarge(f"the body exceeds {limit} bytes (its {name} layer gave {given} so far)")
+                yield decoded
+    except _BROKEN as error:
+        raise BodyBroken(f"the body is no {name} stream: {error}") from error
+    if taken and not decoder.is_complete():
+        raise BodyBroken(f"the {name} stream is cut short")
+
+
+class _Gzip:
+    """All members one after the other (RFC 1952 2.2); garbage behind the last is let go."""
+
+    def __init__(self, _: bytes) -> None:
+        self._stream = _inflate(zlib.MAX_WBITS | 16)
+        self._members = 1
         self._rest = b""
 
-    def decode(self, data: bytes, most: int) -> bytes:
-        """Return at most `most` bytes, all members of a gzip body one after the other (RFC 1952, 2.2)."""
-        if self._stream is None:
-            self._stream = zlib.decompressobj(wbits=self._window(data))
-        decoded, data, self._rest = bytearray(), self._rest + data, b""
-        try:
-            while data and len(decoded) < most:
-                if self._stream.eof:
-                    if data == _GZIP_MAGIC[:1]:
-                        self._rest = data  # perhaps half of the next member's mark
-                        break
-                    if self._name != "gzip" or not data.startswith(_GZIP_MAGIC):
-                        break  # garbage behind the end is let go
-                    self._stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-                decoded += self._stream.decompress(data, most - len(decoded))
-                data = self._stream.unused_data or self._stream.unconsumed_tail
-        except zlib.error as error:
-            raise BodyBroken(f"the body is no {self._name} stream: {error}") from error
-        return bytes(decoded)
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        data, self._rest = self._rest + data, b""
+        while data:
+            if self._stream.eof and not self._next_member(data):
+                return
+            yield self._stream.decompress(data, _PIECE_BYTES)
+            data = self._stream.unused_data or self._stream.unconsumed_tail
 
-    def finish(self) -> None:
-        if self._stream is None or not self._stream.eof:
-            raise BodyBroken(f"the {self._name} stream is cut short")
+    def is_complete(self) -> bool:
+        return self._stream.eof
 
-    def _window(self, first: bytes) -> int:
-        if self._name == "gzip":
-            return zlib.MAX_WBITS | 16
-        # RFC 9110 says zlib, but servers also send raw deflate; a zlib header starts with 0x?8.
-        return zlib.MAX_WBITS if first[:1] and first[0] & 0x0F == 8 else -zlib.MAX_WBITS
+    def _next_member(self, data: bytes) -> bool:
+        if data == _GZIP_MAGIC[:1]:
+            self._rest = data  # perhaps half of the next member's mark
+            return False
+        if not data.startswith(_GZIP_MAGIC):
+            return False
+        self._members = _count_member(self._members)
+        self._stream = _inflate(zlib.MAX_WBITS | 16)
+        return True
 
 
-def _decoder(name: str) -> _Inflate:
-    if name in {"gzip", "x-gzip"}:
-        return _Inflate("gzip")
-    if name == "deflate":
-        return _Inflate("deflate")
-    raise BodyBroken(f"content encoding {name!r} was not offered ({ACCEPT_ENCODING})")
+class _Deflate:
+    """RFC 9110 8.4.1.2 says zlib, but servers also send raw deflate; a zlib header starts with 0x?8.
+
+    Garbage behind the end is let go.
+    """
+
+    def __init__(self, start: bytes) -> None:
+        self._stream = _inflate(zlib.MAX_WBITS if start[:1] and start[0] & 0x0F == 8 else -zlib.MAX_WBITS)
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._stream.eof:
+            yield self._stream.decompress(data, _PIECE_BYTES)
+            data = self._stream.unconsumed_tail
+
+    def is_complete(self) -> bool:
+        return self._stream.eof
+
+
+class _Brotli:
+    """RFC 7932; the large window of later versions stays off, so a reader remembers 16 MiB at most."""
+
+    def __init__(self, _: bytes) -> None:
+        self._stream = brotli.Decompressor()
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        if data and self._stream.is_finished():  # within one call the library does not forgive it either
+            raise BodyBroken("there are bytes behind the end of the br stream")
+        yield self._stream.process(data, output_buffer_limit=_PIECE_BYTES)
+        while not self._stream.can_accept_more_data():
+            yield self._stream.process(b"", output_buffer_limit=_PIECE_BYTES)
+
+    def is_complete(self) -> bool:
+        return bool(self._stream.is_finished())
+
+
+class _Zstd:
+    """All frames one after the other (RFC 8878 3), their windows bounded; garbage behind the last is let go."""
+
+    def __init__(self, _: bytes) -> None:
+        self._frames = 1
+        self._rest = b""
+        self._stream = self._open()
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        data, self._rest = self._rest + data, b""
+        while data or not (self._stream.eof or self._stream.needs_input):
+            if self._stream.eof and not self._next_frame(data):
+                return
+            yield self._stream.decompress(data, _PIECE_BYTES)
+            data = self._stream.unused_data if self._stream.eof else b""
+
+    def is_complete(self) -> bool:
+        return bool(self._stream.eof)
+
+    def _next_frame(self, data: bytes) -> bool:
+        if len(data) < len(_ZSTD_MAGIC) and _ZSTD_MAGIC.startswith(data):
+            self._rest = data  # perhaps a part of the next frame's mark
+            return False
+        if not data.startswith(_ZSTD_MAGIC):
+            return False
+        self._frames = _count_member(self._frames)
+        self._stream = self._open()
+        return True
+
+    @staticmethod
+    def _open() -> Any:
+        return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
+
+
+def _inflate(window: int) -> zlib._Decompress:
+    return zlib.decompressobj(wbits=window)
+
+
+def _count_member(members: int) -> int:
+    if members == MAX_MEMBERS:
+        raise BodyBroken(f"the body is in more than {MAX_MEMBERS} parts")
+    return members + 1
+
+
+_DECODERS: dict[str, Callable[[bytes], _Decoder]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    **({"br": _Brotli} if brotli else {}),
+    **({"zstd": _Zstd} if zstd else {}),
+}

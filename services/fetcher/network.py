@@ -1,21 +1,18 @@
-"""Sockets under httpcore: guarded addresses, and a deadline that no server can stretch.
+"""Connections: guarded addresses, verified TLS, and a deadline that no server can stretch.
 
-httpcore's own timeouts are per operation: a server that sends a byte a second never trips them. Here each operation
-gets the smaller of its timeout and what is left of the fetch.
+A socket's own timeout is per operation: a server that sends a byte a second never trips it. Here each operation gets
+the smaller of its timeout and what is left of the fetch.
 """
 
 from __future__ import annotations
 
-import ipaddress
+import errno
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, zip_longest
 from typing import Any
-
-import httpcore
 
 from services.fetcher.guard import Network, check_address
 
@@ -25,116 +22,201 @@ RESOLVERS = 32
 MAX_ADDRESSES = 3
 """Addresses of one host that are tried before giving up."""
 
+RECEIVE_BYTES = 65536
 
-class Deadline(threading.local):
-    """The moment (monotonic seconds) at which this thread's fetch is over."""
+_OUR_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Errors of a connect that say nothing of the other side."""
 
-    at: float = float("inf")
-
-    def remaining(self, timeout: float | None) -> float:
-        """Return the smaller of `timeout` and what is left; not positive once it is over."""
-        left = self.at - time.monotonic()
-        return left if timeout is None else min(timeout, left)
+_Endpoint = tuple[int, tuple[Any, ...]]
+"""Address family and socket address, as `getaddrinfo` gives them and `connect` takes them."""
 
 
-class GuardedBackend(httpcore.NetworkBackend):
+class ConnectFailed(Exception):
+    """No connection: the name, the addresses, the TLS handshake, or all of it too slow. Nothing of HTTP happened."""
+
+
+class Deadline:
+    """The moment (monotonic) at which one fetch is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._at = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left; not positive once it is over."""
+        return self._at - time.monotonic()
+
+    def extend(self, seconds: float) -> None:
+        """Put the end off: so long we were waiting for ourselves, not for the server."""
+        self._at += seconds
+
+
+class Connection:
+    """A connected socket whose every operation ends by the deadline; a context manager that closes it."""
+
+    def __init__(self, raw: socket.socket, deadline: Deadline, silence_seconds: float) -> None:
+        self._socket = raw
+        self._deadline = deadline
+        self._silence = silence_seconds
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Send all of `data`. A server that has hung up meanwhile may have answered first: reading will tell.
+
+        Raises:
+            TimeoutError: the server takes nothing, or the deadline passed.
+        """
+        self._limit()
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise self._too_slow() from None
+        except OSError:
+            return
+
+    def receive(self) -> bytes:
+        """Return the next bytes, at most `RECEIVE_BYTES`; none if the server has ended the connection.
+
+        Raises:
+            TimeoutError: silence, or the deadline passed.
+            ConnectionError: it broke.
+        """
+        self._limit()
+        try:
+            return self._socket.recv(RECEIVE_BYTES)
+        except TimeoutError:
+            raise self._too_slow() from None
+        except OSError as error:
+            raise ConnectionError(f"the connection broke: {_reason(error)}") from error
+
+    def _limit(self) -> None:
+        left = self._deadline.left()
+        if left <= 0:
+            raise self._too_slow()
+        self._socket.settimeout(min(left, self._silence))
+
+    def _too_slow(self) -> TimeoutError:
+        if self._deadline.left() <= 0:
+            return TimeoutError(f"the fetch was not over after its {self._deadline.seconds:g} s")
+        return TimeoutError(f"the server was silent for {self._silence:g} s")
+
+
+class Connector:
     """Resolves a name once, checks every address, and connects to the very address that it checked."""
 
-    def __init__(self, allowed: tuple[Network, ...], deadline: Deadline) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext, allowed: tuple[Network, ...], *, connect_seconds: float, silence_seconds: float
+    ) -> None:
+        self._tls = tls
         self._allowed = allowed
-        self._deadline = deadline
-        self._plain = httpcore.SyncBackend()
+        self._connect_seconds = connect_seconds
+        self._silence_seconds = silence_seconds
         self._resolvers = ThreadPoolExecutor(RESOLVERS, thread_name_prefix="resolve")
 
     def close(self) -> None:
         """Let go of the resolver threads; a look-up that still runs ends by itself."""
         self._resolvers.shutdown(wait=False, cancel_futures=True)
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        """Connect within the deadline.
+    def connect(self, host: str, port: int, deadline: Deadline, *, tls: bool) -> Connection:
+        """Return a connection to `host` (a name in ASCII or an address), made within the deadline.
 
         Raises:
             Blocked: one of the host's addresses is not public.
-            httpcore.ConnectError, httpcore.ConnectTimeout: the name does not resolve, or nobody answers.
+            ConnectFailed: the name does not resolve, nobody answers, or the certificate is not to be trusted.
+            TimeoutError: we did not come to it within the deadline, which is nobody's fault but ours.
+            OSError: this machine has no socket or memory left.
         """
-        failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in self._resolve(host, port, self._deadline.remaining(timeout))[:MAX_ADDRESSES]:
-            left = self._deadline.remaining(timeout)
-            if left <= 0:
-                raise httpcore.ConnectTimeout("the fetch's deadline passed while connecting")
+        if deadline.left() <= 0:
+            raise TimeoutError("nothing was left of the fetch's time when its turn came")
+        failure = ConnectFailed(f"{host} has no address")
+        for family, address in _interleave(self._resolve(host, port, deadline))[:MAX_ADDRESSES]:
             try:
-                stream = self._plain.connect_tcp(address, port, left, local_address, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
-            else:
-                return DeadlineStream(stream, self._deadline)
+                raw = self._reach(family, address, deadline)
+            except OSError as error:
+                if error.errno in _OUR_SHORTAGES:
+                    raise
+                failure = ConnectFailed(f"cannot connect to {address[0]} port {port}: {_reason(error)}")
+                continue
+            try:
+                secured = self._secure(raw, host, deadline) if tls else raw
+            except BaseException:
+                raw.close()
+                raise
+            return Connection(secured, deadline, self._silence_seconds)
         raise failure
 
-    def _resolve(self, host: str, port: int, timeout: float) -> list[str]:
+    def _reach(self, family: int, address: tuple[Any, ...], deadline: Deadline) -> socket.socket:
+        timeout = self._timeout(deadline)
+        raw = socket.socket(family, socket.SOCK_STREAM)
         try:
-            if _is_address(host):  # nothing to look up, and nothing to wait for
-                found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-            else:
-                # getaddrinfo takes no timeout: it goes on in its thread when we are no longer interested.
-                looking = self._resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-                found = looking.result(timeout=max(timeout, 0.0))
-        except TimeoutError as error:
-            raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from error
-        except (socket.gaierror, UnicodeError) as error:
-            raise httpcore.ConnectError(f"cannot resolve {host}: {error}") from error
-        addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
-        for address in addresses:
-            check_address(address, self._allowed)
-        return addresses
+            raw.settimeout(timeout)
+            raw.connect(address)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
 
+    def _secure(self, raw: socket.socket, host: str, deadline: Deadline) -> socket.socket:
+        try:
+            raw.settimeout(self._timeout(deadline))
+            # A certificate names no root label: `news.example.` is verified, and asked for, as `news.example`.
+            return self._tls.wrap_socket(raw, server_hostname=host.removesuffix("."))
+        except ssl.SSLCertVerificationError as error:
+            raise ConnectFailed(f"the certificate of {host} is not to be trusted: {error.verify_message}") from error
+        except ssl.SSLError as error:
+            raise ConnectFailed(f"no TLS with {host}: {error.reason or _reason(error)}") from error
+        except (OSError, ValueError) as error:
+            raise ConnectFailed(f"no TLS with {host}: {_reason(error)}") from error
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-class DeadlineStream(httpcore.NetworkStream):
-    """A stream whose every operation ends by the deadline."""
-
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
-        self._stream = stream
-        self._deadline = deadline
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read, or raise `httpcore.ReadTimeout`."""
-        return self._stream.read(max_bytes, self._left(timeout, httpcore.ReadTimeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write, or raise `httpcore.WriteTimeout`."""
-        self._stream.write(buffer, self._left(timeout, httpcore.WriteTimeout))
-
-    def close(self) -> None:
-        """Close."""
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        """Return the stream with TLS over it, or raise `httpcore.ConnectError`/`ConnectTimeout`."""
-        left = self._left(timeout, httpcore.ConnectTimeout)
-        return DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, left), self._deadline)
-
-    def get_extra_info(self, info: str) -> Any:
-        """See httpcore."""
-        return self._stream.get_extra_info(info)
-
-    def _left(self, timeout: float | None, over: Callable[[str], Exception]) -> float:
-        left = self._deadline.remaining(timeout)
+    def _timeout(self, deadline: Deadline) -> float:
+        left = deadline.left()
         if left <= 0:
-            raise over("the fetch's deadline passed")
-        return left
+            raise ConnectFailed(f"not connected when the fetch's {deadline.seconds:g} s were over")
+        return min(left, self._connect_seconds)
+
+    def _resolve(self, host: str, port: int, deadline: Deadline) -> list[_Endpoint]:
+        literal = _literal(host, port)
+        endpoints = [literal] if literal else self._look_up(host, port, self._timeout(deadline))
+        for _, address in endpoints:
+            check_address(str(address[0]), self._allowed)
+        return endpoints
+
+    def _look_up(self, host: str, port: int, timeout: float) -> list[_Endpoint]:
+        # getaddrinfo takes no timeout: it goes on in its thread when we are no longer interested.
+        looking = self._resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        try:
+            found = looking.result(timeout)
+        except TimeoutError as error:
+            if looking.cancel():  # it had not begun: all resolvers are busy with others
+                raise TimeoutError(f"no resolver was free to look up {host} in time") from error
+            raise ConnectFailed(f"the name {host} was not resolved in time") from error
+        except (OSError, UnicodeError) as error:
+            raise ConnectFailed(f"cannot resolve {host}: {_reason(error)}") from error
+        return list(dict.fromkeys((int(family), tuple(address)) for family, _, _, _, address in found))
+
+
+def _literal(host: str, port: int) -> _Endpoint | None:
+    """Return the endpoint of a host that is an address already: nothing to look up, and nothing to wait for."""
+    family, address = (socket.AF_INET6, (host, port, 0, 0)) if ":" in host else (socket.AF_INET, (host, port))
+    try:
+        socket.inet_pton(family, host)
+    except (OSError, ValueError):
+        return None
+    return family, address
+
+
+def _interleave(endpoints: list[_Endpoint]) -> list[_Endpoint]:
+    """Return them with the families taking turns (RFC 8305 4), so that a family that is down does not use up all."""
+    first = [endpoint for endpoint in endpoints if endpoint[0] == endpoints[0][0]]
+    others = [endpoint for endpoint in endpoints if endpoint[0] != endpoints[0][0]]
+    turns = chain.from_iterable(zip_longest(first, others))
+    return [endpoint for endpoint in turns if endpoint is not None]
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

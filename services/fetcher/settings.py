@@ -68,6 +68,9 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
     )
     read_timeout_seconds: Seconds = Field(15.0, description="Longest silence of a server within a fetch.")
     max_body_bytes: Count = Field(10 * 1024 * 1024, description="Largest body, counted after decompression.")
+    large_bodies: Count = Field(
+        12, description="Bodies over 512 KiB that are in memory at a time; others wait, off their deadline."
+    )
     max_entries: Count = Field(5000, description="Entries taken from one feed; of more, the newest.")
     allow_networks: Annotated[str, AfterValidator(_check_networks)] = Field(
         "",

@@ -18,7 +18,7 @@ from shared.valve import Valve
 from shared.waiting import until_any
 
 WORTH = 0.25
-"""A job is requeued only if its line has no room for this part of a hold: else it is sooner back in the queue itself."""
+"""A job is requeued only if its line has no room for this part of a hold: else waiting in the queue is shorter."""
 
 LOOK_SECONDS = 1.0
 """How long a job without room is kept aside while the process looks at what else is coming."""

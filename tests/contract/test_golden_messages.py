@@ -10,7 +10,16 @@ from uuid import UUID
 import pytest
 
 from shared.errors import DecodeError
-from shared.messages import COMPRESS_ABOVE_BYTES, Enclosure, FeedFetched, FeedInfo, FetchFeed, Message, ServerHints
+from shared.messages import (
+    COMPRESS_ABOVE_BYTES,
+    Detour,
+    Enclosure,
+    FeedFetched,
+    FeedInfo,
+    FetchFeed,
+    Message,
+    ServerHints,
+)
 from tests.factories import NOW, make_entry, make_job, make_result
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -27,6 +36,14 @@ def everything_filled_in() -> list[Message]:
             since=NOW - timedelta(days=1),
             attempt=2,
             skips=1,
+            detour=Detour(
+                url="http://www.news.example/feed",
+                visited=("http://news.example/feed",),
+                moved_to="http://www.news.example/feed",
+                permanent=True,
+                started_at=NOW,
+                spent_seconds=0.5,
+            ),
             reason="manual",
             dry_run=True,
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,11 +13,19 @@ Script = Callable[[socket.socket, str], None]
 
 
 class RawServer:
-    """Serves one script on a loopback address; `requests` are the heads in the order of arrival."""
+    """Serves one script on a loopback address; `requests` are the heads in the order of arrival.
 
-    def __init__(self, script: Script, host: str = "127.0.0.1") -> None:
+    With `hasty`, the script runs before anything is read, its head is empty.
+    """
+
+    def __init__(
+        self, script: Script, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None, *, hasty: bool = False
+    ) -> None:
         self._script = script
-        self._listener = socket.create_server((host, 0))
+        self._tls = tls
+        self._hasty = hasty
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family, backlog=300)
         self.host = host
         self.port = self._listener.getsockname()[1]
         self.requests: list[str] = []
@@ -25,7 +34,9 @@ class RawServer:
         self._accepting.start()
 
     def url(self, path: str = "/feed") -> str:
-        return f"http://{self.host}:{self.port}{path}"
+        scheme = "https" if self._tls else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}{path}"
 
     def close(self) -> None:
         with suppress(OSError):
@@ -46,20 +57,28 @@ class RawServer:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
+        with suppress(OSError), self._secured(connection) as secured:
             head = b""
+            if self._hasty:
+                self._script(secured, "")
+                return
             while b"\r\n\r\n" not in head:
-                piece = connection.recv(65536)
+                piece = secured.recv(65536)
                 if not piece:
                     return
                 head += piece
             self.requests.append(head.decode("latin-1"))
-            self._script(connection, self.requests[-1])
+            self._script(secured, self.requests[-1])
+
+    def _secured(self, connection: socket.socket) -> socket.socket:
+        return self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
 
 
 @contextmanager
-def serving(script: Script, host: str = "127.0.0.1") -> Iterator[RawServer]:
-    server = RawServer(script, host)
+def serving(
+    script: Script, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None, *, hasty: bool = False
+) -> Iterator[RawServer]:
+    server = RawServer(script, host, tls, hasty=hasty)
     try:
         yield server
     finally:

@@ -7,14 +7,17 @@ import ipaddress
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from services.fetcher.attempt import Attempt, Clock, FeedReader
+from services.fetcher.attempt import Clock, FeedReader, ReaderLimits
 from services.fetcher.client import ClientLimits, FeedClient
-from shared.messages import Outcome
+from services.fetcher.group import Report
+from services.fetcher.leg import next_leg
+from shared.messages import FeedFetched, Outcome
 from tests.factories import NOW, make_job
 from tests.integration.raw_server import Script, answer, saying, serving
 
@@ -24,15 +27,37 @@ FEED = (
 )
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """The result, and what each group on the way was told."""
+
+    fetched: FeedFetched
+    reports: list[tuple[str, Report]]
+
+    @property
+    def report(self) -> Report:
+        """Of the one group that was asked."""
+        ((_, report),) = self.reports
+        return report
+
+
 @pytest.fixture
 def attempt() -> Iterator[Callable[..., Attempt]]:
     client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
-    reader = FeedReader(client, Clock(now=lambda: NOW, monotonic=time.monotonic), max_entries=100)
+    reader = FeedReader(client, Clock(now=lambda: NOW, monotonic=time.monotonic), ReaderLimits(max_entries=100))
 
     def run(script: Script, **job: Any) -> Attempt:
         with serving(script) as server:
             fields = {"url": server.url(), "validators_url": server.url(), **job}
-            return reader.attempt(make_job(**fields))
+            asked, reports = make_job(**fields), list[tuple[str, Report]]()
+            found = next_leg(asked, frozenset())
+            while True:
+                group = found.group
+                step, report = reader.request(asked, found, lambda: None)
+                reports.append((group, report))
+                if isinstance(step, FeedFetched):
+                    return Attempt(step, reports)
+                found = step
 
     yield run
     client.close()
@@ -82,16 +107,19 @@ def test_a_refused_connection_counts_against_its_own_group_only(attempt: Callabl
     direct = attempt(saying(b""), url=nobody)
     assert (direct.fetched.outcome, direct.report.connected) == (Outcome.SOFT_ERROR, False)
     behind_redirect = attempt(saying(answer(302, Location=nobody)))
-    assert (behind_redirect.fetched.outcome, behind_redirect.report.connected) == (Outcome.SOFT_ERROR, True)
+    assert behind_redirect.fetched.outcome is Outcome.SOFT_ERROR
+    assert [report.connected for _, report in behind_redirect.reports] == [True, False]
+    assert behind_redirect.reports[1][0] == nobody.removeprefix("http://").strip("/")
 
 
 def test_a_throttle_behind_a_redirect_does_not_throttle_the_origin(attempt: Callable[..., Attempt]) -> None:
     with serving(saying(answer(429, Retry_After="86400"))) as other:
         found = attempt(saying(answer(302, Location=other.url())))
-    assert (found.fetched.status, found.report.throttled) == (429, False)
+    assert found.fetched.status == 429
+    assert [report.throttled for _, report in found.reports] == [False, True]
     assert found.fetched.not_before is not None
 
 
 def test_a_slow_reader_of_headers_is_a_fact_and_no_exception(attempt: Callable[..., Attempt]) -> None:
-    found = attempt(saying(b"HTTP/1.1 200 OK\r\nbroken header line\r\n\r\n")).fetched
+    found = attempt(saying(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n")).fetched
     assert (found.outcome, found.error_class) == (Outcome.SOFT_ERROR, "protocol")

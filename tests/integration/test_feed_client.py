@@ -84,6 +84,11 @@ def test_a_redirect_is_told_and_not_followed(client: FeedClient) -> None:
     assert (found.status, found.redirect, found.body, len(server.requests)) == (301, "/caf\u00e9?a b", b"", 1)
 
 
+def test_of_two_locations_the_first_counts(client: FeedClient) -> None:
+    with serving(saying(b"HTTP/1.1 301 Moved\r\nLocation: /a\r\nLocation: /b\r\n\r\n")) as server:
+        assert client.get(Request(server.url())).redirect == "/a"
+
+
 @pytest.mark.parametrize("reply", [answer(302), answer(302, Location=" "), answer(304, Location="/"), answer(300)])
 def test_what_leads_nowhere_is_no_redirect(client: FeedClient, reply: bytes) -> None:
     with serving(saying(reply)) as server:

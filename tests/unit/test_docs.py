@@ -98,10 +98,11 @@ def test_every_command_is_documented() -> None:
 
 def test_every_endpoint_is_documented() -> None:
     code = (ROOT / "shared" / "telemetry.py").read_text(encoding="utf-8")
+    endpoints = set(re.findall(r'^\s+"(/\w+)": ', code, re.MULTILINE))
+    for path in ROOT.glob("services/*/__main__.py"):
+        endpoints |= set(re.findall(r'add_page\("(/[\w/]+)"', path.read_text(encoding="utf-8")))
     section = read("reference.md").partition("## Endpoints")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `(/\w+)`", section, re.MULTILINE)) == set(
-        re.findall(r'^\s+"(/\w+)": ', code, re.MULTILINE)
-    )
+    assert set(re.findall(r"^\| `(/[\w/]+)`", section, re.MULTILINE)) == endpoints
 
 
 @pytest.mark.parametrize("message", [FetchFeed, FeedFetched])

@@ -28,6 +28,6 @@ def test_policies_are_read_in_order() -> None:
     ],
 )
 def test_a_policy_that_cannot_be_read_says_which_and_why(text: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match="expected|must be") as caught:
+    with pytest.raises(ValueError, match=r"expected|must be") as caught:
         parse_policies(text)
     assert complaint in str(caught.value)

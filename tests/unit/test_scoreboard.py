@@ -56,7 +56,8 @@ def test_after_a_stall_the_distance_holds_all_the_same() -> None:
     scoreboard = board(host_min_interval_seconds=5.0, host_concurrency=4, max_hold_seconds=100.0)
     for ticket in "123":
         scoreboard.admit("a", ticket, 0.0)
-    now, started = 60.0, []  # the process stood still; all three turns are long past
+    started: list[float] = []
+    now = 60.0  # the process stood still; all three turns are long past
     while len(started) < 3:
         call = scoreboard.call_next(now)
         if isinstance(call, Called):
