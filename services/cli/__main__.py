@@ -124,14 +124,29 @@ def feeds_add(
         typer.Option(min=1, max=LONGEST_INTERVAL, help="Poll exactly every so many seconds, without adapting."),
     ] = None,
     priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Higher goes first when many feeds are due.")] = 0,
+    header: Annotated[list[str] | None, typer.Option(help="'Name: value', sent with its requests; repeatable.")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Log in as NAME (HTTP Basic); asks for the password, or takes NAME:PASSWORD.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds that a fetch of it may take, redirects included.")
+    ] = None,
 ) -> None:
-    """Register a feed; it is due at once."""
-    feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority)
+    """Register a feed; it is due at once. Its own headers and password go to its own origin only."""
+    config = registry.make_config(header or [], _with_password(user), timeout)
+    feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
     settings = read_settings(CliSettings)
     with registry.connect(addresses.find(settings).database_url) as connection:
         id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set())
     said = "added as" if is_new else "is there already, unchanged, as"
     console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)
+
+
+def _with_password(user: str | None) -> tuple[str, str] | None:
+    if user is None:
+        return None
+    name, colon, password = user.partition(":")
+    return name, password if colon else typer.prompt("password", hide_input=True, default="", show_default=False)
 
 
 @feeds.command("list")

@@ -12,6 +12,7 @@ from typing import Any
 
 from shared.broker import Broker, Delivery, Publication, Session
 from shared.errors import ConfigurationError
+from shared.secrets import MASK, mask_credentials
 from shared.topology import Stage, Topology
 from shared.waiting import pause
 
@@ -55,9 +56,20 @@ class DeadLetter:
         """Return the body as a person can read it: JSON set out in lines, else what can be made of the bytes."""
         try:
             plain = gzip.decompress(self.delivery.body) if self.delivery.content_encoding else self.delivery.body
-            return json.dumps(json.loads(plain), indent=2, ensure_ascii=False)
+            return json.dumps(_without_secrets(json.loads(plain)), indent=2, ensure_ascii=False)
         except (OSError, EOFError, ValueError):
             return self.delivery.body.decode("utf-8", errors="backslashreplace")
+
+
+def _without_secrets(body: Any) -> Any:
+    """Return a job's JSON without what the feed logs in with: its own password and headers, and those of URLs."""
+    config = body.get("source_config") if isinstance(body, dict) else None
+    if isinstance(config, dict):
+        if "password" in config:
+            config["password"] = MASK
+        if isinstance(config.get("headers"), dict):
+            config["headers"] = dict.fromkeys(config["headers"], MASK)
+    return json.loads(mask_credentials(json.dumps(body)))
 
 
 def select_stages(topology: Topology, service: str | None) -> list[Stage]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 from psycopg import errors
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import Jsonb
 
+from services.fetcher.options import BadOptions, read_options
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.politeness import BadUrl, clean_url, politeness_group
 from shared.secrets import mask_credentials
@@ -44,31 +46,55 @@ class NewFeed:
     name: str | None = None
     interval_seconds: float | None = None
     priority: int = 0
+    config: dict[str, Any] = field(default_factory=dict, repr=False)
+    """Its own `headers`, `user` and `password`, `timeout_seconds` (services/fetcher/options.py)."""
 
 
 def add_feed(connection: Connection, feed: NewFeed, proxy_hosts: frozenset[str] = frozenset()) -> tuple[int, bool]:
     """Return the feed's id, and whether it is new. A feed that is there already stays as it is.
 
     Raises:
-        ConfigurationError: the URL can't be fetched from; says why.
+        ConfigurationError: the URL can't be fetched from, or its own settings can't be used; says why.
     """
     try:
         url = clean_url(feed.url)
         group = politeness_group(url, proxy_hosts)
-    except BadUrl as error:
+        read_options(feed.config)
+    except (BadUrl, BadOptions) as error:
         raise ConfigurationError(f"{mask_credentials(feed.url)[:200]}: {error}") from error
     row = connection.execute(
         """
-        INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group)
-        VALUES (%s, %s, %s, %s, %s) ON CONFLICT (url) DO NOTHING RETURNING id
+        INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group, source_config)
+        VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (url) DO NOTHING RETURNING id
         """,
-        [url, feed.name, feed.interval_seconds, feed.priority, group],
+        [url, feed.name, feed.interval_seconds, feed.priority, group, Jsonb(feed.config)],
     ).fetchone()
     if row is not None:
         return row["id"], True
     there = connection.execute("SELECT id FROM feeds WHERE url = %s", [url]).fetchone()
     assert there is not None
     return there["id"], False
+
+
+def make_config(
+    headers: Sequence[str], credentials: tuple[str, str] | None, timeout_seconds: float | None
+) -> dict[str, Any]:
+    """Return a feed's own settings as they are stored; `headers` are lines `Name: value`. Not checked further.
+
+    Raises:
+        ConfigurationError: a header without a colon.
+    """
+    config: dict[str, Any] = {}
+    if not all(":" in line for line in headers):
+        raise ConfigurationError("--header: expected 'Name: value'")
+    if headers:
+        lines = (line.partition(":") for line in headers)
+        config["headers"] = {name.strip(): value.strip() for name, _, value in lines}
+    if credentials:
+        config["user"], config["password"] = credentials
+    if timeout_seconds is not None:
+        config["timeout_seconds"] = timeout_seconds
+    return config
 
 
 def list_feeds(connection: Connection) -> list[dict[str, Any]]:

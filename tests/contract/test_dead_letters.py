@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from services.cli.dead import read_letters, select_stages, settle_letters
+from services.cli.dead import DeadLetter, read_letters, select_stages, settle_letters
 from shared.broker import Broker, Delivery, Publication
 from shared.errors import ConfigurationError
 from shared.topology import build_topology
@@ -101,3 +101,14 @@ async def test_purged_letters_are_gone_and_the_others_are_not(broker: Broker) ->
 def test_an_unknown_service_is_named_with_those_that_there_are() -> None:
     with pytest.raises(ConfigurationError, match=r"'nobody'.*fetcher, writer"):
         select_stages(TOPOLOGY, "nobody")
+
+
+def test_a_dead_letter_is_shown_without_what_its_feed_logs_in_with() -> None:
+    config = {"user": "me", "password": "hunter2", "headers": {"X-Key": "sesame"}, "timeout_seconds": 9}
+    job = make_job(url="http://me:secret@news.example/feed?token=abc", source_config=config)
+    body, encoding = job.encode()
+    letter = DeadLetter("fetcher.dead", Delivery(body, "", job.KIND, encoding, {}, "1", False, 1))
+    shown = letter.body()
+    for secret in ("hunter2", "sesame", "secret", "abc"):
+        assert secret not in shown
+    assert '"timeout_seconds": 9' in shown
