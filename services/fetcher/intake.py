@@ -38,15 +38,18 @@ class Intake:
     Args:
         most: the full window: jobs that may be in hand, held and active together. Also the most requeues that can be
             saved up.
+        threads: jobs that can be under way at a time.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, threads: int) -> None:
         self._most = most
+        self._threads = threads
         self._window = most
         self._pause: _Pause | None = None
         self._budget = FIRST_BUDGET - most  # that the very first job finds its group idle is no news
         self._earned = 0.0
         self._last_find = ""
+        self._is_starved = False
 
     @property
     def window(self) -> int:
@@ -57,7 +60,7 @@ class Intake:
         """A job was taken for a group that stood idle."""
         if group != self._last_find:
             self._last_find = group
-            self._earn(self._most)
+            self._earn(1.0 if self._is_starved else self._most)
         elif self._pause is None:
             self._window = min(2 * self._window, self._most)
 
@@ -71,12 +74,17 @@ class Intake:
         self._budget -= paid
         return paid
 
-    def narrow(self, now: float, *, held: int, active: int, room_in_seconds: float = 0.0) -> None:
+    def narrow(
+        self, now: float, *, held: int, active: int, room_in_seconds: float = 0.0, starved: bool = False
+    ) -> None:
         """Take no more until the lines have room again; `held` and `active` are those that stay in hand.
 
-        Opens again at a quarter of the line with a window of half of it, so that both together fit.
+        Opens again at a quarter of the line with a window of half of it, so that both together fit. `starved`: it was
+        threads that were missing, so that there is nothing to look for: it becomes wide again step by step.
         """
-        window = min(max(active + held // 2, 1), self._most)
+        self._is_starved = starved
+        least = self._threads if starved else 1
+        window = min(max(active + held // 2, least), self._most)
         self._pause = _Pause(held // 4, now + room_in_seconds, window)
         self._earned = 0.0
 
@@ -93,7 +101,9 @@ class Intake:
                 return pause.until - now
             self._pause, self._window = None, pause.window
         if idle and self._earned >= LOOK_EARNED:
-            self._window = self._most
+            self._window = min(2 * self._window, self._most) if self._is_starved else self._most
+            self._is_starved = self._is_starved and self._window < self._most
+            self._earned = 0.0
         return None
 
     def _earn(self, requeues: float) -> None:

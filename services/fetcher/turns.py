@@ -105,7 +105,7 @@ class Turns:
         self.clock = clock
         self._pool = pool
         self._valve = valve
-        self._intake = Intake(window)
+        self._intake = Intake(window, threads)
         self._threads = threads
         self._waiting: set[_Turn[Any]] = set()
         self._aside: list[_Turn[Any]] = []
@@ -183,7 +183,7 @@ class Turns:
                     else:
                         _settle(turn, refusal)
         if expired:  # more was taken than could be started
-            self._give_back(expired)
+            self._give_back(expired, starved=True)
         held, active = self.board.in_hand()
         ask_again = None
         if not self._returning:
@@ -220,13 +220,13 @@ class Turns:
         self._give_back([turn for turn in excess if turn not in requeued])
         self._pump()
 
-    def _give_back(self, turns: list[_Turn[Any]]) -> None:
+    def _give_back(self, turns: list[_Turn[Any]], *, starved: bool = False) -> None:
         """Give back what can't be started in time, and take fewer."""
         if not turns:
             return
         held, active = self.board.in_hand()
         room_in = min(turn.room_in for turn in turns)
-        self._intake.narrow(self.clock(), held=held, active=active, room_in_seconds=room_in)
+        self._intake.narrow(self.clock(), held=held, active=active, room_in_seconds=room_in, starved=starved)
         self._valve.turn("intake", 0)
         # Only once nothing is taken any more: the broker would hand them to us again at once.
         self._returning += 1

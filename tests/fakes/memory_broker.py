@@ -19,7 +19,7 @@ from shared.topology import EXCHANGE, Queue, Topology
 
 
 @dataclass
-class _Stored:
+class Stored:
     publication: Publication
     redelivered: bool = False
 
@@ -27,7 +27,7 @@ class _Stored:
 @dataclass
 class _Standing:
     declared: Queue
-    ready: deque[_Stored] = field(default_factory=deque)
+    ready: deque[Stored] = field(default_factory=deque)
 
 
 class MemoryBroker:
@@ -83,10 +83,10 @@ class MemoryBroker:
         for name in targets:
             if name in self.refusing:
                 raise BrokerUnavailable(f"{name} refused the message")
-            self._store(name, _Stored(publication))
+            self._store(name, Stored(publication))
         self.dispatch()
 
-    def _store(self, name: str, stored: _Stored) -> None:
+    def _store(self, name: str, stored: Stored) -> None:
         standing = self.queues[name]
         standing.ready.append(stored)
         ttl = standing.declared.arguments.get("x-message-ttl")
@@ -98,6 +98,12 @@ class MemoryBroker:
         target = str(standing.declared.arguments["x-dead-letter-routing-key"])
         self._store(target, standing.ready.popleft())
         self.dispatch()
+
+    def take_back(self, queue: str, stored: Stored) -> None:
+        """Like a quorum queue: what was returned comes before all others, the first to be returned first."""
+        ready = self.queues[queue].ready
+        returned = sum(1 for _ in itertools.takewhile(lambda other: other.redelivered, ready))
+        ready.insert(returned, replace(stored, redelivered=True))
 
     def dispatch(self) -> None:
         for session in list(self._sessions):
@@ -124,7 +130,7 @@ class MemorySession:
         self._prefetch = 0
         self._deliver: Callable[[Delivery], None] | None = None
         self._tags = itertools.count(1)
-        self._held: dict[int, tuple[str, _Stored]] = {}
+        self._held: dict[int, tuple[str, Stored]] = {}
         self._consumer_of: dict[int, int] = {}
 
     async def publish(self, publication: Publication) -> None:
@@ -156,7 +162,7 @@ class MemorySession:
     async def give_back(self, delivery: Delivery) -> None:
         self._alive()
         queue, stored = self._settle(delivery)
-        self._broker.queues[queue].ready.appendleft(replace(stored, redelivered=True))
+        self._broker.take_back(queue, stored)
         self._broker.dispatch()
 
     async def reject(self, delivery: Delivery) -> None:
@@ -199,7 +205,7 @@ class MemorySession:
                 )
             )
 
-    def _settle(self, delivery: Delivery) -> tuple[str, _Stored]:
+    def _settle(self, delivery: Delivery) -> tuple[str, Stored]:
         consumer = self._consumer_of.pop(delivery.tag)
         if consumer in self._unsettled:
             self._unsettled[consumer] -= 1

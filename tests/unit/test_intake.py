@@ -8,7 +8,7 @@ from shared.valve import Valve
 
 
 def test_a_backlog_of_one_group_is_paid_for_once_and_hardly_again() -> None:
-    intake = Intake(400)
+    intake = Intake(400, 64)
     intake.note_find("a")
     paid = intake.pay(380)
     for _ in range(1000):
@@ -18,7 +18,7 @@ def test_a_backlog_of_one_group_is_paid_for_once_and_hardly_again() -> None:
 
 
 def test_work_for_others_pays_for_a_look_at_a_whole_window() -> None:
-    intake = Intake(400)
+    intake = Intake(400, 64)
     intake.note_find("a")
     intake.pay(400)
     intake.note_find("b")
@@ -28,7 +28,7 @@ def test_work_for_others_pays_for_a_look_at_a_whole_window() -> None:
 
 
 def test_after_giving_back_nothing_is_taken_until_the_line_is_a_quarter_as_long() -> None:
-    intake = Intake(400)
+    intake = Intake(400, 64)
     intake.narrow(0.0, held=20, active=2, room_in_seconds=8.0)
     assert intake.window == 0
     assert intake.tick(1.0, held=6, idle=True) is None
@@ -38,7 +38,7 @@ def test_after_giving_back_nothing_is_taken_until_the_line_is_a_quarter_as_long(
 
 
 def test_a_window_that_lets_the_line_run_dry_is_doubled_and_one_that_has_earned_a_look_is_wide() -> None:
-    intake = Intake(400)
+    intake = Intake(400, 64)
     intake.note_find("a")
     intake.narrow(0.0, held=0, active=1)
     intake.tick(0.0, held=0, idle=True)
@@ -51,6 +51,17 @@ def test_a_window_that_lets_the_line_run_dry_is_doubled_and_one_that_has_earned_
     assert intake.window == 2, "there is nobody who could do more"
     intake.tick(0.0, held=0, idle=True)
     assert intake.window == 400
+
+
+def test_when_threads_are_missing_it_takes_what_they_can_do_and_more_step_by_step() -> None:
+    intake = Intake(400, 64)
+    intake.narrow(0.0, held=0, active=3, starved=True)
+    intake.tick(0.0, held=0, idle=True)
+    assert intake.window == 64
+    for number in range(25):
+        intake.note_find(f"group {number}")
+    intake.tick(0.0, held=0, idle=True)
+    assert intake.window == 128
 
 
 def test_the_valve_is_as_open_as_the_one_who_wants_least() -> None:
