@@ -30,6 +30,10 @@ class Unparseable(ParseError):
     """The body means to be a feed and cannot be read."""
 
 
+class Declined(Exception):
+    """The strict tier is not sure of its answer; the lenient tier's stands. Never leaves the reader."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
     """A feed that was read."""
@@ -38,7 +42,7 @@ class ParsedFeed:
     hints: ServerHints
     """Only what the feed itself says: `ttl_seconds`, `skip_hours`, `skip_days`."""
     tier: str
-    """Which reader took the body: `lenient` or `json`."""
+    """Which reader took the body: `strict`, `lenient` or `json`."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
     """What was wrong and put up with, for people; each kind once."""

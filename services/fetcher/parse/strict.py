@@ -1,0 +1,282 @@
+"""The strict tier: well-formed feeds, some twenty times as fast as feedparser, to the same answer field by field.
+
+lxml builds a tree; it resolves no entity, opens nothing, and refuses what is nested deeper than 256 or longer than
+10 MB in one piece. Each element is then read for what feedparser makes of it (`elements`, `inline`, `names`). Anything
+else is declined, which costs time and no answer: the lenient tier's stands. Elements that feedparser does something
+about (`guarded.HANDLED`) and that are not listed here are declined by that alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lxml import etree
+
+from services.fetcher.parse.document import Document
+from services.fetcher.parse.elements import Attributes, Elements, Handler
+from services.fetcher.parse.fields import Fields, raw_feed
+from services.fetcher.parse.guarded import MAX_ENTRIES
+from services.fetcher.parse.inline import leaf_text, repaired
+from services.fetcher.parse.model import Declined, RawFeed
+from services.fetcher.parse.names import Names, version
+
+
+def read_strict(document: Document) -> RawFeed:
+    """Return the feed in `document`.
+
+    Raises:
+        Declined: it is not well-formed, or has something in it that only the lenient tier reads.
+    """
+    root = _parse(document.source)
+    names = Names(document.source, root)
+    reader = _Reader(names, version(names[root.tag], root))
+    reader.read(root)
+    return raw_feed(
+        reader.feed,
+        reader.entries,
+        is_atom=reader.is_atom,
+        hours=reader.hours,
+        days=reader.days,
+        warnings=document.warnings,
+    )
+
+
+def _parse(source: str) -> Any:
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        recover=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        return etree.fromstring(source.encode(), parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise Declined("not well-formed") from error
+
+
+class _Reader(Elements):
+    """Reads the root element and the channel; hands each entry to `Elements`."""
+
+    def __init__(self, names: Names, version: str) -> None:
+        super().__init__(names, version)
+        self.version = version
+        self.feed: Fields = self.fields
+        self.entries: list[Fields] = []
+        self.hours: list[str] = []
+        self.days: list[str] = []
+        self._has_channel = False
+
+    def read(self, root: Any) -> None:
+        """Read the whole document."""
+        name = self.names[root.tag]
+        attributes = self.names.attributes(root)
+        self.enter(attributes)
+        if self.language and name in {"feed", "rss"}:
+            self.feed["language"] = self.language.replace("_", "-")
+        if name == "feed":
+            _check_no_cdf(attributes)
+            self.table = _FEED
+        elif name in {"rss", "rdf_rdf"} and self.version:
+            self.table = _OUTSIDE
+        else:
+            raise Declined(f"<{name}> as the root element")
+        self.read_children(root, 1)
+
+    def channel(self, element: Any, attributes: Attributes, depth: int) -> None:
+        """Read the channel, of which there is one."""
+        _check_no_cdf(attributes)
+        if self._has_channel:
+            raise Declined("two channels")
+        self._has_channel = True
+        self.table = _FEED
+        self.read_children(element, depth)
+        self.table = _OUTSIDE
+
+    def entry(self, element: Any, attributes: Attributes, depth: int) -> None:
+        """Read an entry."""
+        if len(self.entries) >= MAX_ENTRIES:
+            raise Declined("more entries than anyone should send")
+        _check_no_cdf(attributes)
+        table, self.table = self.table, _ENTRY
+        self.fields, self.depths, self.title_depth = {}, {}, -1
+        if about := attributes.get("rdf:about"):
+            self.fields["id"] = about
+        self.entries.append(self.fields)
+        self.read_children(element, depth)
+        self.fields, self.depths, self.table, self.has_content = self.feed, None, table, False
+
+    def image(self, element: Any, _attributes: Attributes, depth: int) -> None:
+        """Pass over an image or a search box; its title ends the feed's claim to be the first."""
+        self.title_depth = -1
+        for child in element:
+            name = self.names[child.tag]
+            if name not in {"title", "link", "description", "url", "width", "height", "name"} or (
+                child.keys() and (name == "title" or "base" in self.names.attributes(child))
+            ):
+                raise Declined(f"<{name}> within an image")
+            if leaf_text(child) and name == "title":
+                self.title_depth = depth + 1
+
+    def source(self, element: Any, _attributes: Attributes, depth: int) -> None:
+        """Pass over the feed from which an entry was taken."""
+        self.title_depth = -1
+        for child in element:
+            name = self.names[child.tag]
+            if name not in _OF_SOURCE or "base" in str(child.keys()):
+                raise Declined(f"<{name}> within a source")
+            if name in {"author", "contributor"}:
+                self.person(child, {}, depth + 1)
+            elif leaf_text(child) and name == "title":
+                self.title_depth = depth + 1
+
+    def skipped(self, element: Any, attributes: Attributes, _depth: int) -> None:
+        """Read the hours or the days on which not to come."""
+        kind, found = ("hour", self.hours) if self.names[element.tag] == "skiphours" else ("day", self.days)
+        for child in element:
+            if self.names[child.tag] != kind or child.keys() or attributes:
+                raise Declined("odd hours or days to skip")
+            if value := repaired(leaf_text(child)):
+                found.append(value)
+
+    def pace(self, element: Any, attributes: Attributes, depth: int) -> None:
+        """Read `ttl` and its like; feedparser drops the text of one with attributes."""
+        self.fields[self.names[element.tag]] = None if attributes else repaired(leaf_text(element))
+
+    def nested(self, element: Any, _attributes: Attributes, _depth: int) -> None:
+        """Pass over categories within categories."""
+        for child in element:
+            if self.names[child.tag] != "itunes_category":
+                raise Declined("something within a category")
+            self.nested(child, {}, 0)
+
+    def of_feed_author(self, element: Any, attributes: Attributes, depth: int) -> None:
+        """Read the author of an Atom feed, and pass over that of another: it says nothing of the entries."""
+        (self.author if self.is_atom else self.person)(element, attributes, depth)
+
+    def of_feed_owner(self, element: Any, attributes: Attributes, depth: int) -> None:
+        """Pass over the owner of a podcast; in Atom feedparser takes it for an author's."""
+        if self.is_atom:
+            raise Declined("an owner in Atom")
+        self.person(element, attributes, depth)
+
+
+_OF_SOURCE = frozenset(
+    {"title", "id", "updated", "link", "author", "subtitle", "rights", "category", "generator", "icon", "logo"}
+    | {"contributor", "published"}
+)
+
+
+def _check_no_cdf(attributes: Attributes) -> None:
+    if "lastmod" in attributes or "href" in attributes:
+        raise Declined("Channel Definition Format")
+
+
+def _text(key: str, default: str) -> Handler:
+    return lambda reader, element, attributes, depth: reader.text(key, default, element, attributes, depth) and None
+
+
+def _date(key: str) -> Handler:
+    return lambda reader, element, _, depth: reader.date(key, element, depth)
+
+
+def _keywords(scheme: str | None) -> Handler:
+    return lambda reader, element, attributes, _: reader.keywords(scheme, element, attributes)
+
+
+def _media_category(reader: Elements, element: Any, attributes: Attributes, depth: int) -> None:
+    attributes.setdefault("scheme", "http://search.yahoo.com/mrss/category_schema")
+    reader.category(element, attributes, depth)
+
+
+def _itunes_category(reader: Elements, element: Any, attributes: Attributes, depth: int) -> None:
+    term = attributes.get("text")
+    reader.category(
+        element, {"scheme": "http://www.itunes.com/", **({"term": term} if term is not None else {})}, depth
+    )
+
+
+def _language(reader: Elements, element: Any, _attributes: Attributes, depth: int) -> None:
+    reader.plain("language", element, depth)
+
+
+def _image_of_entry(reader: Elements, element: Any, _attributes: Attributes, _depth: int) -> None:
+    leaf_text(element)
+    reader.title_depth = -1
+
+
+def _all(names: str, handler: Handler) -> dict[str, Any]:
+    return dict.fromkeys(names.split(), handler)
+
+
+_COMMON: dict[str, Any] = {
+    **_all("title dc_title", Elements.title),
+    "media_title": Elements.media_title,
+    "link": Elements.link,
+    **_all("guid id", Elements.guid),
+    **_all("subtitle tagline itunes_subtitle", _text("subtitle", "text/plain")),
+    **_all("rights copyright dc_rights", _text("rights", "text/plain")),
+    **_all("info feedburner_browserfriendly", _text("info", "text/plain")),
+    "itunes_summary": _text("itunes_summary", "text/plain"),
+    "media_description": _text("media_description", "text/plain"),
+    "dc_description": _text("dc_description", "text/html"),
+    **_all("language dc_language", _language),
+    "media_group": Elements.transparent,
+    "media_content": Elements.media_content,
+    **_all("contributor", Elements.person),
+    **_all(
+        "cloud generator webmaster dc_publisher dc_contributor expirationdate dcterms_valid width height url uri "
+        "homepage email name itunes_name itunes_email itunes_image itunes_block itunes_explicit media_thumbnail media_credit "
+        "media_rating media_restriction media_license media_player cc_license creativecommons_license georss_point "
+        "georss_line georss_polygon georss_box",
+        Elements.ignored,
+    ),
+}
+
+_ENTRY: dict[str, Any] = {
+    **_COMMON,
+    "description": Elements.description,
+    "summary": Elements.summary,
+    "abstract": _text("summary", "text/plain"),
+    "content": Elements.atom_content,
+    **_all("content_encoded fullitem", Elements.encoded),
+    **_all("body xhtml_body", Elements.body),
+    **_all("published issued pubdate dcterms_issued", _date("published")),
+    **_all("updated modified lastbuilddate dc_date dcterms_modified", _date("updated")),
+    **_all("created dcterms_created", _date("created")),
+    **_all("author managingeditor dc_author dc_creator itunes_author", Elements.author),
+    **_all("category keywords dc_subject", Elements.category),
+    "media_category": _media_category,
+    "itunes_category": _itunes_category,
+    "itunes_keywords": _keywords("http://www.itunes.com/"),
+    "media_keywords": _keywords(None),
+    "enclosure": Elements.enclosure,
+    "source": _Reader.source,
+    "image": _image_of_entry,
+}
+
+_OUTSIDE: dict[str, Any] = {
+    "channel": _Reader.channel,
+    **_all("item entry", _Reader.entry),
+    **_all("image textinput", _Reader.image),
+}
+
+_FEED: dict[str, Any] = {
+    **_COMMON,
+    **_all("item entry", _Reader.entry),
+    **_all("image textinput", _Reader.image),
+    "description": _text("subtitle", "text/html"),
+    "abstract": _text("subtitle", "text/plain"),
+    **_all("skiphours skipdays", _Reader.skipped),
+    **_all("ttl sy_updateperiod sy_updatefrequency", _Reader.pace),
+    **_all(
+        "published issued pubdate dcterms_issued updated modified lastbuilddate dc_date dcterms_modified created "
+        "dcterms_created category keywords dc_subject media_category itunes_keywords media_keywords",
+        Elements.ignored,
+    ),
+    "itunes_category": _Reader.nested,
+    **_all("author managingeditor dc_author dc_creator itunes_author", _Reader.of_feed_author),
+    "itunes_owner": _Reader.of_feed_owner,
+}
