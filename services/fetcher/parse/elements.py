@@ -25,6 +25,10 @@ Handler = Callable[[Any, Any, Attributes, int], None]
 
 _KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
 _XML_KINDS = ("+xml", "/xml")
+_DETAILS = {
+    **{"name": "name", "itunes_name": "name", "email": "email", "itunes_email": "email"},
+    **dict.fromkeys(("uri", "url", "homepage"), "href"),
+}
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 _SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
@@ -262,15 +266,14 @@ class Elements:
 
     def _author_detail(self, child: Any, authors: list[Fields]) -> None:
         name = self.names[child.tag]
+        key = _DETAILS.get(name)
         text = leaf_text(child)
         if not _SCOPE.isdisjoint(self.names.attributes(child)):
             raise Declined("a person with a scope")
-        if name in {"name", "itunes_name", "email", "itunes_email"}:
+        if key:
+            self.fields.setdefault("author_detail", {})[key] = text
             self._sync_author()
-            authors[-1][name.removeprefix("itunes_")] = text
-        elif name in {"uri", "url", "homepage"}:
-            self._sync_author()
-            authors[-1]["href"] = text
+            authors[-1][key] = text
         elif name in HANDLED or _RESERVED.fullmatch(name) or text:
             raise Declined(f"<{name}> within a person")
 
@@ -282,6 +285,7 @@ class Elements:
         if detail or (author and "@" in author):
             _FeedParserMixin._sync_author_detail(self, "author")  # noqa: SLF001
         elif author:
+            self.fields.setdefault("author_detail", detail)
             detail["name"] = author
 
     def _get_context(self) -> Fields:
@@ -317,8 +321,7 @@ class Elements:
         """Pass over a person who is not the author."""
         for child in element:
             name = self.names[child.tag]
-            known = name in {"name", "email", "uri", "url", "homepage", "itunes_name", "itunes_email"}
-            if (leaf_text(child) or name in HANDLED or _RESERVED.fullmatch(name)) and not known:
+            if (leaf_text(child) or name in HANDLED or _RESERVED.fullmatch(name)) and name not in _DETAILS:
                 raise Declined(f"<{name}> within a person")
 
 

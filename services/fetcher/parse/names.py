@@ -13,6 +13,7 @@ from feedparser.mixin import _FeedParserMixin
 
 from services.fetcher.parse.model import Declined
 
+_CASELESS = frozenset({"rel", "type"})
 _USERLAND = "backend.userland.com/rss"
 _XLINK = "http://www.w3.org/1999/xlink"
 _STANDARD: dict[str, str] = {uri.lower(): name.lower() for uri, name in _FeedParserMixin.namespaces.items()}
@@ -66,21 +67,23 @@ class Names(dict[str, str]):
 
     def attributes(self, element: Any) -> dict[str, str]:
         """Return the element's attributes by feedparser's names; the dict is the caller's own."""
-        items = element.items()
-        attributes: dict[str, str] = {}
-        namespaced: list[tuple[str, str]] = []
-        for key, value in items:
-            name = key
-            if key[0] == "{":
-                uri, _, local = key[1:].partition("}")
-                standard = _standard(uri)
-                given = "xml" if standard == "xml" else self._given_prefix(uri).lower()
-                name = f"{standard}:{local}" if standard else local
-                namespaced.append((f"{given}:{local.lower()}", value))
-            name = name.lower()
-            attributes[name] = value.lower() if name in {"rel", "type"} else value
-        attributes.update(namespaced)
-        return attributes
+        found: dict[str, str] = {}
+        qualified: dict[str, str] = {}
+        for key, value in element.items():
+            uri, _, local = key.lower().rpartition("}")
+            settled = value.lower() if local in _CASELESS and not uri else value
+            if not uri:
+                found[local] = qualified[local] = settled
+                continue
+            standard = _standard(uri[1:])
+            # As feedparser does, an attribute of an unknown namespace stands in for one of none.
+            name = f"{standard}:{local}" if standard else local
+            found[name] = value.lower() if name in _CASELESS else value
+            given = "xml" if standard == "xml" else self._given_prefix(key[1:].partition("}")[0]).lower()
+            qualified[f"{given}:{local}"] = value
+        if len(found) > len(qualified) or found != qualified:
+            found.update(qualified)
+        return found
 
 
 def _standard(uri: str) -> str | None:

@@ -111,9 +111,10 @@ class _Reader(Elements):
     def image(self, element: Any, _attributes: Attributes, depth: int) -> None:
         """Pass over an image or a search box; its title ends the feed's claim to be the first."""
         self.title_depth = -1
+        known = _OF_IMAGE if self.names[element.tag] == "image" else _OF_SEARCH_BOX
         for child in element:
             name = self.names[child.tag]
-            if name not in {"title", "link", "description", "url", "width", "height", "name"} or (
+            if name not in known or (
                 child.keys() and (name == "title" or "base" in self.names.attributes(child))
             ):
                 raise Declined(f"<{name}> within an image")
@@ -143,7 +144,8 @@ class _Reader(Elements):
 
     def pace(self, element: Any, attributes: Attributes, depth: int) -> None:
         """Read `ttl` and its like; feedparser drops the text of one with attributes."""
-        self.fields[self.names[element.tag]] = None if attributes else repaired(leaf_text(element))
+        value = repaired(leaf_text(element))
+        self.fields[self.names[element.tag]] = None if attributes else value
 
     def nested(self, element: Any, _attributes: Attributes, _depth: int) -> None:
         """Pass over categories within categories."""
@@ -163,6 +165,8 @@ class _Reader(Elements):
         self.person(element, attributes, depth)
 
 
+_OF_IMAGE = frozenset({"title", "link", "description", "url", "width", "height"})
+_OF_SEARCH_BOX = frozenset({"title", "link", "description", "name"})
 _OF_SOURCE = frozenset(
     {"title", "id", "updated", "link", "author", "subtitle", "rights", "category", "generator", "icon", "logo"}
     | {"contributor", "published"}
