@@ -18,10 +18,9 @@ from services.fetcher.parse.fields import Fields
 from services.fetcher.parse.guarded import HANDLED, MAX_AUTHOR_CHARS, MAX_TAGS
 from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
 from services.fetcher.parse.model import Declined
-from services.fetcher.parse.names import Names
+from services.fetcher.parse.tree import Attributes, Node
 
-Attributes = dict[str, str]
-Handler = Callable[[Any, Any, Attributes, int], None]
+Handler = Callable[[Any, Node, Attributes, int], None]
 
 _KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
 _XML_KINDS = ("+xml", "/xml")
@@ -32,7 +31,6 @@ _DETAILS = {
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 _SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
-_MAX_DEPTH = 60
 _NONE: Attributes = {}
 
 # Elements without a meaning for feedparser become fields of their name; these names mean something to `fields`.
@@ -45,8 +43,7 @@ _RESERVED = re.compile(
 class Elements:
     """The reader's state, and what elements do to it. Depth counts from the root element, which has 1."""
 
-    def __init__(self, names: Names, version: str) -> None:
-        self.names = names
+    def __init__(self, version: str) -> None:
         self.is_atom = version.startswith("atom")
         self.is_atom10 = version == "atom10"
         self.table: dict[str, Handler] = {}
@@ -62,24 +59,17 @@ class Elements:
 
     # The walk
 
-    def read_children(self, element: Any, depth: int) -> None:
+    def read_children(self, element: Node, depth: int) -> None:
         """Read what stands within `element`, whose depth is `depth`."""
-        if depth > _MAX_DEPTH:
-            raise Declined("elements that are nested too deep")
         outer, language = self.outer_base, self.language
         self.outer_base = self.base
-        names, table = self.names, self.table
-        for child in element:
-            name = names[child.tag]
-            handler = table.get(name)
-            attributes = names.attributes(child) if child.keys() else {}
-            scoped = not _SCOPE.isdisjoint(attributes)
+        table = self.table
+        for child in element.children:
+            attributes = child.attributes
+            scoped = bool(attributes) and not _SCOPE.isdisjoint(attributes)
             if scoped:
                 self.enter(attributes)
-            if handler:
-                handler(self, child, attributes, depth + 1)
-            else:
-                self.unknown(name, child, attributes, depth + 1)
+            table.get(child.name, Elements.unknown)(self, child, attributes, depth + 1)
             if scoped:
                 self.language = language
                 self.base = self.outer_base or self.base
@@ -98,18 +88,19 @@ class Elements:
         if language is not None:
             self.language = language or None
 
-    def unknown(self, name: str, element: Any, attributes: Attributes, depth: int) -> None:
+    def unknown(self, element: Node, _attributes: Attributes, depth: int) -> None:
         """Pass over an element that means nothing, but read what stands within."""
+        name = element.name
         if name in HANDLED or _RESERVED.fullmatch(name):
             raise Declined(f"<{name}> where it is not expected")
-        if len(element):
+        if element.children:
             self.read_children(element, depth)
 
-    def transparent(self, element: Any, _attributes: Attributes, depth: int) -> None:
+    def transparent(self, element: Node, _attributes: Attributes, depth: int) -> None:
         """Read what stands within."""
         self.read_children(element, depth)
 
-    def ignored(self, element: Any, _attributes: Attributes, _depth: int) -> None:
+    def ignored(self, element: Node, _attributes: Attributes, _depth: int) -> None:
         """Pass over an element that has no other within."""
         leaf_text(element)
 
@@ -123,12 +114,12 @@ class Elements:
 
     # Texts
 
-    def text(self, key: str, default: str, element: Any, attributes: Attributes, depth: int) -> tuple[str, str]:
+    def text(self, key: str, default: str, element: Node, attributes: Attributes, depth: int) -> tuple[str, str]:
         """Read a text with a media type; return it, and the type that it had before any guess."""
         kind = attributes.get("type", default).lower()
         kind = _KINDS.get(kind, kind)
         is_base64 = attributes.get("mode") == "base64" or not (kind.startswith("text/") or kind.endswith(_XML_KINDS))
-        value, kind = inline(element, kind, self.names, is_atom10=self.is_atom10)
+        value, kind = inline(element, kind, is_atom10=self.is_atom10)
         if is_base64:
             value = decoded_base64(element, value)
         known = kind
@@ -145,45 +136,45 @@ class Elements:
             self.fields[f"{key}_detail"] = detail
         return value, known
 
-    def title(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def title(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read a title: the first that is not empty counts."""
         value, _ = self.text("title", "text/plain", element, attributes, depth)
         if value:
             self.title_depth = depth
 
-    def media_title(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def media_title(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read a title that holds until there is one of the entry's own."""
         self.text("title", "text/plain", element, attributes, depth)
 
-    def content(self, element: Any, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
+    def content(self, element: Node, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
         """Read a full text; it is also the summary as long as there is none."""
         value, kind = self.text("content", default, element, attributes, depth)
         if kind in _COPIED_KINDS:
             self.fields.setdefault("summary", value)
 
-    def atom_content(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def atom_content(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read Atom's <content>."""
         self.has_content = True
         self.content(element, attributes, depth)
 
-    def encoded(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def encoded(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read <content:encoded>."""
         self.has_content = True
         self.content(element, attributes, depth, "text/html")
 
-    def body(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def body(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read <xhtml:body>."""
         self.content(element, attributes, depth, XHTML)
 
-    def description(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def description(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read RSS's <description>: a second one is a full text."""
         self._summary("text/html", element, attributes, depth)
 
-    def summary(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def summary(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read Atom's <summary>: a second one is a full text."""
         self._summary("text/plain", element, attributes, depth)
 
-    def _summary(self, default: str, element: Any, attributes: Attributes, depth: int) -> None:
+    def _summary(self, default: str, element: Node, attributes: Attributes, depth: int) -> None:
         if "summary" in self.fields and not self.has_content:
             self.atom_content(element, attributes, depth)
         else:
@@ -191,14 +182,15 @@ class Elements:
 
     # Links
 
-    def link(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def link(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
         attributes.setdefault("rel", "alternate")
         attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
         _enforce_href(attributes)
         self.fields.setdefault("links", []).append(attributes)
         if "href" in attributes:
-            self._check_no_text(element)
+            if element.children:
+                raise Declined("elements within a link")
             href = attributes["href"] = self._resolve(attributes["href"])
             kind = attributes["type"]
             if attributes["rel"] == "alternate" and _KINDS.get(kind, kind) in {"text/html", XHTML}:
@@ -217,31 +209,27 @@ class Elements:
     def _resolve(self, href: str) -> str:
         return str(_urljoin(self.base, href)) if self.base or ":///" in href else href
 
-    def _check_no_text(self, element: Any) -> None:
-        if len(element):
-            raise Declined("elements within a link")
-
-    def guid(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def guid(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read the entry's id."""
         is_link = attributes.get("ispermalink", "true").strip().lower() != "false"
         self.fields.setdefault("guid_is_link", is_link)
         self.store("id", repaired(leaf_text(element)), depth)
 
-    def enclosure(self, element: Any, attributes: Attributes, _depth: int) -> None:
+    def enclosure(self, element: Node, attributes: Attributes, _depth: int) -> None:
         """Read an enclosure."""
         leaf_text(element)
         _enforce_href(attributes)
         attributes["rel"] = "enclosure"
         self.fields.setdefault("links", []).append(attributes)
 
-    def media_content(self, element: Any, attributes: Attributes, depth: int) -> None:
+    def media_content(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read <media:content> and what stands within."""
         self.fields.setdefault("media_content", []).append(attributes)
         self.read_children(element, depth)
 
     # Dates, people, categories
 
-    def date(self, key: str, element: Any, depth: int) -> None:
+    def date(self, key: str, element: Node, depth: int) -> None:
         """Read a date."""
         value = repaired(leaf_text(element))
         self.store(key, value, depth)
@@ -250,25 +238,25 @@ class Elements:
         except Exception as error:  # as lenient: feedparser names no errors
             raise Declined("an odd date") from error
 
-    def plain(self, key: str, element: Any, depth: int) -> None:
+    def plain(self, key: str, element: Node, depth: int) -> None:
         """Read a text that is neither HTML nor translated."""
         self.store(key, repaired(leaf_text(element)), depth)
 
-    def author(self, element: Any, _attributes: Attributes, depth: int) -> None:
+    def author(self, element: Node, _attributes: Attributes, depth: int) -> None:
         """Read an author: a text, or elements for name and address."""
         authors = self.fields.setdefault("authors", [])
         authors.append({})
-        for child in element:
+        for child in element.children:
             self._author_detail(child, authors)
-        text = "".join([element.text or "", *(child.tail or "" for child in element)])
+        text = "".join([element.text, *[child.tail for child in element.children]])
         self.store("author", repaired(text.strip()), depth)
         self._sync_author()
 
-    def _author_detail(self, child: Any, authors: list[Fields]) -> None:
-        name = self.names[child.tag]
+    def _author_detail(self, child: Node, authors: list[Fields]) -> None:
+        name = child.name
         key = _DETAILS.get(name)
         text = leaf_text(child)
-        if not _SCOPE.isdisjoint(self.names.attributes(child)):
+        if not _SCOPE.isdisjoint(child.attributes):
             raise Declined("a person with a scope")
         if key:
             self.fields.setdefault("author_detail", {})[key] = text
@@ -291,7 +279,7 @@ class Elements:
     def _get_context(self) -> Fields:
         return self.fields  # what feedparser's _sync_author_detail works on
 
-    def category(self, element: Any, attributes: Attributes, _depth: int) -> None:
+    def category(self, element: Node, attributes: Attributes, _depth: int) -> None:
         """Read a category: attributes, or a text."""
         self.tag(attributes.get("term"), attributes.get("scheme", attributes.get("domain")), attributes.get("label"))
         value = repaired(leaf_text(element))
@@ -310,17 +298,17 @@ class Elements:
         if (term or scheme or label) and len(tags) < MAX_TAGS and value not in tags:
             tags.append(value)
 
-    def keywords(self, scheme: str | None, element: Any, attributes: Attributes) -> None:
+    def keywords(self, scheme: str | None, element: Node, attributes: Attributes) -> None:
         """Read a list of categories with commas between."""
         text = repaired(leaf_text(element))
         if not attributes:
             for term in filter(None, map(str.strip, text.split(","))):
                 self.tag(term, scheme, None)
 
-    def person(self, element: Any, _attributes: Attributes, _depth: int) -> None:
+    def person(self, element: Node, _attributes: Attributes, _depth: int) -> None:
         """Pass over a person who is not the author."""
-        for child in element:
-            name = self.names[child.tag]
+        for child in element.children:
+            name = child.name
             if (leaf_text(child) or name in HANDLED or _RESERVED.fullmatch(name)) and name not in _DETAILS:
                 raise Declined(f"<{name}> within a person")
 

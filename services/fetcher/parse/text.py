@@ -24,16 +24,18 @@ FULL_FROM_CHARS = 1000
 
 _CUT_OFF = re.compile(r"(?:\.\.\.|…|\[…\]|\[\.\.\.\]|read more|continue reading)\W*$", re.IGNORECASE)
 
-_HIDDEN = (
-    "script|style|noscript|template|head|svg|math|iframe|object|noembed|noframes|textarea|select|audio|video|canvas"
+# script style svg select, noscript noembed noframes, template textarea, and so on: few ways to try at each `<`.
+_HIDDEN_OPEN = re.compile(
+    r"<(s(?:cript|tyle|vg|elect)|no(?:script|embed|frames)|te(?:mplate|xtarea)|head|math|iframe|object|audio|video|canvas)"
+    r"(?=[\s/>])",
+    re.IGNORECASE,
 )
-_HIDDEN_OPEN = re.compile(rf"<({_HIDDEN})(?=[\s/>])", re.IGNORECASE)
 _TO_THE_END = {"script", "style", "iframe", "noembed", "noframes", "textarea"}  # raw text in HTML, closed or not
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
 
 # A tag ends at its first `>` outside a quoted value (HTML, section 13.2.5.38). Possessive: there is no way back.
-_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)(?:[^>\"'=]|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>|<[!?/][^>]*>")
+_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>|<[!?/][^>]*>")
 _UNENDED_TAG = re.compile(r"<[a-zA-Z!?/].*", re.DOTALL)
 _BLOCKS = (
     "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
@@ -42,9 +44,9 @@ _BLOCKS = (
 )
 _INSTEAD = dict.fromkeys(_BLOCKS.split(), "\n") | {"td": " ", "th": " "}
 
-_SPACE = re.compile(r"\s+")
-_AROUND_BREAK = re.compile(r"[^\S\n]*\n\s*")
-_BLANKS = re.compile(r"[^\S\n]+")
+_BREAKS_IN_SOURCE = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+"""White space that `tidy` would not take for a mere space."""
+
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
@@ -57,10 +59,14 @@ def html_to_text(source: str) -> str:
     if "<" not in source:
         return tidy(html.unescape(source))
     source = _keep_preformatted(_drop_hidden(_drop_comments(source)))
+    if not source.isprintable():
+        for mark in _BREAKS_IN_SOURCE:
+            source = source.replace(mark, " ")
     end = source.rfind(">") + 1
     # Behind the last `>` no tag can end: without this an expression would look there again for each `<`.
-    body, tail = _SPACE.sub(" ", source[:end]), _SPACE.sub(" ", source[end:])
-    text = _TAG.sub(_instead_of_tag, body) + _UNENDED_TAG.sub("", tail)
+    pieces = _TAG.split(source[:end])  # text, name of a tag, text, …
+    pieces[1::2] = [_INSTEAD.get(name.lower(), "") if name else "" for name in pieces[1::2]]
+    text = "".join(pieces) + _UNENDED_TAG.sub("", source[end:])
     return tidy(html.unescape(text))
 
 
@@ -71,18 +77,27 @@ def to_text(text: Text) -> str:
 
 def clean_title(title: Text) -> str:
     """Return a title as plain text on one line."""
-    return _SPACE.sub(" ", to_text(title)).strip()
+    return collapse(to_text(title))
 
 
 def clean_line(value: str) -> str:
     """Return a plain text on one line, without control characters."""
-    return _SPACE.sub(" ", _CONTROLS.sub("", value)).strip()
+    # Printable is what is neither a control character nor any white space but the plain space.
+    if value.isprintable() and "  " not in value:
+        return value.strip(" ")
+    return " ".join(_CONTROLS.sub("", value).split())
+
+
+def collapse(text: str) -> str:
+    """Return `text` with one space for each run of white space, and none around it."""
+    line = text.replace("\n", " ")
+    return line.strip(" ") if line.isprintable() and "  " not in line else " ".join(text.split())
 
 
 def tidy(text: str) -> str:
     """Return `text` without control characters and lone surrogates, white space collapsed, line breaks kept once."""
-    text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))
+    lines = (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).split("\n")
+    return "\n".join(filter(None, map(clean_line, lines)))
 
 
 def cut_at_word(text: str, limit: int) -> str:
@@ -141,7 +156,3 @@ def _keep_preformatted(source: str) -> str:
     if "\n" not in source:
         return source
     return _PRE.sub(lambda match: match[0].replace("\n", "<br>"), source)
-
-
-def _instead_of_tag(match: re.Match[str]) -> str:
-    return _INSTEAD.get((match[1] or "").lower(), "")

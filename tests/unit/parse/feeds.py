@@ -5,6 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from services.fetcher.parse import ParsedFeed, parse_feed
+from services.fetcher.parse.document import prepare
+from services.fetcher.parse.lenient import read_lenient
+from services.fetcher.parse.model import RawFeed
+from services.fetcher.parse.strict import read_strict
 from shared.messages import Entry
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -27,3 +31,9 @@ def item(inner: str) -> Entry:
 
 def atom(inner: str, attributes: str = "") -> str:
     return f'<feed xmlns="http://www.w3.org/2005/Atom" {attributes}><title>News</title>{inner}</feed>'
+
+
+def read_by_both(text: str) -> tuple[RawFeed, RawFeed]:
+    """Return what the strict and the lenient tier read; raise Declined if the strict one declines."""
+    document = prepare(text)
+    return read_strict(document), read_lenient(document)
