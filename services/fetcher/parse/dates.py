@@ -55,8 +55,8 @@ def from_struct(parsed: object) -> datetime | None:
     if not isinstance(parsed, tuple) or len(parsed) != 9:
         return None
     try:
-        return _from_unix(calendar.timegm(tuple(parsed)))
-    except (ValueError, OverflowError, TypeError):
+        return datetime.fromtimestamp(calendar.timegm(tuple(parsed)), tz=UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
         return None
 
 

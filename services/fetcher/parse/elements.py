@@ -1,7 +1,7 @@
 """What each element of an entry means, as feedparser takes it: the fields that the strict tier fills.
 
-A method reads one element into `fields`. Which of several titles counts, that a second description is a full text, to
-whom a name belongs: all of this is feedparser's, told again over a tree. What is not told here declines.
+A method reads one element into `fields`. Which of several titles counts, that a second description is a full text, how
+long a base holds: all of this is feedparser's, told again over a tree. What is not told here declines.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from feedparser.mixin import _FeedParserMixin
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
 from services.fetcher.parse.dates import parse_feed_date
 from services.fetcher.parse.fields import Fields
-from services.fetcher.parse.guarded import HANDLED, MAX_AUTHOR_CHARS, MAX_TAGS
+from services.fetcher.parse.guarded import HANDLED, MAX_TAGS
 from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.tree import Attributes, Node
@@ -24,14 +23,11 @@ Handler = Callable[[Any, Node, Attributes, int], None]
 
 _KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
 _XML_KINDS = ("+xml", "/xml")
-_DETAILS = {
-    **{"name": "name", "itunes_name": "name", "email": "email", "itunes_email": "email"},
-    **dict.fromkeys(("uri", "url", "homepage"), "href"),
-}
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
-_SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
-_NONE: Attributes = {}
+SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
+"""Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
+
 
 # Elements without a meaning for feedparser become fields of their name; these names mean something to `fields`.
 _RESERVED = re.compile(
@@ -66,7 +62,7 @@ class Elements:
         table = self.table
         for child in element.children:
             attributes = child.attributes
-            scoped = bool(attributes) and not _SCOPE.isdisjoint(attributes)
+            scoped = bool(attributes) and not SCOPE.isdisjoint(attributes)
             if scoped:
                 self.enter(attributes)
             table.get(child.name, Elements.unknown)(self, child, attributes, depth + 1)
@@ -90,9 +86,7 @@ class Elements:
 
     def unknown(self, element: Node, _attributes: Attributes, depth: int) -> None:
         """Pass over an element that means nothing, but read what stands within."""
-        name = element.name
-        if name in HANDLED or _RESERVED.fullmatch(name):
-            raise Declined(f"<{name}> where it is not expected")
+        check_meaningless(element)
         if element.children:
             self.read_children(element, depth)
 
@@ -227,7 +221,7 @@ class Elements:
         self.fields.setdefault("media_content", []).append(attributes)
         self.read_children(element, depth)
 
-    # Dates, people, categories
+    # Dates, categories
 
     def date(self, key: str, element: Node, depth: int) -> None:
         """Read a date."""
@@ -241,43 +235,6 @@ class Elements:
     def plain(self, key: str, element: Node, depth: int) -> None:
         """Read a text that is neither HTML nor translated."""
         self.store(key, repaired(leaf_text(element)), depth)
-
-    def author(self, element: Node, _attributes: Attributes, depth: int) -> None:
-        """Read an author: a text, or elements for name and address."""
-        authors = self.fields.setdefault("authors", [])
-        authors.append({})
-        for child in element.children:
-            self._author_detail(child, authors)
-        text = "".join([element.text, *[child.tail for child in element.children]])
-        self.store("author", repaired(text.strip()), depth)
-        self._sync_author()
-
-    def _author_detail(self, child: Node, authors: list[Fields]) -> None:
-        name = child.name
-        key = _DETAILS.get(name)
-        text = leaf_text(child)
-        if not _SCOPE.isdisjoint(child.attributes):
-            raise Declined("a person with a scope")
-        if key:
-            self.fields.setdefault("author_detail", {})[key] = text
-            self._sync_author()
-            authors[-1][key] = text
-        elif name in HANDLED or _RESERVED.fullmatch(name) or text:
-            raise Declined(f"<{name}> within a person")
-
-    def _sync_author(self) -> None:
-        author = self.fields.get("author")
-        if isinstance(author, str):
-            self.fields["author"] = author = author[:MAX_AUTHOR_CHARS]
-        detail = self.fields.get("authors", _NONE) and self.fields["authors"][-1]
-        if detail or (author and "@" in author):
-            _FeedParserMixin._sync_author_detail(self, "author")  # noqa: SLF001
-        elif author:
-            self.fields.setdefault("author_detail", detail)
-            detail["name"] = author
-
-    def _get_context(self) -> Fields:
-        return self.fields  # what feedparser's _sync_author_detail works on
 
     def category(self, element: Node, attributes: Attributes, _depth: int) -> None:
         """Read a category: attributes, or a text."""
@@ -305,12 +262,11 @@ class Elements:
             for term in filter(None, map(str.strip, text.split(","))):
                 self.tag(term, scheme, None)
 
-    def person(self, element: Node, _attributes: Attributes, _depth: int) -> None:
-        """Pass over a person who is not the author."""
-        for child in element.children:
-            name = child.name
-            if (leaf_text(child) or name in HANDLED or _RESERVED.fullmatch(name)) and name not in _DETAILS:
-                raise Declined(f"<{name}> within a person")
+
+def check_meaningless(element: Node) -> None:
+    """Decline an element that means something to feedparser or to `fields`."""
+    if element.name in HANDLED or _RESERVED.fullmatch(element.name):
+        raise Declined(f"<{element.name}> where it is not expected")
 
 
 def _enforce_href(attributes: Attributes) -> None:

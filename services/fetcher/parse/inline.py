@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from contextlib import suppress
 from xml.sax.saxutils import escape
 
 from feedparser.html import _cp1252
@@ -31,10 +32,8 @@ def repaired(text: str) -> str:
     # U+0080 to U+00BF: the bytes that continue a character in UTF-8, and all that windows-1252 could mean.
     if text.isascii() or b"\xc2" not in text.encode("utf-8", "replace"):
         return text
-    try:
+    with suppress(UnicodeError):
         text = text.encode("iso-8859-1").decode("utf-8")
-    except UnicodeError:
-        pass
     return text.translate(_cp1252) if _C1.search(text) else text
 
 

@@ -16,6 +16,7 @@ from services.fetcher.parse.fields import Fields, raw_feed
 from services.fetcher.parse.guarded import MAX_ENTRIES
 from services.fetcher.parse.inline import leaf_text, repaired
 from services.fetcher.parse.model import Declined, RawFeed
+from services.fetcher.parse.people import pass_person, read_author
 from services.fetcher.parse.tree import Attributes, Node, Tree
 
 
@@ -113,7 +114,7 @@ class _Reader(Elements):
             if name not in _OF_SOURCE or "base" in given or "xml:base" in given:
                 raise Declined(f"<{name}> within a source")
             if name in {"author", "contributor"}:
-                self.person(child, {}, depth + 1)
+                pass_person(self, child, {}, depth + 1)
             elif leaf_text(child) and name == "title":
                 self.title_depth = depth + 1
 
@@ -140,13 +141,13 @@ class _Reader(Elements):
 
     def of_feed_author(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Read the author of an Atom feed, and pass over that of another: it says nothing of the entries."""
-        (self.author if self.is_atom else self.person)(element, attributes, depth)
+        (read_author if self.is_atom else pass_person)(self, element, attributes, depth)
 
     def of_feed_owner(self, element: Node, attributes: Attributes, depth: int) -> None:
         """Pass over the owner of a podcast; in Atom feedparser takes it for an author's."""
         if self.is_atom:
             raise Declined("an owner in Atom")
-        self.person(element, attributes, depth)
+        pass_person(self, element, attributes, depth)
 
 
 _OF_IMAGE = frozenset({"title", "link", "description", "url", "width", "height"})
@@ -213,12 +214,12 @@ _COMMON: dict[str, Any] = {
     **_all("language dc_language", _language),
     "media_group": Elements.transparent,
     "media_content": Elements.media_content,
-    **_all("contributor", Elements.person),
+    "contributor": pass_person,
     **_all(
         "cloud generator webmaster dc_publisher dc_contributor expirationdate dcterms_valid width height url uri "
-        "homepage email name itunes_name itunes_email itunes_image itunes_block itunes_explicit media_thumbnail media_credit "
-        "media_rating media_restriction media_license media_player cc_license creativecommons_license georss_point "
-        "georss_line georss_polygon georss_box",
+        "homepage email name itunes_name itunes_email itunes_image itunes_block itunes_explicit media_thumbnail "
+        "media_credit media_rating media_restriction media_license media_player cc_license creativecommons_license "
+        "georss_point georss_line georss_polygon georss_box",
         Elements.ignored,
     ),
 }
@@ -234,7 +235,7 @@ _ENTRY: dict[str, Any] = {
     **_all("published issued pubdate dcterms_issued", _date("published")),
     **_all("updated modified lastbuilddate dc_date dcterms_modified", _date("updated")),
     **_all("created dcterms_created", _date("created")),
-    **_all("author managingeditor dc_author dc_creator itunes_author", Elements.author),
+    **_all("author managingeditor dc_author dc_creator itunes_author", read_author),
     **_all("category keywords dc_subject", Elements.category),
     "media_category": _media_category,
     "itunes_category": _itunes_category,
