@@ -42,7 +42,26 @@ _BLOCKS = (
     "figure footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol optgroup option p pre section "
     "summary table tbody tfoot thead title tr ul"
 )
-_INSTEAD = dict.fromkeys(_BLOCKS.split(), "\n") | {"td": " ", "th": " "}
+_INLINE = "a abbr b big cite code em font i img small span strong sub sup u"
+_SEPARATE = (
+    "script style svg select noscript noembed noframes template textarea head math iframe object audio video canvas pre"
+)
+
+
+class _Replacements(dict[str | None, str | None]):
+    """What stands in place of a tag; None for an element that is not dealt with by dropping its tags."""
+
+    def __missing__(self, name: str) -> str | None:
+        lower = name.lower()
+        return self.get(lower, "") if lower.isascii() else None
+
+
+_INSTEAD = _Replacements(
+    dict.fromkeys(_INLINE.split(), "")
+    | dict.fromkeys(_BLOCKS.split(), "\n")
+    | {"td": " ", "th": " ", None: ""}
+    | dict.fromkeys(_SEPARATE.split())
+)
 
 _BREAKS_IN_SOURCE = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
 """White space that `tidy` would not take for a mere space."""
@@ -58,16 +77,41 @@ def html_to_text(source: str) -> str:
     """
     if "<" not in source:
         return tidy(html.unescape(source))
-    source = _keep_preformatted(_drop_hidden(_drop_comments(source)))
-    if not source.isprintable():
-        for mark in _BREAKS_IN_SOURCE:
-            source = source.replace(mark, " ")
+    source = _drop_comments(source)
+    text = _drop_tags(source)
+    if text is None:
+        text = _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(source)))
+    return tidy(html.unescape(text))
+
+
+def _drop_tags(source: str) -> str | None:
+    """Return `source` without its tags, or None if there is more to it than tags of the plain kind."""
+    source = _without_breaks(source)
+    end = source.rfind(">") + 1  # as below
+    pieces = _TAG.split(source[:end])  # text, name of a tag, text, …
+    replacements = [*map(_INSTEAD.__getitem__, pieces[1::2])]
+    if None in replacements or source.count("<") != len(replacements):
+        return None
+    pieces[1::2] = replacements
+    return "".join(pieces) + source[end:]
+
+
+def _drop_tags_one_by_one(source: str) -> str:
+    source = _without_breaks(source)
     end = source.rfind(">") + 1
     # Behind the last `>` no tag can end: without this an expression would look there again for each `<`.
-    pieces = _TAG.split(source[:end])  # text, name of a tag, text, …
-    pieces[1::2] = [_INSTEAD.get(name.lower(), "") if name else "" for name in pieces[1::2]]
-    text = "".join(pieces) + _UNENDED_TAG.sub("", source[end:])
-    return tidy(html.unescape(text))
+    return _TAG.sub(_instead_of_tag, source[:end]) + _UNENDED_TAG.sub("", source[end:])
+
+
+def _without_breaks(source: str) -> str:
+    for mark in _BREAKS_IN_SOURCE:
+        source = source.replace(mark, " ")
+    return source
+
+
+def _instead_of_tag(match: re.Match[str]) -> str:
+    name = (match[1] or "").lower()
+    return _INSTEAD.get(name) or ("\n" if name in {"head", "pre"} else "")
 
 
 def to_text(text: Text) -> str:
@@ -96,7 +140,11 @@ def collapse(text: str) -> str:
 
 def tidy(text: str) -> str:
     """Return `text` without control characters and lone surrogates, white space collapsed, line breaks kept once."""
-    lines = (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).split("\n")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    if "  " not in text and text.replace("\n", "").isprintable():  # as `clean_line` does, for all lines at once
+        return "\n".join([line for line in [line.strip(" ") for line in lines] if line])
     return "\n".join(filter(None, map(clean_line, lines)))
 
 

@@ -15,12 +15,13 @@ from feedparser.mixin import _FeedParserMixin
 from services.fetcher.parse.model import Declined
 
 MAX_DEPTH = 100
-MAX_ELEMENTS = 200_000
-"""10 MiB of the densest real feed at hand would have 175,000. A larger tree is declined: it would take 100 MB."""
+MAX_TAGS = 350_000
+"""As many as 10 MiB of the densest real feed at hand would have. A larger tree is declined: it would take 100 MB."""
 
 _USERLAND = "http://backend.userland.com/rss"
 _XLINK = "http://www.w3.org/1999/xlink"
 _STANDARD: dict[str, str] = {uri.lower(): prefix for uri, prefix in _FeedParserMixin.namespaces.items()}
+_USUAL = frozenset(_STANDARD.values()) - {""}
 _CASELESS = frozenset({"rel", "type"})
 
 Attributes = dict[str, str]
@@ -46,12 +47,16 @@ class Tree:
 
     def __init__(self, source: str) -> None:
         self.version = ""
-        self._in_use: dict[str, str] = {}
-        self._mapped: dict[str | None, str] = {}
+        self._prefixes: dict[str, str | None] = {}
+        """Of unknown namespaces."""
+        self._mapped: dict[str, str] = {}
+        """Prefixes of known namespaces to their usual ones."""
+        self._meanings: dict[str, str] = {}
         self._names: dict[str, tuple[str, str]] = {}
         self._declared: Attributes = {}
-        self._count = 0
         self._open = [Node("", "", {})]
+        if source.count("<") > MAX_TAGS:
+            raise Declined("more elements than any feed needs")
         parser: Any = expat.ParserCreate(None, " ")
         parser.namespace_prefixes = True
         parser.buffer_text = True
@@ -67,14 +72,13 @@ class Tree:
         self.root = self._open[0].children[0]
 
     def _start(self, tag: str, given: Attributes) -> None:
-        self._count += 1
-        if len(self._open) > MAX_DEPTH or self._count > MAX_ELEMENTS:
-            raise Declined("more elements than any feed needs")
+        opened = self._open
+        if len(opened) > MAX_DEPTH:
+            raise Declined("elements that are nested too deep")
         name, local = self._names.get(tag) or self._name(tag)
-        attributes = self._attributes(given) if given or self._declared else {}
-        node = Node(name, local, attributes)
-        self._open[-1].children.append(node)
-        self._open.append(node)
+        node = Node(name, local, self._attributes(given) if given or self._declared else {})
+        opened[-1].children.append(node)
+        opened.append(node)
 
     def _end(self, _tag: str) -> None:
         self._open.pop()
@@ -94,17 +98,22 @@ class Tree:
         if uri == _XLINK and prefix:
             self._declared[f"xmlns:{prefix}".lower()] = uri
         lower = uri.lower()
-        if not self.version and not self._count:
+        if not self.version and not self._open[0].children:
             self.version = _version(prefix, lower)
         if _USERLAND[7:] in lower:
             uri = lower = _USERLAND
         standard = _STANDARD.get(lower)
-        if standard is None:
-            self._in_use[prefix or ""] = uri
-        else:
+        if standard is None and self._prefixes.setdefault(uri, prefix) != prefix:
+            raise Declined("a namespace with several prefixes")
+        if not prefix:
+            return
+        if standard is not None:
             self._mapped[prefix] = standard
-            self._in_use[standard] = uri
-        self._names.clear()
+        meaning = standard if standard is not None else uri
+        if self._meanings.setdefault(prefix, meaning) != meaning or (
+            prefix in _USUAL and standard not in {None, prefix}
+        ):
+            raise Declined("a prefix with several meanings")
 
     def _name(self, tag: str) -> tuple[str, str]:
         uri, local = tag.split(" ")[:2] if " " in tag else ("", tag)  # and the given prefix, if there is one
@@ -112,29 +121,37 @@ class Tree:
         if uri:
             lower = uri.lower()
             prefix = _STANDARD.get(_USERLAND if _USERLAND[7:] in lower else lower, "")
-            if not prefix:
-                prefix = next((name for name, value in self._in_use.items() if name and value == uri), "")
-            prefix = prefix.lower()
+            prefix = (prefix or self._prefixes.get(uri) or "").lower()
             prefix = self._mapped.get(prefix, prefix)
         found = self._names[tag] = f"{prefix}_{local}" if prefix else local, local
         return found
 
     def _attributes(self, given: Attributes) -> Attributes:
         found, self._declared = self._declared, {}
-        qualified: Attributes = {}
         for key, value in given.items():
-            uri, _, rest = key.partition(" ")
-            if not rest:
-                name = key.lower()
-                found[name] = qualified[name] = value.lower() if name in _CASELESS else value
-                continue
-            local, _, prefix = rest.lower().partition(" ")
-            standard = _STANDARD.get(uri.lower(), "").lower()
-            # As feedparser does: an attribute of an unknown namespace stands in for one of none.
-            name = f"{standard}:{local}" if standard else local
+            if " " in key:
+                return found | _namespaced(given)
+            name = key.lower()
             found[name] = value.lower() if name in _CASELESS else value
-            qualified[f"{prefix}:{local}"] = value
-        return found | qualified
+        return found
+
+
+def _namespaced(given: Attributes) -> Attributes:
+    """Return attributes by the names that feedparser has for them; one with a prefix has two."""
+    found: Attributes = {}
+    qualified: Attributes = {}
+    for key, value in given.items():
+        if " " not in key:
+            name = key.lower()
+            found[name] = qualified[name] = value.lower() if name in _CASELESS else value
+            continue
+        uri, local, prefix = key.split(" ")
+        standard = _STANDARD.get(uri.lower(), "")
+        # An attribute of an unknown namespace stands in for one of none.
+        name = f"{standard}:{local}".lower() if standard else local.lower()
+        found[name] = value.lower() if name in _CASELESS else value
+        qualified[f"{prefix}:{local}".lower()] = value
+    return found | qualified
 
 
 def _version(prefix: str | None, uri: str) -> str:
