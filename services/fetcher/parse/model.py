@@ -1,6 +1,7 @@
 """What the rooms of the reader hand to each other, and what comes out.
 
-    bytes ─ charset ─► text ─ a tier ─► RawFeed ─ entries ─► ParsedFeed
+    bytes ─ charset ─► text ─ document ─► Document ─ strict, or else lenient ─► RawFeed ─ entries ─► ParsedFeed
+                            └ json ──────────────────────────────────────────────►
 
 A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry becomes is decided once, in
 `entries`, so that no tier can give another answer than its neighbour.
@@ -8,6 +9,7 @@ A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry be
     ParseError
     ├── NotAFeed       the bytes are something else: an HTML page, an empty body, a sitemap
     └── Unparseable    a feed was meant, but it is too broken to be read
+    Declined           by the strict tier, for the lenient one to read
 """
 
 from __future__ import annotations

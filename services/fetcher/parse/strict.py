@@ -1,4 +1,4 @@
-"""The strict tier: well-formed feeds, some twenty times as fast as feedparser, to the same answer field by field.
+"""The strict tier: well-formed feeds at a fifth of the lenient tier's cost, to the same answer field by field.
 
 expat builds a tree (`tree`); it is given no DTD, so there is nothing to resolve or to open. Each element is then read
 for what feedparser makes of it (`elements`, `inline`). Anything else is declined, which costs time and no answer: the
