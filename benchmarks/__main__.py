@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import fetcher, pipeline, writer
+from benchmarks import fetcher, pipeline, reader, writer
 from benchmarks.bench import Bench, open_bench
 from benchmarks.laps import BenchError
 from benchmarks.rows import Row, make_table, write_json
@@ -21,6 +21,7 @@ SUBJECTS: dict[str, Callable[[Bench], Awaitable[list[Row]]]] = {
     "pipeline": pipeline.run,
     "fetcher": fetcher.run,
     "writer": writer.run,
+    "reader": reader.run,
 }
 
 OUT = Path(__file__).parent / "out" / "latest.json"

@@ -261,7 +261,7 @@ class FeedFetched(Message):
     wire_bytes: int = Field(default=0, ge=0)
     decoded_bytes: int = Field(default=0, ge=0)
     tier: str | None = None
-    """Which reader took the body: `lenient` or `json`."""
+    """Which reader took the body: `strict`, `lenient` or `json`."""
     feed: FeedInfo = FeedInfo()
     entries: tuple[Entry, ...] = ()
     error_class: str | None = None

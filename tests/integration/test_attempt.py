@@ -72,7 +72,7 @@ def test_a_feed_that_is_read_brings_entries_validators_and_hints(attempt: Callab
     reply = answer(body=FEED, ETag='"e"', Last_Modified="today", Cache_Control="max-age=600", Content_Type="text/xml")
     found = attempt(saying(reply)).fetched
     assert (found.outcome, found.status, found.etag, found.last_modified) == (Outcome.FETCHED, 200, '"e"', "today")
-    assert (found.hints.max_age_seconds, found.feed.title, found.tier) == (600, "News", "lenient")
+    assert (found.hints.max_age_seconds, found.feed.title, found.tier) == (600, "News", "strict")
     assert [entry.title for entry in found.entries] == ["One"]
     assert found.body_hash == hashlib.sha256(FEED).hexdigest()
 

@@ -1,26 +1,26 @@
 """The reader: takes the bytes of a feed, gives its entries. Pure: no I/O, no network, no clock (`now` is given).
 
-A tier is a function from text to `RawFeed`; `_tier` is the one place that chooses. Whatever the bytes are, the answer
-is a `ParsedFeed` or a `ParseError`. What becomes of an entry is told in `entries`.
+A tier is a function to `RawFeed`; `_read` is the one place that chooses. Tiers change speed, never the answer: what
+the strict tier does not read exactly as the lenient one does, it declines. Whatever the bytes are, the answer is a
+`ParsedFeed` or a `ParseError`. What becomes of an entry is told in `entries`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 from services.fetcher.parse.charset import decode
+from services.fetcher.parse.document import prepare
 from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
 from services.fetcher.parse.jsonfeed import read_json
 from services.fetcher.parse.lenient import read_lenient
 from services.fetcher.parse.links import absolute
-from services.fetcher.parse.model import NotAFeed, ParsedFeed, ParseError, RawFeed, Unparseable
+from services.fetcher.parse.model import Declined, NotAFeed, ParsedFeed, ParseError, RawFeed, Unparseable
+from services.fetcher.parse.strict import read_strict
 from services.fetcher.parse.text import clean_title
 from shared.messages import FeedInfo
 
 __all__ = ["NotAFeed", "ParseError", "ParsedFeed", "Unparseable", "parse_feed"]
-
-Tier = Callable[[str], RawFeed]
 
 
 def parse_feed(
@@ -43,8 +43,7 @@ def parse_feed(
     text = decoded.text.lstrip("\ufeff\x00 \t\r\n")
     if not text:
         raise NotAFeed("an empty body")
-    name, read = _tier(text)
-    raw = read(text)
+    tier, raw = _read(text)
     site_url = absolute(raw.link, url)
     language = read_language(raw.language)
     entries, notes = build_entries(
@@ -54,12 +53,18 @@ def parse_feed(
     return ParsedFeed(
         feed=FeedInfo(title=title or None, site_url=site_url or None, language=language),
         hints=raw.hints,
-        tier=name,
+        tier=tier,
         entries=entries,
         warnings=(*decoded.warnings, *raw.warnings, *notes),
     )
 
 
-def _tier(text: str) -> tuple[str, Tier]:
-    """Return the name and the function of the tier for this text."""
-    return ("json", read_json) if text[0] in "{[" else ("lenient", read_lenient)
+def _read(text: str) -> tuple[str, RawFeed]:
+    """Return the name of the tier that read this text, and what it read."""
+    if text[0] in "{[":
+        return "json", read_json(text)
+    document = prepare(text)
+    try:
+        return "strict", read_strict(document)
+    except Declined:
+        return "lenient", read_lenient(document)

@@ -112,7 +112,7 @@ def _cut(text: str, limit: int, flag: str, flags: set[str]) -> str:
 
 def _names(raw: Iterable[str]) -> tuple[str, ...]:
     """Return each name once, in the feed's order."""
-    names = (clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw)
+    names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw]
     return tuple(dict.fromkeys(filter(None, names)))[:MAX_NAMES]
 
 

@@ -108,6 +108,12 @@ class _Loose(_Guards, feedparser.LooseFeedParser):  # type: ignore[misc]
         self.namespacemap.update({"rss": "", "atom": ""})
 
 
+HANDLED = frozenset(
+    name.removeprefix(prefix) for name in dir(_Guards) for prefix in ("_start_", "_end_") if name.startswith(prefix)
+)
+"""The elements that feedparser does something about, by its names for them."""
+
+
 def run_feedparser(source: str) -> tuple[Any, str | None]:
     """Return the parser that read `source`, and what is not well-formed in it."""
     strict = _Strict("", None, "utf-8")

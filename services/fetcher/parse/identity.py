@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 
+from services.fetcher.parse.text import collapse
+
 
 def article_md5(url: str, title: str) -> str:
     """Return MD5(url + title) over UTF-8, as 32 lower-case hex digits: the article's identity (DESIGN, section 4).
@@ -19,5 +21,5 @@ def content_hash(title: str, body: str) -> str:
 
     Form is Unicode's (NFC is compared) and white space (any run counts as one space). Case does count.
     """
-    text = "\n".join(" ".join(unicodedata.normalize("NFC", part).split()) for part in (title, body))
+    text = "\n".join(collapse(unicodedata.normalize("NFC", part)) for part in (title, body))
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

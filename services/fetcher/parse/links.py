@@ -9,6 +9,8 @@ MAX_URL_CHARS = 8192
 """Longer ones are no URL that a server would take (RFC 9110, section 4.1, asks for 8,000)."""
 
 _EDGES = "".join(map(chr, range(0x21)))
+# As most are: nothing to resolve, to clean or to refuse.
+_PLAIN = re.compile(r"https?://[a-zA-Z0-9._-]+(?::[0-9]*)?(?:[/?#][\x21-\x7e]*)?")
 _INSIDE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
 
 
@@ -18,6 +20,8 @@ def absolute(href: str, *bases: str) -> str:
     Whitespace around and line breaks within are dropped, as browsers do (WHATWG URL); a space within becomes `%20`.
     `javascript:`, `data:`, `file:` and every other scheme give "".
     """
+    if len(href) <= MAX_URL_CHARS and _PLAIN.fullmatch(href):
+        return href
     href = _INSIDE.sub("", href.strip(_EDGES + "\xa0")).replace(" ", "%20")
     if not href:
         return ""

@@ -1,6 +1,7 @@
 """What the rooms of the reader hand to each other, and what comes out.
 
-    bytes ─ charset ─► text ─ a tier ─► RawFeed ─ entries ─► ParsedFeed
+    bytes ─ charset ─► text ─ document ─► Document ─ strict, or else lenient ─► RawFeed ─ entries ─► ParsedFeed
+                            └ json ──────────────────────────────────────────────►
 
 A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry becomes is decided once, in
 `entries`, so that no tier can give another answer than its neighbour.
@@ -8,6 +9,7 @@ A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry be
     ParseError
     ├── NotAFeed       the bytes are something else: an HTML page, an empty body, a sitemap
     └── Unparseable    a feed was meant, but it is too broken to be read
+    Declined           by the strict tier, for the lenient one to read
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ class Unparseable(ParseError):
     """The body means to be a feed and cannot be read."""
 
 
+class Declined(Exception):
+    """The strict tier is not sure of its answer; the lenient tier's stands. Never leaves the reader."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
     """A feed that was read."""
@@ -38,7 +44,7 @@ class ParsedFeed:
     hints: ServerHints
     """Only what the feed itself says: `ttl_seconds`, `skip_hours`, `skip_days`."""
     tier: str
-    """Which reader took the body: `lenient` or `json`."""
+    """Which reader took the body: `strict`, `lenient` or `json`."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
     """What was wrong and put up with, for people; each kind once."""

@@ -25,6 +25,7 @@ densest real feed at hand would have 350,000 `<`; feedparser's loose parser take
 MAX_TAG_CHARS = 1_000_000
 """What a tag has beyond this is dropped; the loose parser would take 150 bytes of memory for each character."""
 
+_ILLEGAL_BYTES = bytes([*range(9), 0x0B, 0x0C, *range(0x0E, 0x20)])
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, section 2.2
 _NAME = re.compile(r"<([A-Za-z_][\w.:-]*)")
 _NEXT = re.compile(r"<(?=[A-Za-z_?]|!--|!DOCTYPE)", re.IGNORECASE)
@@ -32,8 +33,9 @@ _FEED_ROOT = re.compile(r"<(?:rss(?=[\s>])|rdf:RDF(?=[\s>])|feed\s[^<>]{0,500}?x
 _SUBSET_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|<!--|[\[\]>]")
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"&%<]*\"|'[^'&%<]*'|\"&#\w{1,8};\"|'&#\w{1,8};')\s*>")
 _LONG_TAG = re.compile(rf"(<[A-Za-z/][^<>]{{{MAX_TAG_CHARS}}})[^<>]+")
-# CDATA is matched so that it is passed over; the five names that XML itself knows are left to the parser.
-_REFERENCE = re.compile(r"<!\[CDATA\[(?:.*?\]\]>|.*)|&(?!(?:lt|gt|amp|quot|apos);)(#?\w{1,64});", re.DOTALL)
+# The five names that XML itself knows are left to the parser.
+_REFERENCE = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)(#?\w{1,64});")
+_CDATA = "<![CDATA["
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,12 @@ def find_feed_root(text: str, start: int) -> int:
 
 def strip_illegal(text: str) -> str:
     """Return `text` without the characters that XML does not allow, NUL among them."""
-    return _ILLEGAL.sub("", text)
+    try:
+        raw = text.encode()  # the expression alone takes ten times as long
+    except UnicodeEncodeError:
+        return _ILLEGAL.sub("", text)
+    is_legal = len(raw.translate(None, _ILLEGAL_BYTES)) == len(raw) and "\ufffe" not in text and "\uffff" not in text
+    return text if is_legal else _ILLEGAL.sub("", text)
 
 
 def settle_references(text: str, declarations: str) -> str:
@@ -107,15 +114,20 @@ def settle_references(text: str, declarations: str) -> str:
 
     def settle(match: re.Match[str]) -> str:
         name = match[1]
-        if name is None:
-            return match[0]
         if name.startswith("#"):
             return match[0] if _is_legal(name[1:]) else "\ufffd"
         if name in names:
             return names[name]
         return chr(name2codepoint[name]) if name in name2codepoint else f"&amp;{name};"
 
-    return _REFERENCE.sub(settle, text)
+    pieces: list[str] = []
+    at = 0
+    while (start := text.find(_CDATA, at)) >= 0:
+        end = text.find("]]>", start)
+        end = end + 3 if end >= 0 else len(text)
+        pieces += (_REFERENCE.sub(settle, text[at:start]), text[start:end])
+        at = end
+    return "".join([*pieces, _REFERENCE.sub(settle, text[at:])])
 
 
 def _declared(text: str, declarations: str) -> dict[str, str]:
@@ -140,5 +152,6 @@ def cut_markup(text: str) -> tuple[str, bool]:
     for mark, limit in (("<", MAX_TAGS), ("&", MAX_REFERENCES)):
         if text.count(mark) > limit:
             text = text[: next(islice(re.finditer(mark, text), limit, None)).start()]
-    text = _LONG_TAG.sub(r"\1", text)
+    if len(text) > MAX_TAG_CHARS:
+        text = _LONG_TAG.sub(r"\1", text)
     return text, len(text) < length

@@ -24,27 +24,48 @@ FULL_FROM_CHARS = 1000
 
 _CUT_OFF = re.compile(r"(?:\.\.\.|…|\[…\]|\[\.\.\.\]|read more|continue reading)\W*$", re.IGNORECASE)
 
-_HIDDEN = (
-    "script|style|noscript|template|head|svg|math|iframe|object|noembed|noframes|textarea|select|audio|video|canvas"
+# script style svg select, noscript noembed noframes, template textarea, and so on: few ways to try at each `<`.
+_HIDDEN_OPEN = re.compile(
+    r"<(s(?:cript|tyle|vg|elect)|no(?:script|embed|frames)|te(?:mplate|xtarea)|head|math|iframe|object|audio|video|canvas)"
+    r"(?=[\s/>])",
+    re.IGNORECASE,
 )
-_HIDDEN_OPEN = re.compile(rf"<({_HIDDEN})(?=[\s/>])", re.IGNORECASE)
 _TO_THE_END = {"script", "style", "iframe", "noembed", "noframes", "textarea"}  # raw text in HTML, closed or not
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
 
 # A tag ends at its first `>` outside a quoted value (HTML, section 13.2.5.38). Possessive: there is no way back.
-_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)(?:[^>\"'=]|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>|<[!?/][^>]*>")
+_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>|<[!?/][^>]*>")
 _UNENDED_TAG = re.compile(r"<[a-zA-Z!?/].*", re.DOTALL)
 _BLOCKS = (
     "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
     "figure footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol optgroup option p pre section "
     "summary table tbody tfoot thead title tr ul"
 )
-_INSTEAD = dict.fromkeys(_BLOCKS.split(), "\n") | {"td": " ", "th": " "}
+_INLINE = "a abbr b big cite code em font i img small span strong sub sup u"
+_SEPARATE = (
+    "script style svg select noscript noembed noframes template textarea head math iframe object audio video canvas pre"
+)
 
-_SPACE = re.compile(r"\s+")
-_AROUND_BREAK = re.compile(r"[^\S\n]*\n\s*")
-_BLANKS = re.compile(r"[^\S\n]+")
+
+class _Replacements(dict[str | None, str | None]):
+    """What stands in place of a tag; None for an element that is not dealt with by dropping its tags."""
+
+    def __missing__(self, name: str) -> str | None:
+        lower = name.lower()
+        return self.get(lower, "") if lower.isascii() else None
+
+
+_INSTEAD = _Replacements(
+    dict.fromkeys(_INLINE.split(), "")
+    | dict.fromkeys(_BLOCKS.split(), "\n")
+    | {"td": " ", "th": " ", None: ""}
+    | dict.fromkeys(_SEPARATE.split())
+)
+
+_BREAKS_IN_SOURCE = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+"""White space that `tidy` would not take for a mere space."""
+
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
@@ -56,12 +77,41 @@ def html_to_text(source: str) -> str:
     """
     if "<" not in source:
         return tidy(html.unescape(source))
-    source = _keep_preformatted(_drop_hidden(_drop_comments(source)))
+    source = _drop_comments(source)
+    text = _drop_tags(source)
+    if text is None:
+        text = _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(source)))
+    return tidy(html.unescape(text))
+
+
+def _drop_tags(source: str) -> str | None:
+    """Return `source` without its tags, or None if there is more to it than tags of the plain kind."""
+    source = _without_breaks(source)
+    end = source.rfind(">") + 1  # as below
+    pieces = _TAG.split(source[:end])  # text, name of a tag, text, …
+    replacements = [*map(_INSTEAD.__getitem__, pieces[1::2])]
+    if None in replacements or source.count("<") != len(replacements):
+        return None
+    pieces[1::2] = replacements
+    return "".join(pieces) + source[end:]
+
+
+def _drop_tags_one_by_one(source: str) -> str:
+    source = _without_breaks(source)
     end = source.rfind(">") + 1
     # Behind the last `>` no tag can end: without this an expression would look there again for each `<`.
-    body, tail = _SPACE.sub(" ", source[:end]), _SPACE.sub(" ", source[end:])
-    text = _TAG.sub(_instead_of_tag, body) + _UNENDED_TAG.sub("", tail)
-    return tidy(html.unescape(text))
+    return _TAG.sub(_instead_of_tag, source[:end]) + _UNENDED_TAG.sub("", source[end:])
+
+
+def _without_breaks(source: str) -> str:
+    for mark in _BREAKS_IN_SOURCE:
+        source = source.replace(mark, " ")
+    return source
+
+
+def _instead_of_tag(match: re.Match[str]) -> str:
+    name = (match[1] or "").lower()
+    return _INSTEAD.get(name) or ("\n" if name in {"head", "pre"} else "")
 
 
 def to_text(text: Text) -> str:
@@ -71,18 +121,31 @@ def to_text(text: Text) -> str:
 
 def clean_title(title: Text) -> str:
     """Return a title as plain text on one line."""
-    return _SPACE.sub(" ", to_text(title)).strip()
+    return collapse(to_text(title))
 
 
 def clean_line(value: str) -> str:
     """Return a plain text on one line, without control characters."""
-    return _SPACE.sub(" ", _CONTROLS.sub("", value)).strip()
+    # Printable is what is neither a control character nor any white space but the plain space.
+    if value.isprintable() and "  " not in value:
+        return value.strip(" ")
+    return " ".join(_CONTROLS.sub("", value).split())
+
+
+def collapse(text: str) -> str:
+    """Return `text` with one space for each run of white space, and none around it."""
+    line = text.replace("\n", " ")
+    return line.strip(" ") if line.isprintable() and "  " not in line else " ".join(text.split())
 
 
 def tidy(text: str) -> str:
     """Return `text` without control characters and lone surrogates, white space collapsed, line breaks kept once."""
-    text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    if "  " not in text and text.replace("\n", "").isprintable():  # as `clean_line` does, for all lines at once
+        return "\n".join([line for line in [line.strip(" ") for line in lines] if line])
+    return "\n".join(filter(None, map(clean_line, lines)))
 
 
 def cut_at_word(text: str, limit: int) -> str:
@@ -141,7 +204,3 @@ def _keep_preformatted(source: str) -> str:
     if "\n" not in source:
         return source
     return _PRE.sub(lambda match: match[0].replace("\n", "<br>"), source)
-
-
-def _instead_of_tag(match: re.Match[str]) -> str:
-    return _INSTEAD.get((match[1] or "").lower(), "")

@@ -5,10 +5,38 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from services.fetcher.parse import ParsedFeed, parse_feed
+from services.fetcher.parse.document import prepare
+from services.fetcher.parse.lenient import read_lenient
+from services.fetcher.parse.model import RawFeed
+from services.fetcher.parse.strict import read_strict
 from shared.messages import Entry
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 URL = "https://example.org/feeds/news.xml"
+
+NAMESPACES = {
+    "atom": "http://www.w3.org/2005/Atom",
+    "content": "http://purl.org/rss/1.0/modules/content/",
+    "creativeCommons": "http://backend.userland.com/creativeCommonsRssModule",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "feedburner": "http://rssnamespace.org/feedburner/ext/1.0",
+    "georss": "http://www.georss.org/georss",
+    "itunes": "http://www.itunes.com/dtds/podcast-1.0.dtd",
+    "media": "http://search.yahoo.com/mrss/",
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "sy": "http://purl.org/rss/1.0/modules/syndication/",
+    "xhtml": "http://www.w3.org/1999/xhtml",
+    "xlink": "http://www.w3.org/1999/xlink",
+}
+DECLARED = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in NAMESPACES.items())
+
+RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" {namespace}>
+<channel rdf:about="https://example.org/"><title>News</title><link>https://example.org/</link>
+<items><rdf:Seq><rdf:li rdf:resource="https://example.org/1"/></rdf:Seq></items></channel>
+<image rdf:about="i"><title>Image</title><url>u</url></image>
+<item rdf:about="https://example.org/1"><title>One</title><link>https://example.org/1</link></item>
+<textinput><title>Search</title></textinput></rdf:RDF>"""
 
 
 def read(body: str | bytes, content_type: str | None = None, max_entries: int = 5000) -> ParsedFeed:
@@ -27,3 +55,14 @@ def item(inner: str) -> Entry:
 
 def atom(inner: str, attributes: str = "") -> str:
     return f'<feed xmlns="http://www.w3.org/2005/Atom" {attributes}><title>News</title>{inner}</feed>'
+
+
+def read_by_both(text: str) -> tuple[RawFeed, RawFeed]:
+    """Return what the strict and the lenient tier read; raise Declined if the strict one declines."""
+    document = prepare(text)
+    return read_strict(document), read_lenient(document)
+
+
+def with_prefixes(document: str) -> str:
+    """Return the RSS or Atom document with the usual prefixes declared."""
+    return document.replace("<rss ", f"<rss{DECLARED} ", 1).replace("<feed ", f"<feed{DECLARED} ", 1)

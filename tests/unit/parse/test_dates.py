@@ -69,6 +69,7 @@ def test_what_is_no_date_is_none(raw: str | float | None) -> None:
 
 def test_feedparsers_time_tuple_is_utc() -> None:
     assert from_struct(time.struct_time((2026, 2, 2, 9, 0, 0, 0, 33, 0))) == datetime(2026, 2, 2, 9, tzinfo=UTC)
+    assert from_struct(time.struct_time((9999, 1, 1, 0, 0, 0, 0, 1, 0))) == datetime(9999, 1, 1, tzinfo=UTC)
     assert from_struct(None) is None
     assert from_struct((1, 2)) is None
     assert from_struct((99_999, 1, 1, 0, 0, 0, 0, 1, 0)) is None

@@ -20,7 +20,7 @@ def test_an_rss_2_item_is_read_with_all_its_fields() -> None:
         <pubDate>Mon, 02 Feb 2026 10:00:00 +0100</pubDate><dc:creator>Ada</dc:creator>
         <category>a</category><category>b</category><category>a</category>
         <enclosure url="/one.mp3" type="audio/mpeg" length="123"/></item></channel></rss>""")
-    assert (parsed.tier, parsed.warnings) == ("lenient", ())
+    assert (parsed.tier, parsed.warnings) == ("strict", ())
     assert parsed.feed.model_dump() == {
         "title": "News & more",
         "site_url": "https://example.org/",

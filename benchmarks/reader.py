@@ -1,0 +1,164 @@
+"""The reader, beside `feedparser.parse` with its defaults over the same bytes: one thread, CPU time, no I/O.
+
+Both give entries with text, dates and links; ours are validated messages with plain text and hashes, feedparser's are
+dictionaries with sanitised HTML. Contenders take turns within a round.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from html import escape
+
+import feedparser
+
+from benchmarks.bench import Bench
+from benchmarks.laps import BenchError, Lap, middle_cpu_ms, middle_rate, rounds
+from benchmarks.rows import Row
+from services.cli.farm.articles import write_article
+from services.cli.farm.documents import render
+from services.cli.farm.specs import FeedFormat
+from services.fetcher.parse import parse_feed
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+BESIDE = "feedparser.parse"
+LAP_SECONDS = 0.1
+"""A contender reads the feed again and again for so long, and at least once."""
+
+_PARAGRAPH = (
+    '<p class="lead">It was a <em>quiet</em> day in the caf&eacute;: <a href="https://example.org/a?x=1&amp;y=2" '
+    'rel="nofollow">six people</a>, two dogs and a parrot &mdash; nobody spoke of it later, though everyone had seen '
+    'what the parrot did.</p>\n<img src="https://example.org/i/{0}.jpg" alt="A parrot" width="640" height="480"/>'
+    "<ul><li>First, the <strong>cake</strong></li><li>then the window</li></ul>\n"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A feed: what kind of, its bytes, how many entries it has."""
+
+    name: str
+    body: bytes
+    entries: int
+
+
+async def run(bench: Bench) -> list[Row]:
+    """Return the rows of every case; needs none of the servers."""
+    most, seconds = (3, 4.0) if bench.quick else (9, 20.0)
+    rows: list[Row] = []
+    for case in _cases():
+        contenders = {
+            "strict": partial(_read, case.body, "strict"),
+            "lenient": partial(_read, case.body + b"<end/>", "lenient"),
+            BESIDE: partial(_read_plainly, case.body),
+        }
+        laps: dict[str, list[Lap]] = {name: [] for name in contenders}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # feedparser's, of its own use of its own names
+            for _ in rounds(most, seconds / len(_cases())):
+                for name, contender in contenders.items():
+                    laps[name].append(_lap(case, contender))
+        rows += _rows(case, laps)
+    return rows
+
+
+def _rows(case: Case, laps: dict[str, list[Lap]]) -> list[Row]:
+    size = f"{case.name}_{case.entries}x{len(case.body) // case.entries // 100 / 10}kb"
+    other = laps[BESIDE]
+    rows = [Row(f"reader.{size}.entries", middle_rate(laps["strict"]), "entries/s", BESIDE, middle_rate(other))]
+    for tier in ("strict", "lenient"):
+        cost = middle_cpu_ms(laps[tier], "reader") * case.entries
+        beside = middle_cpu_ms(other, "reader") * case.entries
+        rows.append(Row(f"reader.{size}.{tier}", cost, "CPU-ms/feed", BESIDE, beside))
+    return rows
+
+
+def _lap(case: Case, contender: Callable[[], int]) -> Lap:
+    start = time.process_time()
+    count, spent = 0, 0.0
+    while not count or spent < LAP_SECONDS:
+        found = contender()
+        if found != case.entries:
+            raise BenchError(f"{found} of {case.entries} entries of {case.name} were read")
+        count += found
+        spent = time.process_time() - start
+    return Lap(count, spent, {"reader": spent})
+
+
+def _read(body: bytes, tier: str) -> int:
+    parsed = parse_feed(body, url="https://example.org/feed", content_type="text/xml; charset=utf-8", now=NOW)
+    if parsed.tier != tier:
+        raise BenchError(f"the {parsed.tier} tier read what the {tier} tier should have read")
+    return len(parsed.entries)
+
+
+def _read_plainly(body: bytes) -> int:
+    return len(feedparser.parse(io.BytesIO(body)).entries)
+
+
+def _cases() -> list[Case]:
+    farm = [
+        write_article("bench", number, published_at=NOW - timedelta(hours=number), text_length=2_560, edition="reader")
+        for number in range(19)
+    ]
+    return [
+        Case("farm_rss", render(FeedFormat.RSS, "bench", farm, NOW).encode(), 19),
+        Case("farm_atom", render(FeedFormat.ATOM, "bench", farm, NOW).encode(), 19),
+        Case("farm_rdf", render(FeedFormat.RDF, "bench", farm, NOW).encode(), 19),
+        Case("rss", _blog_rss(entries=10, paragraphs=6), 10),
+        Case("rss", _blog_rss(entries=50, paragraphs=10), 50),
+        Case("atom", _blog_atom(entries=30, paragraphs=6), 30),
+        Case("headlines", _headlines(entries=100), 100),
+    ]
+
+
+def _blog_rss(*, entries: int, paragraphs: int) -> bytes:
+    items = "".join(
+        f"<item>\n<title>A parrot &amp; a cake, part {n}</title>\n<link>https://example.org/{n}</link>\n"
+        f'<guid isPermaLink="false">https://example.org/?p={n}</guid>\n<dc:creator><![CDATA[Ada]]></dc:creator>\n'
+        f"<pubDate>Mon, 02 Feb 2026 10:{n % 60:02}:00 +0000</pubDate>\n<category><![CDATA[Birds]]></category>\n"
+        f"<description><![CDATA[<p>It was a quiet day &#8230;</p>]]></description>\n"
+        f"<content:encoded><![CDATA[{_PARAGRAPH.format(n) * paragraphs}]]></content:encoded>\n"
+        f"<wfw:commentRss>https://example.org/{n}/feed/</wfw:commentRss>\n<slash:comments>3</slash:comments>\n</item>\n"
+        for n in range(entries)
+    )
+    names = {
+        "content": "http://purl.org/rss/1.0/modules/content/",
+        "dc": "http://purl.org/dc/elements/1.1/",
+        "slash": "http://purl.org/rss/1.0/modules/slash/",
+        "wfw": "http://wellformedweb.org/CommentAPI/",
+    }
+    declared = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in names.items())
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?><rss version="2.0"{declared}><channel><title>Birds</title>'
+        f"<link>https://example.org</link><language>en-US</language>\n{items}</channel></rss>"
+    ).encode()
+
+
+def _blog_atom(*, entries: int, paragraphs: int) -> bytes:
+    items = "".join(
+        f"<entry><id>tag:example.org,2026:{n}</id><title type='html'>A parrot &amp;amp; a cake, part {n}</title>"
+        f"<link rel='alternate' type='text/html' href='https://example.org/{n}'/><author><name>Ada</name></author>"
+        f"<published>2026-02-02T10:{n % 60:02}:00.000-08:00</published><updated>2026-02-02T11:00:00Z</updated>"
+        f"<category term='Birds'/><content type='html'>{escape(_PARAGRAPH.format(n) * paragraphs)}</content></entry>\n"
+        for n in range(entries)
+    )
+    return (
+        '<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en"><title>Birds</title><link href="https://example.org"/>'
+        f"<updated>2026-02-02T11:00:00Z</updated>{items}</feed>"
+    ).encode()
+
+
+def _headlines(*, entries: int) -> bytes:
+    items = "".join(
+        f"<item><title>Parrot seen at the window again, no. {n}</title><link>https://example.org/{n}</link>"
+        f"<description>Once more a parrot was seen at the window of the café.</description>"
+        f"<pubDate>Mon, 02 Feb 2026 10:{n % 60:02}:00 GMT</pubDate><guid>https://example.org/{n}</guid></item>"
+        for n in range(entries)
+    )
+    return f'<rss version="2.0"><channel><title>News</title>{items}</channel></rss>'.encode()

@@ -1,0 +1,277 @@
+"""What each element of an entry means, as feedparser takes it: the fields that the strict tier fills.
+
+A method reads one element into `fields`. Which of several titles counts, that a second description is a full text, how
+long a base holds: all of this is feedparser's, told again over a tree. What is not told here declines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from feedparser.urls import _urljoin, make_safe_absolute_uri
+
+from services.fetcher.parse.dates import parse_feed_date
+from services.fetcher.parse.fields import Fields
+from services.fetcher.parse.guarded import HANDLED, MAX_TAGS
+from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
+from services.fetcher.parse.model import Declined
+from services.fetcher.parse.tree import Attributes, Node
+
+Handler = Callable[[Any, Node, Attributes, int], None]
+
+_KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
+_XML_KINDS = ("+xml", "/xml")
+_COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
+_QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
+SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
+"""Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
+
+
+# Elements without a meaning for feedparser become fields of their name; these names mean something to `fields`.
+_RESERVED = re.compile(
+    r"links|authors|date|guid_is_link|language|media_content|tags|"
+    r".*_(?:parsed|detail)|summary|content|title|published|created|updated|author|id|subtitle|link"
+)
+
+
+class Elements:
+    """The reader's state, and what elements do to it. Depth counts from the root element, which has 1."""
+
+    def __init__(self, version: str) -> None:
+        self.is_atom = version.startswith("atom")
+        self.is_atom10 = version == "atom10"
+        self.table: dict[str, Handler] = {}
+        self.fields: Fields = {}
+        self.depths: dict[str, int] | None = None
+        """Of an entry: how deep each field's element stood. A deeper one never replaces it."""
+        self.title_depth = -1
+        self.has_content = False
+        self.base = ""
+        self.outer_base = ""
+        """The parent's. If it is "", an element's own base stays in force after its end, as in feedparser."""
+        self.language: str | None = None
+
+    # The walk
+
+    def read_children(self, element: Node, depth: int) -> None:
+        """Read what stands within `element`, whose depth is `depth`."""
+        outer, language = self.outer_base, self.language
+        self.outer_base = self.base
+        table = self.table
+        for child in element.children:
+            attributes = child.attributes
+            scoped = bool(attributes) and not SCOPE.isdisjoint(attributes)
+            if scoped:
+                self.enter(attributes)
+            table.get(child.name, Elements.unknown)(self, child, attributes, depth + 1)
+            if scoped:
+                self.language = language
+                self.base = self.outer_base or self.base
+        self.outer_base = outer
+        self.base = outer or self.base
+
+    def enter(self, attributes: Attributes) -> None:
+        """Take over the base and the language that an element declares."""
+        base = attributes.get("xml:base", attributes.get("base"))
+        if base:
+            joined = make_safe_absolute_uri(self.base, base) or self.base if self.base else _urljoin("", base)
+            if not joined.startswith(("http://", "https://")) or _urljoin(joined, joined) != joined:
+                raise Declined("an odd xml:base")
+            self.base = joined
+        language = attributes.get("xml:lang", attributes.get("lang"))
+        if language is not None:
+            self.language = language or None
+
+    def unknown(self, element: Node, _attributes: Attributes, depth: int) -> None:
+        """Pass over an element that means nothing, but read what stands within."""
+        check_meaningless(element)
+        if element.children:
+            self.read_children(element, depth)
+
+    def transparent(self, element: Node, _attributes: Attributes, depth: int) -> None:
+        """Read what stands within."""
+        self.read_children(element, depth)
+
+    def ignored(self, element: Node, _attributes: Attributes, _depth: int) -> None:
+        """Pass over an element that has no other within."""
+        leaf_text(element)
+
+    def store(self, key: str, value: str, depth: int) -> None:
+        """Set a field, unless an element less deep in the entry has."""
+        if self.depths is not None:
+            if depth > self.depths.get(key, depth):
+                return
+            self.depths[key] = depth
+        self.fields[key] = value
+
+    # Texts
+
+    def text(self, key: str, default: str, element: Node, attributes: Attributes, depth: int) -> tuple[str, str]:
+        """Read a text with a media type; return it, and the type that it had before any guess."""
+        kind = attributes.get("type", default).lower()
+        kind = _KINDS.get(kind, kind)
+        is_base64 = attributes.get("mode") == "base64" or not (kind.startswith("text/") or kind.endswith(_XML_KINDS))
+        value, kind = inline(element, kind, is_atom10=self.is_atom10)
+        if is_base64:
+            value = decoded_base64(element, value)
+        known = kind
+        if kind == "text/plain" and not self.is_atom and looks_like_html(value):
+            kind = "text/html"
+        value = repaired(value)
+        detail = {"type": kind, "language": self.language and self.language.replace("_", "-")}
+        if key == "title" and -1 < self.title_depth <= depth:
+            return value, known
+        if key == "content":
+            self.fields.setdefault("content", []).append({**detail, "value": value})
+        else:
+            self.store(key, value, depth)
+            self.fields[f"{key}_detail"] = detail
+        return value, known
+
+    def title(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read a title: the first that is not empty counts."""
+        value, _ = self.text("title", "text/plain", element, attributes, depth)
+        if value:
+            self.title_depth = depth
+
+    def media_title(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read a title that holds until there is one of the entry's own."""
+        self.text("title", "text/plain", element, attributes, depth)
+
+    def content(self, element: Node, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
+        """Read a full text; it is also the summary as long as there is none."""
+        value, kind = self.text("content", default, element, attributes, depth)
+        if kind in _COPIED_KINDS:
+            self.fields.setdefault("summary", value)
+
+    def atom_content(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read Atom's <content>."""
+        self.has_content = True
+        self.content(element, attributes, depth)
+
+    def encoded(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read <content:encoded>."""
+        self.has_content = True
+        self.content(element, attributes, depth, "text/html")
+
+    def body(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read <xhtml:body>."""
+        self.content(element, attributes, depth, XHTML)
+
+    def description(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read RSS's <description>: a second one is a full text."""
+        self._summary("text/html", element, attributes, depth)
+
+    def summary(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read Atom's <summary>: a second one is a full text."""
+        self._summary("text/plain", element, attributes, depth)
+
+    def _summary(self, default: str, element: Node, attributes: Attributes, depth: int) -> None:
+        if "summary" in self.fields and not self.has_content:
+            self.atom_content(element, attributes, depth)
+        else:
+            self.text("summary", default, element, attributes, depth)
+
+    # Links
+
+    def link(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
+        attributes.setdefault("rel", "alternate")
+        attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
+        _enforce_href(attributes)
+        self.fields.setdefault("links", []).append(attributes)
+        if "href" in attributes:
+            if element.children:
+                raise Declined("elements within a link")
+            href = attributes["href"] = self._resolve(attributes["href"])
+            kind = attributes["type"]
+            if attributes["rel"] == "alternate" and _KINDS.get(kind, kind) in {"text/html", XHTML}:
+                self.fields["link"] = href
+            return
+        href = leaf_text(element)
+        href = repaired(self._resolve(href)) if href else ""
+        if "&" in href:
+            if self.depths is not None:
+                href = href.replace("&amp;", "&")
+            href = _QUERY_REFERENCE.sub(r"&\1", href)
+        self.fields["link"] = href
+        if href or self.depths is None:
+            attributes["href"] = href
+
+    def _resolve(self, href: str) -> str:
+        return str(_urljoin(self.base, href)) if self.base or ":///" in href else href
+
+    def guid(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read the entry's id."""
+        is_link = attributes.get("ispermalink", "true").strip().lower() != "false"
+        self.fields.setdefault("guid_is_link", is_link)
+        self.store("id", repaired(leaf_text(element)), depth)
+
+    def enclosure(self, element: Node, attributes: Attributes, _depth: int) -> None:
+        """Read an enclosure."""
+        leaf_text(element)
+        _enforce_href(attributes)
+        attributes["rel"] = "enclosure"
+        self.fields.setdefault("links", []).append(attributes)
+
+    def media_content(self, element: Node, attributes: Attributes, depth: int) -> None:
+        """Read <media:content> and what stands within."""
+        self.fields.setdefault("media_content", []).append(attributes)
+        self.read_children(element, depth)
+
+    # Dates, categories
+
+    def date(self, key: str, element: Node, depth: int) -> None:
+        """Read a date."""
+        value = repaired(leaf_text(element))
+        self.store(key, value, depth)
+        try:
+            self.fields[f"{key}_parsed"] = parse_feed_date(value)
+        except Exception as error:  # as lenient: feedparser names no errors
+            raise Declined("an odd date") from error
+
+    def plain(self, key: str, element: Node, depth: int) -> None:
+        """Read a text that is neither HTML nor translated."""
+        self.store(key, repaired(leaf_text(element)), depth)
+
+    def category(self, element: Node, attributes: Attributes, _depth: int) -> None:
+        """Read a category: attributes, or a text."""
+        self.tag(attributes.get("term"), attributes.get("scheme", attributes.get("domain")), attributes.get("label"))
+        value = repaired(leaf_text(element))
+        if not value:
+            return
+        tags = self.fields.setdefault("tags", [])
+        if tags and not tags[-1]["term"]:
+            tags[-1]["term"] = value
+        else:
+            self.tag(value, None, None)
+
+    def tag(self, term: str | None, scheme: str | None, label: str | None) -> None:
+        """Add a category, once."""
+        tags = self.fields.setdefault("tags", [])
+        value = {"term": term, "scheme": scheme, "label": label}
+        if (term or scheme or label) and len(tags) < MAX_TAGS and value not in tags:
+            tags.append(value)
+
+    def keywords(self, scheme: str | None, element: Node, attributes: Attributes) -> None:
+        """Read a list of categories with commas between."""
+        text = repaired(leaf_text(element))
+        if not attributes:
+            for term in filter(None, map(str.strip, text.split(","))):
+                self.tag(term, scheme, None)
+
+
+def check_meaningless(element: Node) -> None:
+    """Decline an element that means something to feedparser or to `fields`."""
+    if element.name in HANDLED or _RESERVED.fullmatch(element.name):
+        raise Declined(f"<{element.name}> where it is not expected")
+
+
+def _enforce_href(attributes: Attributes) -> None:
+    href = attributes.get("url", attributes.get("uri", attributes.get("href")))
+    if href:
+        attributes.pop("url", None)
+        attributes.pop("uri", None)
+        attributes["href"] = href

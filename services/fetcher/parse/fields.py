@@ -1,0 +1,130 @@
+"""From fields, as feedparser names and nests them, to `RawFeed` and `RawEntry`. The same for strict and lenient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from services.fetcher.parse.dates import EARLIEST, from_struct, parse_date
+from services.fetcher.parse.hints import read_hints
+from services.fetcher.parse.model import RawEnclosure, RawEntry, RawFeed, Text
+
+Fields = dict[str, Any]
+
+_SHORTER_TEXTS = ("summary", "itunes_summary", "media_description", "dc_description", "subtitle")
+_DETAILS = {name: f"{name}_detail" for name in ("title", *_SHORTER_TEXTS)}
+
+
+def raw_feed(
+    feed: Fields,
+    entries: Iterable[Fields],
+    *,
+    is_atom: bool,
+    hours: Iterable[str],
+    days: Iterable[str],
+    warnings: Iterable[str],
+) -> RawFeed:
+    """Return the feed that these fields tell of."""
+    return RawFeed(
+        title=_text(feed, "title"),
+        link=_link(feed),
+        language=_string(feed, "language"),
+        authors=_authors(feed) if is_atom else (),
+        hints=read_hints(
+            ttl=_string(feed, "ttl"),
+            period=_string(feed, "sy_updateperiod"),
+            frequency=_string(feed, "sy_updatefrequency"),
+            hours=hours,
+            days=days,
+        ),
+        entries=tuple(map(_raw_entry, entries)),
+        warnings=tuple(warnings),
+    )
+
+
+def _raw_entry(entry: Fields) -> RawEntry:
+    contents = [_typed(content) for content in _dicts(entry, "content") if _is_text(content)]
+    if len(contents) > 1:
+        contents.sort(key=lambda text: len(text.value), reverse=True)
+    return RawEntry(
+        guid=_string(entry, "id"),
+        guid_is_link=entry.get("guid_is_link", True) is True,
+        link=_link(entry),
+        title=_text(entry, "title"),
+        bodies=(*contents, *[_text(entry, name) for name in _SHORTER_TEXTS if name in entry]),
+        published_at=_moment(entry, "published") or _moment(entry, "created"),
+        updated_at=_moment(entry, "updated"),
+        authors=_authors(entry),
+        categories=tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
+        enclosures=_enclosures(entry),
+        language=_string(entry, "language") or _language(entry),
+    )
+
+
+def _string(fields: Fields, name: str) -> str:
+    value = fields.get(name)  # an unknown element with attributes is a dict
+    return value if isinstance(value, str) else ""
+
+
+def _dicts(fields: Fields, name: str) -> Sequence[Fields]:
+    value = fields.get(name)  # a feed may have an element of feedparser's own name, say `<links a="">`
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else ()
+
+
+def _is_text(detail: Fields) -> bool:
+    kind = str(detail.get("type") or "text/html")
+    return kind.startswith("text/") or kind.endswith(("html", "xml"))
+
+
+def _typed(detail: Fields) -> Text:
+    return Text(str(detail.get("value") or ""), _is_html(detail.get("type")))
+
+
+def _text(fields: Fields, name: str) -> Text:
+    detail = fields.get(_DETAILS[name])
+    return Text(_string(fields, name), _is_html(detail.get("type") if isinstance(detail, dict) else None))
+
+
+def _is_html(kind: object) -> bool:
+    return not kind or kind == "text/html" or not str(kind).startswith("text/")
+
+
+def _language(entry: Fields) -> str:
+    details = (*_dicts(entry, "content"), entry.get("summary_detail"), entry.get("title_detail"))
+    for detail in details:
+        if isinstance(detail, dict) and (language := detail.get("language")):
+            return str(language)
+    return ""
+
+
+def _link(fields: Fields) -> str:
+    if link := _string(fields, "link"):
+        return link
+    alternates = (link.get("href") for link in _dicts(fields, "links") if link.get("rel") == "alternate")
+    return next((str(href) for href in alternates if href), "")
+
+
+def _moment(fields: Fields, name: str) -> datetime | None:
+    if name not in fields:
+        return None
+    parsed = fields.get(f"{name}_parsed")
+    moment = parsed if isinstance(parsed, datetime) else from_struct(parsed)
+    if moment is None or moment < EARLIEST:  # feedparser takes Unix time for a year, month and day
+        return parse_date(_string(fields, name)) or moment
+    return moment
+
+
+def _authors(fields: Fields) -> tuple[str, ...]:
+    names = [str(author.get("name") or author.get("email") or "") for author in _dicts(fields, "authors")]
+    return tuple(filter(None, names)) or (_string(fields, "author"),)
+
+
+def _enclosures(entry: Fields) -> tuple[RawEnclosure, ...]:
+    found = [
+        (link.get("href"), link.get("type"), link.get("length"))
+        for link in _dicts(entry, "links")
+        if link.get("rel") == "enclosure"
+    ]
+    found += [(media.get("url"), media.get("type"), media.get("filesize")) for media in _dicts(entry, "media_content")]
+    return tuple([RawEnclosure(str(url), str(kind or ""), str(length or "")) for url, kind, length in found if url])

@@ -1,0 +1,81 @@
+"""Who wrote an entry, as feedparser takes it: names and addresses from elements, or both out of one text."""
+
+from __future__ import annotations
+
+from feedparser.mixin import _FeedParserMixin
+
+from services.fetcher.parse.elements import SCOPE, Elements, check_meaningless
+from services.fetcher.parse.fields import Fields
+from services.fetcher.parse.guarded import MAX_AUTHOR_CHARS
+from services.fetcher.parse.inline import leaf_text, repaired
+from services.fetcher.parse.model import Declined
+from services.fetcher.parse.tree import Attributes, Node
+
+_DETAILS = {
+    "name": "name",
+    "itunes_name": "name",
+    "email": "email",
+    "itunes_email": "email",
+    "uri": "href",
+    "url": "href",
+    "homepage": "href",
+}
+
+
+def read_author(reader: Elements, element: Node, _attributes: Attributes, depth: int) -> None:
+    """Read an author: a text, or elements for name and address."""
+    authors = reader.fields.setdefault("authors", [])
+    authors.append({})
+    for child in element.children:
+        if not SCOPE.isdisjoint(child.attributes):
+            raise Declined("a person with a language or a base")
+        text = leaf_text(child)
+        if key := _DETAILS.get(child.name):
+            reader.fields.setdefault("author_detail", {})[key] = text
+            _sync(reader.fields)
+            authors[-1][key] = text
+        else:
+            _check_empty(child)
+    text = "".join([element.text, *[child.tail for child in element.children]])
+    reader.store("author", repaired(text.strip()), depth)
+    _sync(reader.fields)
+
+
+def pass_person(_reader: Elements, element: Node, _attributes: Attributes, _depth: int) -> None:
+    """Pass over a person who is not the author."""
+    for child in element.children:
+        if not SCOPE.isdisjoint(child.attributes):
+            raise Declined("a person with a language or a base")
+        if child.name in _DETAILS:
+            leaf_text(child)
+        else:
+            _check_empty(child)
+
+
+def _check_empty(element: Node) -> None:
+    check_meaningless(element)
+    if leaf_text(element):
+        raise Declined(f"<{element.name}> within a person")
+
+
+def _sync(fields: Fields) -> None:
+    """Let the author's text and the details of the last author tell each other what one of them lacks."""
+    author = fields.get("author")
+    if author:
+        fields["author"] = author = author[:MAX_AUTHOR_CHARS]
+    detail = fields["authors"][-1]
+    if detail or (author and "@" in author):
+        _FeedParserMixin._sync_author_detail(_Context(fields))  # noqa: SLF001
+    elif author:
+        fields.setdefault("author_detail", detail)
+        detail["name"] = author
+
+
+class _Context:
+    """All of feedparser's parser that its `_sync_author_detail` needs."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+
+    def _get_context(self) -> Fields:
+        return self._fields

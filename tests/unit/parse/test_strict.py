@@ -1,0 +1,165 @@
+"""The strict tier gives the lenient tier's answer or none. What single elements become is in the other tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.fetcher.parse.model import Declined, NotAFeed
+from tests.unit.parse.feeds import NAMESPACES, RDF, atom, read, read_by_both, rss, with_prefixes
+
+ITEMS = [
+    "<title>One</title><title>Two</title>",
+    "<title/><title>Two</title>",
+    "<media:title>Media</media:title><title>Own</title>",
+    "<title>Own</title><media:group><media:title>Media</media:title></media:group>",
+    "<title>First</title><source url='https://example.org/'>Elsewhere</source><title>Second</title>",
+    "<title>First</title><image>x</image><title>Second</title>",
+    "<title>a &lt;b&gt;c&lt;/b&gt;</title><dc:title>d</dc:title>",
+    "<title type='html'>a &amp;amp; b</title>",
+    "<title>not <em>escaped</em> &amp;lt;</title>",
+    "<description>short</description><description>a second is the full text</description>",
+    "<content:encoded>full</content:encoded><description>short</description><description>more</description>",
+    "<description>x <b>bold</b> &amp; y</description>",
+    "<description type='application/octet-stream'>aGVsbG8=</description>",
+    "<xhtml:body><p>one</p><p class='a\"b'>two &amp; three</p></xhtml:body>",
+    "<itunes:summary>sum</itunes:summary><itunes:subtitle>sub</itunes:subtitle>",
+    "<media:content url='/a.mp4' fileSize='5'><media:description>caption</media:description></media:content>",
+    "<link>https://example.org/?a=1&amp;amp;b=2&amp;c;</link>",
+    "<link/><link>https:////example.org/two</link>",
+    "<link>https://example.org/1</link><atom:link rel='alternate' href='https://example.org/2'/>",
+    "<atom:link rel='enclosure' href='/a.mp3' type='audio/mpeg' length='9'/><link>x</link>",
+    "<link rel='alternate' type='audio/mpeg' href='https://example.org/3'/>",
+    "<guid isPermaLink='FALSE'>g</guid><guid>h</guid>",
+    "<enclosure uri='/a.mp3' TYPE='Audio/MPEG'/>",
+    "<author>Ada &lt;ada@example.org&gt;</author><dc:creator>Bob</dc:creator>",
+    "<author>ada@example.org (Ada)</author><author>Bob</author>",
+    "<atom:author><atom:email>e@example.org</atom:email><atom:name>N</atom:name></atom:author><author>Bob</author>",
+    "<author><name>A</name><uri>u</uri></author><author><uri>v</uri></author>",
+    "<category domain='d'>a</category><category term='b' label='B'/><dc:subject>a</dc:subject><category/>",
+    "<media:category>a</media:category><itunes:keywords>a, b,,c</itunes:keywords><media:keywords>d</media:keywords>",
+    "<pubDate>Mon, 02 Feb 2026 10:00:00 EST</pubDate><dc:date>2026-02-03</dc:date>",
+    "<pubDate>2026-02-02T10:00:00+0130</pubDate><dcterms:created>1770022800</dcterms:created>",
+    "<pubDate>Mon, 31 Feb 2026 25:61:61 GMT</pubDate><dcterms:modified>20260203</dcterms:modified>",
+    "<language>de_AT</language>",
+    "<title xml:lang='fr_CA'>t</title>",
+    "<title>cafÃ© \x93quoted\x94 naïve</title>",
+    "<unknown><title>inner</title></unknown><title>outer</title>",
+    "<feedburner:origLink>https://example.org/orig</feedburner:origLink><georss:point>1 2</georss:point>",
+    "<creativeCommons:license>https://example.org/cc</creativeCommons:license><comments>c</comments>",
+    "<title>a<!-- no --> b<![CDATA[ <c> ]]>&#x41;<?pi?></title>",
+    "<contributor><name>C</name></contributor><dc:publisher>P</dc:publisher>",
+    "<media:thumbnail url='/t.jpg'/><media:credit role='a'>c</media:credit><media:rating>r</media:rating>",
+]
+
+FEEDS = [
+    *(rss(f"<item>{inner}</item>") for inner in ITEMS),
+    *(atom(f"<entry>{inner}</entry>", 'xml:lang="en_GB" xml:base="https://example.org/a/b"') for inner in ITEMS),
+    rss("", "<title>t</title><ttl>5</ttl><skipHours><hour>3</hour></skipHours><skipDays><day>Monday</day></skipDays>"),
+    rss("", "<ttl a='b'>5</ttl><sy:updatePeriod>daily</sy:updatePeriod><language>en</language>"),
+    rss("", "<image><title>i</title><url>u</url><link>l</link></image><title>t</title><link>m</link>"),
+    rss("", "<title>t</title><textInput><title>s</title><name>n</name></textInput><title>u</title>"),
+    rss("", "<itunes:owner><itunes:name>n</itunes:name></itunes:owner><itunes:category text='a'/>"),
+    rss("<item><title>t</title></item>", "<atom:link rel='self' href='x'/><title>a</title><title>b</title>"),
+    atom("<author><name>A</name></author><author>Bob</author><entry><id>1</id></entry>"),
+    atom("<subtitle>s</subtitle><link href='/x'/><updated>2026-02-02T00:00:00Z</updated><entry><id>1</id></entry>"),
+    atom(
+        "<entry><content xml:base='https://b.example/'>t</content><link href='x'/></entry>"
+        "<entry><link href='y'/></entry>"
+    ),
+    atom("<entry xml:lang=''><title>t</title><content xml:lang='fr'>c</content></entry>", "xml:lang='de'"),
+    atom("<entry><source><title>s</title><id>x</id></source><title>t</title><title>u</title></entry>"),
+    atom('<entry><content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">a<br/>b</div></content></entry>'),
+    atom('<entry><content type="xhtml"> <xhtml:div>a</xhtml:div> <xhtml:div>b</xhtml:div></content></entry>'),
+    atom("<entry><summary>a</summary><content>b</content><content type='html'>&lt;p&gt;longer</content></entry>"),
+    atom("<entry><content type='text/plain' mode='base64'>aGVsbG8=</content></entry>"),
+    atom("<entry><content type='image/png' src='x'>iVBORw0KGgo=</content></entry>"),
+    "<feed version='0.3' xmlns='http://purl.org/atom/ns#'><title>t</title><entry><issued>2026-02-02</issued>"
+    "<modified>2026-02-03T00:00Z</modified><content type='text/html' mode='escaped'>&lt;p&gt;c</content></entry>"
+    "</feed>",
+]
+
+OWN_NAMESPACES = [
+    "<rss xmlns='http://unknown.example/'><channel><item><title>t</title></item></channel></rss>",
+    "<rss xmlns:dc='http://wrong.example/dc'><channel><item><dc:creator>Ada</dc:creator></item></channel></rss>",
+    "<rss><channel/><item a:type='html' xmlns:a='http://u.example/'><title a:type='html'>&lt;b&gt;</title></item>"
+    "</rss>",
+]
+
+
+@pytest.mark.parametrize("feed", [*map(with_prefixes, FEEDS), *OWN_NAMESPACES])
+def test_strict_reads_it_and_reads_what_lenient_reads(feed: str) -> None:
+    strict, lenient = read_by_both(feed)
+    assert strict == lenient
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    [
+        'xmlns="http://purl.org/rss/1.0/"',
+        'xmlns="http://my.netscape.com/rdf/simple/0.9/"',
+        f'xmlns="{NAMESPACES["atom"]}"',
+    ],
+)
+def test_strict_reads_rdf_as_lenient_reads_it(namespace: str) -> None:
+    strict, lenient = read_by_both(RDF.format(namespace=namespace))
+    assert strict == lenient
+    assert (strict.title.value, strict.entries[0].guid) == ("News", "https://example.org/1")
+
+
+@pytest.mark.parametrize(
+    "feed",
+    [
+        "<rss><channel><item><title>cut",
+        rss("<item><title>a & b</title></item>"),
+        rss("<item><title>t</title></item>") + "<script/>",
+        rss("<item><p:title>undeclared</p:title></item>"),
+        rss("<item><é>t</é></item>").replace("é", "\U0001f600"),
+        rss("<item><title>a]]>b</title></item>"),
+        rss("<item><title>t</title><item><title>nested</title></item></item>"),
+        rss("</channel><channel><item><title>t</title></item>"),
+        rss("<item href='https://example.org/'><title>t</title></item>"),
+        rss("<item><links>x</links></item>"),
+        rss("<item><date>2026-02-02</date></item>"),
+        rss("<item><summary_detail a='b'/></item>"),
+        rss("<item><title>t</title><description>a <div>b</div> c</description></item>"),
+        atom(
+            "<entry><content type='xhtml'><svg xmlns='http://www.w3.org/2000/svg'><title>t</title></svg></content></entry>"
+        ),
+        atom("<entry><content type='xhtml'><p><title>t</title></p></content></entry>"),
+        atom("<entry><content type='application/xml'><a>b</a></content></entry>"),
+        atom("<entry><author><name>a <b>c</b></name></author></entry>"),
+        atom("<entry><id>1</id></entry>", "xml:base='sub/'"),
+        "<channel><item><title>t</title></item></channel>",
+        "<rss xmlns:x='http://purl.org/dc/elements/1.1/' xmlns:dc='http://purl.org/dc/terms/'><channel><item>"
+        "<x:date>2026-02-02</x:date></item></channel></rss>",
+        "<rss xmlns='http://u.example/'><channel><item><u:title xmlns:u='http://u.example/'>t</u:title></item></channel>"
+        "</rss>",
+        "<rss><channel><item><p:dc xmlns:p='http://u.example/'><p:title xmlns:p='http://purl.org/rss/1.0/'>t</p:title>"
+        "</p:dc></item></channel></rss>",
+        rss("<item>" + "<a>" * 200 + "</a>" * 200 + "</item>"),
+    ],
+)
+def test_what_strict_is_not_sure_about_is_lenients(feed: str) -> None:
+    with pytest.raises(Declined):
+        read_by_both(feed)
+    assert read(feed).tier == "lenient"
+
+
+def test_the_tier_that_read_is_named_and_warns_of_nothing() -> None:
+    parsed = read(rss("<item><title>t</title></item>"))
+    assert (parsed.tier, parsed.warnings) == ("strict", ())
+
+
+def test_strict_stops_at_no_more_entries_than_lenient() -> None:
+    parsed = read(rss("<item/>" * 20_001))
+    assert (parsed.tier, parsed.warnings[0]) == ("lenient", "reading stopped at 20000 entries")
+
+
+def test_more_elements_than_any_feed_needs_are_not_made_into_a_tree() -> None:
+    with pytest.raises(Declined, match="more elements"):
+        read_by_both(rss("<a/>" * 350_001))
+
+
+def test_an_rdf_document_of_no_known_version_is_not_read_by_strict() -> None:
+    with pytest.raises(NotAFeed):
+        read('<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>')
