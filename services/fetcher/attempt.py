@@ -18,6 +18,7 @@ from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
 from services.fetcher.verdict import WAIT_STATUSES, outcome_of_failure, outcome_of_status
 from shared.messages import FeedFetched, FetchFeed, Outcome, ServerHints
 from shared.politeness import politeness_group
+from shared.secrets import mask_credentials
 
 ERROR_CHARACTERS = 500
 
@@ -158,16 +159,18 @@ def result_identity(job: FetchFeed) -> dict[str, Any]:
     }
 
 
-def unattempted(job: FetchFeed, outcome: Outcome, now: datetime, error: str) -> FeedFetched:
-    """Return the result of a job that never reached its server (`stale`, `skipped`)."""
+def unattempted(
+    job: FetchFeed, outcome: Outcome, now: datetime, error: str, error_class: str | None = None
+) -> FeedFetched:
+    """Return the result of a job that never reached its server (`stale`, `skipped`, settings that can't be used)."""
     return FeedFetched(
         **result_identity(job),
         outcome=outcome,
         final=True,
         started_at=now,
         elapsed_seconds=0.0,
-        error_class=outcome.value,
-        error=error[:ERROR_CHARACTERS],
+        error_class=error_class or outcome.value,
+        error=mask_credentials(error[:ERROR_CHARACTERS]),
     )
 
 

@@ -12,6 +12,7 @@ from services.fetcher.attempt import Clock, FeedReader, Sent, unattempted
 from services.fetcher.group import Report, Requeue, Skip
 from services.fetcher.leg import Leg, next_leg, put_off
 from services.fetcher.options import BadOptions, read_options
+from services.fetcher.trail import check_url
 from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules, settle
 from shared.messages import FeedFetched, FetchFeed, Outcome
@@ -26,6 +27,9 @@ FETCHES = Counter("feedmill_fetches_total", "Attempts at feeds by outcome, one o
 REQUEST_SECONDS = Histogram("feedmill_request_seconds", "Time of one request, reading the feed included, in seconds.")
 REQUEUES = Counter("feedmill_requeues_total", "Jobs that were sent to the fast-delay queue.")
 ACTIVE = Gauge("feedmill_fetches_active", "Requests under way in this process.")
+
+LOGGED_CHARACTERS = 2000
+"""Of a URL: whoever publishes a job may have made it as long as a message can be."""
 
 SOURCE_TYPE = "feed"
 """The one kind of source that there is a reader for."""
@@ -64,7 +68,8 @@ class FetchFeeds:
         try:
             leg = self._prepare(job)
         except (BadOptions, BadUrl) as error:
-            return self._end_unattempted(job, Outcome.HARD_ERROR, f"the feed's settings can't be used: {error}")
+            kind = "bad_url" if isinstance(error, BadUrl) else "bad_options"
+            return self._end_unattempted(job, Outcome.HARD_ERROR, str(error), kind)
         while True:
             found = await self._take_turn(job, leg)
             match found:
@@ -92,6 +97,7 @@ class FetchFeeds:
         if job.source_type != SOURCE_TYPE:
             raise BadOptions(f"source_type: expected {SOURCE_TYPE!r}, found {job.source_type[:50]!r}")
         read_options(job.source_config)
+        check_url(job.url)
         return next_leg(job, self._proxy_hosts)
 
     def _skip(self, job: FetchFeed, group: str, skip: Skip) -> Sequence[Outgoing]:
@@ -104,8 +110,10 @@ class FetchFeeds:
         until = self._clock.now() + timedelta(seconds=skip.seconds)
         return self._follow_up(job, result.model_copy(update={"not_before": until}))
 
-    def _end_unattempted(self, job: FetchFeed, outcome: Outcome, reason: str) -> Sequence[Outgoing]:
-        return self._follow_up(job, unattempted(job, outcome, self._clock.now(), reason))
+    def _end_unattempted(
+        self, job: FetchFeed, outcome: Outcome, reason: str, error_class: str | None = None
+    ) -> Sequence[Outgoing]:
+        return self._follow_up(job, unattempted(job, outcome, self._clock.now(), reason, error_class))
 
     def _follow_up(self, job: FetchFeed, fetched: FeedFetched) -> list[Outgoing]:
         result, again = settle(job, fetched, self._rules, self._clock.now())
@@ -116,7 +124,7 @@ class FetchFeeds:
                 "outcome": result.outcome.value,
                 "feed_id": job.feed_id,
                 "claim_id": str(job.claim_id),
-                "url": job.url,
+                "url": job.url[:LOGGED_CHARACTERS],
                 "attempt": job.attempt,
                 "status": result.status,
                 "entries": len(result.entries),

@@ -41,10 +41,13 @@ class WatchedLock:
         self._lock = threading.Lock()
         self.waited = 0.0
         self.longest = 0.0
+        self.contended = False
+        """Whether it was ever waited for."""
 
     def __enter__(self) -> None:
         if self._lock.acquire(blocking=False):
             return
+        self.contended = True
         since = time.perf_counter()
         self._lock.acquire()
         wait = time.perf_counter() - since

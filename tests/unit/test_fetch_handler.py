@@ -231,6 +231,10 @@ async def test_a_redirect_to_a_host_that_is_down_is_skipped_and_starts_anew_late
     ("changes", "complaint"),
     [
         ({"source_type": "sitemap"}, "source_type"),
+        ({"url": "ftp://user:secret@news.example/"}, "ftp"),
+        ({"url": "http://"}, "no host"),
+        ({"url": "http://news.example/" + "x" * 10_000_000}, "10000020 characters"),
+        ({"source_config": {"password": "a\nb", "user": "me"}}, "password"),
         ({"source_config": {"headers": {"Host": "x"}}}, "headers.Host"),
         ({"detour": {"url": "ftp://b.example/", "visited": ["http://a.example/"]}}, "ftp"),
     ],
@@ -245,6 +249,8 @@ async def test_settings_that_cannot_be_used_end_the_job_without_a_request(
     assert isinstance(result, FeedFetched)
     assert (result.outcome, result.final, room.reader.started) == (Outcome.HARD_ERROR, True, [])
     assert complaint in str(result.error)
+    assert "secret" not in str(result.error)
+    assert result.error_class in {"bad_options", "bad_url"}
 
 
 def make_detour(url: str, visited: Sequence[str] = ("http://news.example/feed",)) -> Detour:
