@@ -9,7 +9,7 @@ import pytest
 from services.cli.servers import Servers
 from tests.conftest import own_database, own_vhost
 from tests.manners.services import ALL, running
-from tests.manners.sites import Site, serving
+from tests.manners.sites import AUTHORITY, Site, serving
 from tests.manners.world import World
 
 
@@ -20,12 +20,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def world(servers: Servers, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    modules = {item.getparent(pytest.Module) for item in request.session.items}
-    sites = [value for module in modules if module for value in vars(module.obj).values() if isinstance(value, Site)]
-    with own_vhost(servers) as amqp_url, own_database(servers) as database_url, serving(*dict.fromkeys(sites)):
+def world(
+    servers: Servers, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    sites = _sites_named_in({item.getparent(pytest.Module) for item in request.session.items})
+    with own_vhost(servers) as amqp_url, own_database(servers) as database_url, serving(*sites):
         world = World(database_url)
-        world.register(dict.fromkeys(sites))
-        settings = {"FEEDMILL_AMQP_URL": amqp_url, "FEEDMILL_DATABASE_URL": database_url}
-        with running(ALL, tmp_path_factory.mktemp("logs"), settings):
+        world.register(sites)
+        directory = tmp_path_factory.mktemp("manners")
+        AUTHORITY.cert_pem.write_to_path(directory / "authority.pem")
+        settings = {
+            "FEEDMILL_AMQP_URL": amqp_url,
+            "FEEDMILL_DATABASE_URL": database_url,
+            "SSL_CERT_FILE": str(directory / "authority.pem"),
+        }
+        with running(ALL, directory, settings):
             yield world
+
+
+def _sites_named_in(modules: set[pytest.Module | None]) -> list[Site]:
+    return [value for module in modules if module for value in vars(module.obj).values() if isinstance(value, Site)]

@@ -14,8 +14,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import trustme
+
 PATIENCE_SECONDS = 30.0
 """How long a test waits for a visit before it fails. No rule is measured by it."""
+
+AUTHORITY = trustme.CA()
+"""Who vouches for the sites that speak TLS."""
 
 _SO_TIMESTAMPNS = 35  # Linux; the socket module has no name for it
 _TIMESTAMP = struct.Struct("@qq")
@@ -26,6 +31,7 @@ _HOSTS = (f"127.1.{number // 250}.{number % 250 + 1}" for number in itertools.co
 class Visit:
     """One line of the access log. Times are monotonic seconds of this machine."""
 
+    scheme: str
     host: str
     peer: tuple[str, int]
     method: str
@@ -37,6 +43,7 @@ class Visit:
     """When the kernel took the request in, however long this process slept."""
     ended: float | None = None
     """When the last piece of the answer was about to leave: the visitor can't have had all of it earlier."""
+    status: int = 0
     sent_bytes: int = 0
     cut_off: bool = False
     """The visitor hung up before the answer was complete."""
@@ -68,7 +75,7 @@ class Site:
     """The feeds' fixed interval; None: adaptive."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The feeds' own headers, credentials, deadline."""
-    tls: ssl.SSLContext | None = None
+    tls: bool = False
     """Speak TLS as well, on the same port, with those who begin with it."""
     host: str = field(default_factory=lambda: next(_HOSTS))
     port: int = 0
@@ -162,11 +169,12 @@ def _serve(site: Site, connection: socket.socket, peer: tuple[str, int]) -> None
             return
         request, *lines = head.split("\r\n")
         method, target, _ = request.split(" ")
-        visit = Visit(site.host, peer, method, target, tuple(lines), arrived)
+        scheme = "https" if isinstance(stream, ssl.SSLSocket) else "http"
+        visit = Visit(scheme, site.host, peer, method, target, tuple(lines), arrived)
         reply = site.enter(visit)
         try:
             for piece in [reply] if isinstance(reply, bytes) else reply(visit):
-                site.note(visit, ended=time.monotonic())
+                site.note(visit, ended=time.monotonic(), status=visit.status or int(piece[9:12]))
                 stream.sendall(piece)
                 visit.sent_bytes += len(piece)
         except OSError:
@@ -175,7 +183,9 @@ def _serve(site: Site, connection: socket.socket, peer: tuple[str, int]) -> None
 
 def _secured(site: Site, connection: socket.socket) -> socket.socket:
     if site.tls and connection.recv(1, socket.MSG_PEEK) == b"\x16":  # a TLS handshake
-        return site.tls.wrap_socket(connection, server_side=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        AUTHORITY.issue_cert(site.host).configure_cert(context)
+        return context.wrap_socket(connection, server_side=True)
     return connection
 
 
