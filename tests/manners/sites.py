@@ -93,6 +93,10 @@ class Site:
         self.wait(lambda: sum(visit.ended is not None for visit in self._visits(path)) >= count)
         return self._visits(path)[:count]
 
+    def wait_for_cut_off(self) -> None:
+        """Wait until a visitor has hung up in the middle of an answer."""
+        self.wait(lambda: any(visit.cut_off for visit in self.visits))
+
     def wait(self, condition: Callable[[], bool]) -> None:
         """Wait for something that shows in the access log."""
         with self._changed:
@@ -208,5 +212,13 @@ def _receive(stream: socket.socket) -> tuple[bytes, float]:
     for level, kind, data in extras:
         if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
             seconds, nanoseconds = _TIMESTAMP.unpack(data)
-            return piece, time.monotonic() - (time.time() - (seconds + nanoseconds / 1e9))
+            return piece, _monotonic(seconds + nanoseconds / 1e9)
     return piece, time.monotonic()
+
+
+def _monotonic(moment: float) -> float:
+    """Return a moment of the wall clock on the monotonic one; both have to be looked at without a pause between."""
+    while True:
+        before, wall, after = time.monotonic(), time.time(), time.monotonic()
+        if after - before < 0.001:
+            return before - (wall - moment)
