@@ -13,7 +13,7 @@ from services.cli.settings import child_environment
 
 RETRY_SECONDS = 1.0
 THROTTLE_SECONDS = 0.5
-DEADLINE_SECONDS = 3.0
+DEADLINE_SECONDS = 2.0
 SPAN_SECONDS = 1.0
 """What stands for the hour between two 410 and the day of a permanent redirect."""
 MIN_INTERVAL_SECONDS = 0.2
