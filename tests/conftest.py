@@ -35,19 +35,31 @@ def servers() -> Iterator[Servers]:
         delete_servers(directory)
 
 
-@pytest.fixture
-def amqp_url(servers: Servers) -> Iterator[str]:
+@contextlib.contextmanager
+def own_vhost(servers: Servers) -> Iterator[str]:
     name = f"test-{uuid4().hex[:12]}"
     servers.rabbitmq.create_vhost(name)
     yield servers.rabbitmq.amqp_url(name)
     servers.rabbitmq.delete_vhost(name)
 
 
-@pytest.fixture
-def database_url(servers: Servers) -> Iterator[str]:
+@contextlib.contextmanager
+def own_database(servers: Servers) -> Iterator[str]:
     """An empty, migrated database."""
     name = f"test_{uuid4().hex[:12]}"
     servers.postgres.create_database(name)
     migrate(servers.postgres.database_url(name))
     yield servers.postgres.database_url(name)
     servers.postgres.drop_database(name)
+
+
+@pytest.fixture
+def amqp_url(servers: Servers) -> Iterator[str]:
+    with own_vhost(servers) as url:
+        yield url
+
+
+@pytest.fixture
+def database_url(servers: Servers) -> Iterator[str]:
+    with own_database(servers) as url:
+        yield url

@@ -52,7 +52,7 @@ class Request:
     seconds: float | None = None
     """What is left of the fetch's wall-clock deadline; None: the client's own deadline."""
     sent: Callable[[], None] | None = field(default=None, repr=False)
-    """Called when the connection stands, at the moment before the request leaves."""
+    """Called when the request has left. Not before: a stall in between would bring the next one close to it."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,9 @@ class _Fetch:
         host, port = url.raw_host.decode(), DEFAULT_PORTS[url.scheme] if url.port is None else url.port
         message = _compose(self._request, url, ours)
         with connector.connect(host, port, self._deadline, tls=url.scheme == "https") as connection:
+            connection.send(message)
             if self._request.sent is not None:
                 self._request.sent()
-            connection.send(message)
             return self._read(connection)
 
     def _read(self, connection: Connection) -> Answer:

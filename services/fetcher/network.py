@@ -201,7 +201,11 @@ class Connector:
 
 
 def _literal(host: str, port: int) -> _Endpoint | None:
-    """Return the endpoint of a host that is an address already: nothing to look up, and nothing to wait for."""
+    """Return the endpoint of a host that is an address already: nothing to look up, and nothing to wait for.
+
+    A zone id (RFC 6874) is dropped: what needs one is a neighbour, which `check_address` will say.
+    """
+    host = host.partition("%")[0]
     family, address = (socket.AF_INET6, (host, port, 0, 0)) if ":" in host else (socket.AF_INET, (host, port))
     try:
         socket.inet_pton(family, host)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from services.writer.schedule import adapt_interval, backoff, server_floor
 from shared.messages import FeedFetched, Outcome
-from shared.politeness import MAX_URL_CHARACTERS
+from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url
 
 LONGEST_INTERVAL_SECONDS = 31_536_000.0
 """A year: what somebody writes into the column must not take the calendar past its end."""
@@ -38,6 +39,7 @@ class FeedState:
     next_fetch_at: datetime
     interval_seconds: float | None
     poll_seconds: float | None
+    ttl_seconds: float | None
     etag: str | None
     last_modified: str | None
     validators_url: str | None
@@ -94,6 +96,7 @@ def _after_success(feed: FeedState, fetched: FeedFetched, new_items: int, now: d
     known = replace(
         _remember_validators(feed, fetched),
         poll_seconds=poll,
+        ttl_seconds=fetched.hints.ttl_seconds if fetched.outcome is Outcome.FETCHED else feed.ttl_seconds,
         failures=0,
         gone_since=None,
         last_success_at=fetched.started_at,
@@ -129,24 +132,54 @@ def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> dat
 
 
 def _next_fetch(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime) -> datetime:
-    floor = server_floor(fetched.hints, now, fetched.not_before)
+    floor = _floor(feed, fetched, now)
     if feed.interval_seconds is not None:
         interval = min(feed.interval_seconds, LONGEST_INTERVAL_SECONDS)
         return max(fetched.started_at + timedelta(seconds=interval), floor)
     return max(now + timedelta(seconds=wait), floor)
 
 
+def _floor(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:
+    return server_floor((fetched.hints.max_age_seconds, feed.ttl_seconds), now, fetched.not_before)
+
+
 def _follow_move(feed: FeedState, fetched: FeedFetched, rules: Rules) -> FeedState:
-    """Count sightings of a permanent redirect; adopt it once it has stood long enough (MANNERS: 3 over a day)."""
-    if fetched.moved_to is None or len(fetched.moved_to) > MAX_URL_CHARACTERS:
+    """Count sightings of a permanent redirect; adopt it once it has stood long enough (3 over a day).
+
+    That a host has got TLS is adopted at once: with its certificate it says so itself.
+    """
+    moved_to = _as_registered(fetched.moved_to)
+    if moved_to is None:
         return replace(feed, moved_to=None, moved_since=None, moved_sightings=0)
-    if fetched.moved_to != feed.moved_to or feed.moved_since is None:
-        return replace(feed, moved_to=fetched.moved_to, moved_since=fetched.started_at, moved_sightings=1)
+    if _is_upgrade(feed.url, moved_to):
+        return replace(feed, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+    if moved_to != feed.moved_to or feed.moved_since is None:
+        return replace(feed, moved_to=moved_to, moved_since=fetched.started_at, moved_sightings=1)
     seen = replace(feed, moved_sightings=feed.moved_sightings + 1)
     span = (fetched.started_at - feed.moved_since).total_seconds()
     if seen.moved_sightings < rules.moved_sightings or span < rules.moved_span_seconds:
         return seen
-    return replace(seen, url=fetched.moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+    return replace(seen, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+
+
+def _as_registered(url: str | None) -> str | None:
+    """Return a new address as the registry would take it, None if it would not."""
+    try:
+        return clean_url(url) if url else None
+    except BadUrl:
+        return None
+
+
+def _is_upgrade(before: str, after: str) -> bool:
+    """Whether `after` is the same URL with https for http."""
+    schemes = urlsplit(before).scheme, urlsplit(after).scheme
+    return schemes == ("http", "https") and _without_scheme(before) == _without_scheme(after)
+
+
+def _without_scheme(url: str) -> tuple[str | int | None, ...]:
+    parts = urlsplit(url)
+    port = None if parts.port == DEFAULT_PORTS[parts.scheme] else parts.port
+    return parts.username, parts.password, parts.hostname, port, parts.path or "/", parts.query
 
 
 def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
@@ -161,9 +194,7 @@ def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: 
         return replace(failed, gone_since=None)
     if feed.gone_since is None:
         # Look again as soon as the second sighting may count, rather than after the usual wait.
-        again = max(
-            server_floor(fetched.hints, now, fetched.not_before), now + timedelta(seconds=rules.gone_span_seconds)
-        )
+        again = max(_floor(feed, fetched, now), now + timedelta(seconds=rules.gone_span_seconds))
         return replace(failed, gone_since=fetched.started_at, next_fetch_at=again)
     if (fetched.started_at - feed.gone_since).total_seconds() < rules.gone_span_seconds:
         return failed

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from shared.messages import ServerHints
-
 FIRST_POLL_SECONDS = 900.0
 """The interval that a new feed starts from, before anything is known of it."""
 
@@ -34,8 +32,13 @@ def backoff(failures: int, *, interval: float, longest: float) -> float:
     return min(max(interval, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 30)), longest)
 
 
-def server_floor(hints: ServerHints, now: datetime, not_before: datetime | None) -> datetime:
-    """Return the earliest moment at which the server wants to see us again (RFC 9111, RSS ttl, Retry-After)."""
-    spans: Iterable[float | None] = (hints.max_age_seconds, hints.ttl_seconds)
+def server_floor(spans: Iterable[float | None], now: datetime, not_before: datetime | None) -> datetime:
+    """Return the earliest moment at which the server wants to see us again.
+
+    Args:
+        spans: what the answer (RFC 9111) and the feed (ttl, sy:update*) ask for, in seconds; a day at most counts.
+        now: what they begin at.
+        not_before: what Retry-After asks for.
+    """
     earliest = now + timedelta(seconds=min(max((span or 0.0 for span in spans), default=0.0), 86400.0))
     return max(earliest, not_before) if not_before else earliest

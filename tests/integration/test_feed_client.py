@@ -49,6 +49,18 @@ def test_validators_go_back_verbatim(client: FeedClient) -> None:
     assert "If-Modified-Since: yesterday, about noon\r\n" in server.requests[0]
 
 
+def test_a_request_counts_as_sent_when_it_has_left(client: FeedClient) -> None:
+    arrived, seen_by_then = threading.Event(), list[bool]()
+
+    def reply(connection: socket.socket, head: str) -> None:
+        arrived.set()
+        connection.sendall(answer(body=b"x"))
+
+    with serving(reply) as server:
+        client.get(Request(server.url(), sent=lambda: seen_by_then.append(arrived.wait(5))))
+    assert seen_by_then == [True]
+
+
 def test_a_feeds_own_headers_take_the_place_of_ours(client: FeedClient) -> None:
     with serving(saying(answer(body=b"x"))) as server:
         client.get(Request(server.url(), headers={"user-agent": "mine", "X-Key": "k"}, credentials=("me", "pass")))

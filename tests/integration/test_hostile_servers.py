@@ -274,6 +274,7 @@ URLS = {
     "http://": Failure.BAD_URL,
     "http:///path": Failure.BAD_URL,
     "http://[::1]/": Failure.BLOCKED,
+    "http://[fe80::1%25lo]/": Failure.BLOCKED,
     "http://[::ffff:10.0.0.1]/": Failure.BLOCKED,
     "http://2130706433/": Failure.BLOCKED,
     "http://0x7f.1/": Failure.BLOCKED,

@@ -25,6 +25,7 @@ def feed(**changes: Any) -> FeedState:
         next_fetch_at=NOW - timedelta(minutes=1),
         interval_seconds=None,
         poll_seconds=None,
+        ttl_seconds=None,
         etag='"old"',
         last_modified=None,
         validators_url="http://news.example/feed",
@@ -136,6 +137,14 @@ def test_what_the_server_asks_for_is_a_floor_of_at_most_a_day(hints: ServerHints
     assert seconds_until_next(after(feed(), hints=hints)) == expected
 
 
+@pytest.mark.parametrize("outcome", [Outcome.NOT_MODIFIED, Outcome.UNCHANGED, Outcome.HARD_ERROR])
+def test_the_ttl_of_the_body_that_was_read_last_stays_a_floor(outcome: Outcome) -> None:
+    state = after(feed(interval_seconds=60.0), hints=ServerHints(ttl_seconds=5400))
+    assert seconds_until_next(after(replace(state, claim_id=CLAIM), outcome=outcome)) == 5400
+    without = after(replace(state, claim_id=CLAIM))
+    assert seconds_until_next(without) == 60
+
+
 def test_failures_back_off_up_to_a_day_and_a_success_clears_them() -> None:
     state, waits = feed(), []
     for _ in range(9):
@@ -177,8 +186,40 @@ def test_a_permanent_redirect_is_adopted_after_three_sightings_over_a_day() -> N
         assert state.url == url
 
 
-def test_an_address_of_absurd_length_is_never_adopted() -> None:
-    state = after(feed(), moved_to="http://a.example/" + "x" * 5000)
+@pytest.mark.parametrize(
+    ("url", "secured"),
+    [
+        ("http://news.example/feed?a", "https://news.example/feed?a"),
+        ("http://news.example", "https://news.example/"),
+        ("http://news.example:80/feed", "https://news.example/feed"),
+        ("http://news.example:8080/feed", "https://news.example:8080/feed"),
+    ],
+)
+def test_the_same_url_over_tls_is_adopted_at_once(url: str, secured: str) -> None:
+    state = after(feed(url=url), moved_to=secured)
+    assert (state.url, state.moved_to, state.moved_sightings) == (secured, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("url", "other"),
+    [
+        ("http://news.example/feed", "https://www.news.example/feed"),
+        ("http://news.example/feed", "https://news.example/"),
+        ("http://news.example/feed", "https://news.example:8443/feed"),
+        ("http://news.example/feed", "https://me@news.example/feed"),
+        ("https://news.example/feed", "http://news.example/feed"),
+    ],
+)
+def test_any_other_url_over_tls_is_a_move_like_others(url: str, other: str) -> None:
+    state = after(feed(url=url), moved_to=other)
+    assert (state.url, state.moved_to, state.moved_sightings) == (url, other, 1)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a.example/" + "x" * 5000, "ftp://a.example/", "http:///feed", "http://me and you@a.example/"]
+)
+def test_an_address_that_the_registry_would_not_take_is_never_adopted(url: str) -> None:
+    state = after(feed(), moved_to=url)
     assert (state.moved_to, state.moved_sightings) == (None, 0)
 
 
