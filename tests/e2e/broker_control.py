@@ -72,5 +72,5 @@ class BrokerControl:
         try:
             yield
         finally:
-            for name, value in before.items():
-                self.evaluate(f"application:set_env(rabbit, {name}, {value})")
+            for name, was in before.items():
+                self.evaluate(f"application:set_env(rabbit, {name}, {was})")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import aio_pika
 import httpx
 
 from services.cli.demo import SETTINGS
@@ -167,6 +168,7 @@ class Queues:
     """The queues of one virtual host, over a session of our own each time: the broker may have gone in between."""
 
     def __init__(self, amqp_url: str) -> None:
+        self._amqp_url = amqp_url
         self._broker = RabbitMQ(amqp_url, name="test", max_message_bytes=10**6)
 
     @asynccontextmanager
@@ -182,6 +184,16 @@ class Queues:
     async def put(self, queue: str, *messages: FetchFeed | FeedFetched) -> None:
         async with self.session() as session:
             await asyncio.gather(*(session.publish(encode_outgoing(Outgoing.into(queue, m))) for m in messages))
+
+    async def declare(self) -> None:
+        """Declare what is missing, as every service does when it connects."""
+        async with self.session():
+            pass
+
+    async def delete(self, queue: str) -> None:
+        connection = await aio_pika.connect(self._amqp_url)
+        async with connection:
+            await (await connection.channel()).queue_delete(queue)
 
     async def count(self, queue: str) -> int:
         async with self.session() as session:
