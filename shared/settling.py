@@ -100,22 +100,23 @@ class Settler(Generic[M]):
         return self._kind.decode(delivery.body, delivery.content_encoding)
 
     async def _handle(self, batch: list[tuple[Delivery, M]]) -> None:
+        deliveries = [delivery for delivery, _ in batch]
         try:
             publications = await self._outcome_of(batch)
-            with self._kept_if_lost(batch, publications):
+            with self._kept_if_lost(deliveries, publications):
                 while publications:
                     await self._publish(publications[0])
                     del publications[0]
         except Unavailable:
             raise
         except GiveBack:
-            for delivery, _ in batch:
+            for delivery in deliveries:
                 await self.give_back(delivery)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is decided on, never swallowed
             await self._divide(batch, error)
         else:
-            with self._kept_if_lost(batch, publications):
-                for delivery, _ in batch:
+            with self._kept_if_lost(deliveries, publications):
+                for delivery in deliveries:
                     await self._session.ack(delivery)
                     MESSAGES.labels(self._stage.queue, "acknowledged").inc()
 
@@ -134,13 +135,13 @@ class Settler(Generic[M]):
         return [encode_outgoing(item) for item in outgoing]
 
     @contextmanager
-    def _kept_if_lost(self, batch: list[tuple[Delivery, M]], publications: list[Publication]) -> Iterator[None]:
+    def _kept_if_lost(self, batch: Sequence[Delivery], publications: list[Publication]) -> Iterator[None]:
         """Keep what is still to be published, should the session be lost meanwhile."""
         try:
             yield
         except (Unavailable, asyncio.CancelledError):
             if len(batch) == 1:  # a larger one never comes back as the same batch: its handler has to be idempotent
-                self._unpublished.put(_identity(batch[0][0]), publications)
+                self._unpublished.put(_identity(batch[0]), publications)
             raise
 
     async def _divide(self, batch: list[tuple[Delivery, M]], error: Exception) -> None:
@@ -166,7 +167,8 @@ class Settler(Generic[M]):
         )
         result = "retried" if isinstance(decision, TryLater) else "buried"
         try:
-            await self._publish(publication)
+            with self._kept_if_lost([delivery], [publication]):
+                await self._publish(publication)
         except Unprocessable as refused:
             # Not even its way out can be published (too large): the broker moves it, without our headers.
             log.warning("the broker has to bury it: %s", refused, extra={"message_id": delivery.message_id})

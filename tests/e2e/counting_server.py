@@ -65,16 +65,17 @@ class CountingServer:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0.01)  # the transports end in a turn of their own
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        ended = (OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
+        with contextlib.suppress(*ended), _closing(writer):
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode()
             self.requests[path] += 1
             await self._wait(path, reader)
             writer.write(b"\x00\xffgarbage\r\n\r\n" if path.startswith("/garbage/") else GOOD)
             await writer.drain()
-        writer.close()
 
     async def _wait(self, path: str, reader: asyncio.StreamReader) -> None:
         if path.startswith("/mute/"):
@@ -83,6 +84,14 @@ class CountingServer:
             self.hanging += 1
             await self._gate.wait()
             self.hanging -= 1
+
+
+@contextmanager
+def _closing(writer: asyncio.StreamWriter) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        writer.close()
 
 
 @contextmanager

@@ -32,6 +32,14 @@ TOPOLOGY = BrokerSettings(fast_delay_seconds=1.0, retry_delay_seconds=2.0, messa
 PATIENCE_SECONDS = 60.0
 """For what is certain to come; a busy machine takes its time."""
 
+PATIENT = {
+    "FEEDMILL_FETCH_THREADS": "100",
+    "FEEDMILL_FETCH_DEADLINE_SECONDS": "120",
+    "FEEDMILL_READ_TIMEOUT_SECONDS": "120",
+    "FEEDMILL_HOST_MIN_INTERVAL_SECONDS": "0.001",
+}
+"""What hangs may hang for as long as a broker takes to come back."""
+
 
 class Fetcher:
     """A fetcher process. Its log is read all the time, so that it never waits for us."""
@@ -39,7 +47,7 @@ class Fetcher:
     def __init__(self, **settings: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "services.fetcher"],
-            env=child_environment(SETTINGS | {"FEEDMILL_FETCH_THREADS": "100"} | settings),
+            env=child_environment(SETTINGS | PATIENT | settings),
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -110,8 +118,9 @@ class Fetcher:
 
     def check_quiet(self) -> None:
         """Assert that nothing was said that only a bug says."""
-        assert self.noise == []
-        assert [line for line in self.said if "traceback" in line] == []
+        assert not self.noise, "".join(self.noise)
+        tracebacks = [line["traceback"] for line in self.said if "traceback" in line]
+        assert not tracebacks, "".join(tracebacks)
 
     def _read(self) -> None:
         assert self.process.stderr is not None
@@ -128,6 +137,9 @@ def running_fetcher(amqp_url: str, **settings: str) -> Iterator[Fetcher]:
     try:
         yield fetcher
         fetcher.check_quiet()
+    except BaseException as error:
+        error.add_note("\n    ".join(["the fetcher said last:", *map(str, fetcher.said[-20:])]))
+        raise
     finally:
         fetcher.close()
 
@@ -210,25 +222,33 @@ class Queues:
 
     async def take(self, queue: str, number: int) -> None:
         """Take so many messages out of `queue`."""
-        await self._read(queue, number, keep=False)
-
-    async def results(self, number: int, queue: str = "writer") -> list[FeedFetched]:
-        """Wait for so many results, and return all that are there. They stay in their queue."""
-        await self.until_count(queue, number)
-        deliveries = await self._read(queue, number, keep=True)
-        return [FeedFetched.decode(d.body, d.content_encoding) for d in deliveries]
-
-    async def jobs(self, queue: str, number: int) -> list[FetchFeed]:
-        """Wait for so many jobs, and return all that are there. They stay in their queue."""
-        await self.until_count(queue, number)
-        return [FetchFeed.decode(d.body, d.content_encoding) for d in await self._read(queue, number, keep=True)]
-
-    async def _read(self, queue: str, number: int, *, keep: bool) -> list[Delivery]:
         got: list[Delivery] = []
         async with self.session() as session:
-            await session.consume(queue, prefetch=number if not keep else 10_000, deliver=got.append)
+            await session.consume(queue, prefetch=number, deliver=got.append)
             await until(lambda: len(got) >= number, f"{number} messages of {queue}")
             await session.stop_consuming()
-            for delivery in () if keep else got[:number]:
+            for delivery in got[:number]:
                 await session.ack(delivery)
-        return got
+
+    async def look(self, queue: str) -> list[Delivery]:
+        """Return all that is ready in `queue`; it stays there."""
+        got: list[Delivery] = []
+        async with self.session() as session:
+            number = await session.count_ready(queue) or 0
+            await session.consume(queue, prefetch=10_000, deliver=got.append)
+            await until(lambda: len(got) >= number, f"{number} messages of {queue}")
+            return list(got)
+
+    async def look_at_results(self) -> list[FeedFetched]:
+        """Return all results that are there at the moment."""
+        return [FeedFetched.decode(d.body, d.content_encoding) for d in await self.look("writer")]
+
+    async def results(self, number: int) -> list[FeedFetched]:
+        """Wait for so many results, and return all that are there."""
+        await self.until_count("writer", number)
+        return await self.look_at_results()
+
+    async def jobs(self, queue: str, number: int) -> list[FetchFeed]:
+        """Wait for so many jobs, and return all that are there."""
+        await self.until_count(queue, number)
+        return [FetchFeed.decode(d.body, d.content_encoding) for d in await self.look(queue)]
