@@ -20,8 +20,9 @@ from typing import Generic, TypeVar
 from shared.arrivals import Arrivals, Batching
 from shared.broker import Broker, Session
 from shared.errors import Unavailable
+from shared.keeping import Kept
 from shared.messages import Message
-from shared.settling import Handler, Settler
+from shared.settling import UNPUBLISHED_SECONDS, Handler, Settler, Unpublished
 from shared.topology import Stage, Topology
 from shared.valve import Valve
 from shared.waiting import keep_trying
@@ -68,6 +69,7 @@ class Consumer(Generic[M]):
         self._valve = prefetch if isinstance(prefetch, Valve) else Valve(prefetch)
         self._failures = failures
         self._batching = batching or Batching()
+        self._unpublished: Unpublished = Kept(UNPUBLISHED_SECONDS)
         self.session: Session | None = None
         """The session that stands at the moment, if any (for health checks and depth look-ups)."""
 
@@ -94,7 +96,15 @@ class Consumer(Generic[M]):
             self.session = session
             arrivals = Arrivals()
             watcher = asyncio.create_task(arrivals.close_when(stop, session.lost))
-            settler = Settler(session, stop, self._stage, self._kind, self._handler, failures=self._failures)
+            settler = Settler(
+                session,
+                stop,
+                self._stage,
+                self._kind,
+                self._handler,
+                failures=self._failures,
+                unpublished=self._unpublished,
+            )
             feeding = asyncio.create_task(self._feed(session, arrivals, settler))
             try:
                 running = await self._pump(arrivals, settler)

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 
 import aio_pika
 from aio_pika import abc
+from aio_pika.connection import make_url
 from aio_pika.exceptions import (
     AMQPError,
     ChannelNotFoundEntity,
@@ -84,18 +85,23 @@ class RabbitMQ:
             await _close_quietly(connection)
 
     async def _open(self, purpose: str) -> abc.AbstractConnection:
+        # Not aio_pika.connect(): what failed to connect has to be closed too, else it complains when it is collected.
+        connection = aio_pika.Connection(
+            make_url(self._url),
+            client_properties={"connection_name": f"{self._name} ({purpose})", "product": "feedmill"},
+        )
         try:
-            return await aio_pika.connect(
-                self._url,
-                timeout=CONNECT_TIMEOUT_SECONDS,
-                client_properties={"connection_name": f"{self._name} ({purpose})", "product": "feedmill"},
-            )
-        except ProbableAuthenticationError as error:
-            raise BrokerUnavailable(f"{mask_credentials(self._url)} refused the user or password: {error}") from error
-        except _AWAY as error:
-            raise BrokerUnavailable(
-                f"cannot connect to {mask_credentials(self._url)}: {mask_credentials(repr(error))}"
-            ) from error
+            await connection.connect(timeout=CONNECT_TIMEOUT_SECONDS)
+        except BaseException as error:
+            await connection.close()
+            if isinstance(error, ProbableAuthenticationError):
+                said = f"{mask_credentials(self._url)} refused the user or password: {error}"
+                raise BrokerUnavailable(said) from error
+            if isinstance(error, _AWAY):
+                said = f"cannot connect to {mask_credentials(self._url)}: {mask_credentials(repr(error))}"
+                raise BrokerUnavailable(said) from error
+            raise
+        return connection
 
 
 class RabbitMQSession:
@@ -121,6 +127,9 @@ class RabbitMQSession:
                 await _declare(self._publishing, topology)
             self._channel = await self._consuming.channel(publisher_confirms=False)
             self._channel.close_callbacks.add(lambda *_: self.lost.set())
+            underlay = await self._channel.get_underlay_channel()
+            # The broker takes the consumer away when its queue is deleted; without this we would wait for ever.
+            underlay.on_consumer_cancel_callbacks.add(lambda *_: self.lost.set())
         except _AWAY as error:
             raise BrokerUnavailable(f"lost the broker while setting up: {error!r}") from error
 
@@ -186,9 +195,6 @@ class RabbitMQSession:
         try:
             await self._channel.set_qos(prefetch_count=prefetch)
             source = await self._channel.get_queue(queue, ensure=False)
-            underlay = await self._channel.get_underlay_channel()
-            # The broker takes the consumer away when its queue is deleted; without this we would wait for ever.
-            underlay.on_consumer_cancel_callbacks.add(lambda *_: self.lost.set())
             self._consumer = (source, await source.consume(on_message))
         except _AWAY as error:
             raise BrokerUnavailable(f"cannot consume {queue}: {error!r}") from error

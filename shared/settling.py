@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
@@ -15,6 +16,7 @@ from prometheus_client import Counter
 
 from shared.broker import Delivery, Publication, Session
 from shared.errors import GiveBack, Unavailable, Unprocessable
+from shared.keeping import Kept
 from shared.messages import Message
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.retry import Bury, TryLater, after_failure
@@ -36,7 +38,13 @@ STUMBLE_SECONDS = 1.0
 ERROR_CHARACTERS = 500
 """An error's text in a header is cut to this; AMQP headers are no place for a traceback."""
 
+UNPUBLISHED_SECONDS = 600.0
+"""How long is kept what a message came to whose session was lost: longer than a broker takes to come back."""
+
 M = TypeVar("M", bound=Message)
+
+Unpublished = Kept[list[Publication]]
+"""What is still to be published for messages that were handled and not settled."""
 
 Handler = Callable[[Sequence[M]], Awaitable[Sequence[Outgoing]]]
 """A batch of messages in, the messages that follow out. All of the batch worked, or it raises."""
@@ -47,6 +55,7 @@ class Settler(Generic[M]):
 
     Args:
         failures: how often a message that raised a bug is tried again before it is buried.
+        unpublished: what messages came to that an earlier session was lost with, so that they are not handled twice.
     """
 
     def __init__(
@@ -58,6 +67,7 @@ class Settler(Generic[M]):
         handler: Handler[M],
         *,
         failures: int,
+        unpublished: Unpublished,
     ) -> None:
         self._session = session
         self._stop = stop
@@ -65,6 +75,7 @@ class Settler(Generic[M]):
         self._kind = kind
         self._handler = handler
         self._failures = failures
+        self._unpublished = unpublished
 
     async def settle(self, batch: list[Delivery]) -> None:
         """Handle a batch to its end. If the session ends first, the broker hands the messages out again."""
@@ -89,25 +100,49 @@ class Settler(Generic[M]):
         return self._kind.decode(delivery.body, delivery.content_encoding)
 
     async def _handle(self, batch: list[tuple[Delivery, M]]) -> None:
+        deliveries = [delivery for delivery, _ in batch]
         try:
-            outgoing = await keep_trying(
-                lambda: self._handler([message for _, message in batch]),
-                what="handling a batch",
-                until=(self._session.lost, self._stop),
-            )
-            for item in outgoing:
-                await self._publish(encode_outgoing(item))
+            publications = await self._outcome_of(batch)
+            with self._kept_if_lost(deliveries, publications):
+                while publications:
+                    await self._publish(publications[0])
+                    del publications[0]
         except Unavailable:
             raise
         except GiveBack:
-            for delivery, _ in batch:
+            for delivery in deliveries:
                 await self.give_back(delivery)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is decided on, never swallowed
             await self._divide(batch, error)
         else:
-            for delivery, _ in batch:
-                await self._session.ack(delivery)
-                MESSAGES.labels(self._stage.queue, "acknowledged").inc()
+            with self._kept_if_lost(deliveries, publications):
+                for delivery in deliveries:
+                    await self._session.ack(delivery)
+                    MESSAGES.labels(self._stage.queue, "acknowledged").inc()
+
+    async def _outcome_of(self, batch: list[tuple[Delivery, M]]) -> list[Publication]:
+        """Return what is to be published for a batch: what its handler says, or said before the session was lost."""
+        delivery, _ = batch[0]
+        if delivery.redelivered and len(batch) == 1:
+            publications = self._unpublished.take(_identity(delivery))
+            if publications is not None:
+                return publications
+        outgoing = await keep_trying(
+            lambda: self._handler([message for _, message in batch]),
+            what="handling a batch",
+            until=(self._session.lost, self._stop),
+        )
+        return [encode_outgoing(item) for item in outgoing]
+
+    @contextmanager
+    def _kept_if_lost(self, batch: Sequence[Delivery], publications: list[Publication]) -> Iterator[None]:
+        """Keep what is still to be published, should the session be lost meanwhile."""
+        try:
+            yield
+        except (Unavailable, asyncio.CancelledError):
+            if len(batch) == 1:  # a larger one never comes back as the same batch: its handler has to be idempotent
+                self._unpublished.put(_identity(batch[0]), publications)
+            raise
 
     async def _divide(self, batch: list[tuple[Delivery, M]], error: Exception) -> None:
         if len(batch) == 1:
@@ -132,7 +167,8 @@ class Settler(Generic[M]):
         )
         result = "retried" if isinstance(decision, TryLater) else "buried"
         try:
-            await self._publish(publication)
+            with self._kept_if_lost([delivery], [publication]):
+                await self._publish(publication)
         except Unprocessable as refused:
             # Not even its way out can be published (too large): the broker moves it, without our headers.
             log.warning("the broker has to bury it: %s", refused, extra={"message_id": delivery.message_id})
@@ -174,6 +210,11 @@ class Settler(Generic[M]):
         """Put a message that was not begun back into its queue. Raises BrokerUnavailable."""
         await self._session.give_back(delivery)
         MESSAGES.labels(self._stage.queue, "given_back").inc()
+
+
+def _identity(delivery: Delivery) -> Hashable:
+    """Return what a message has in common only with itself when it comes again."""
+    return delivery.message_id, delivery.body
 
 
 def _same_id(delivery: Delivery) -> dict[str, str]:

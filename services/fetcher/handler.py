@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -15,6 +17,7 @@ from services.fetcher.options import BadOptions, read_options
 from services.fetcher.trail import check_url
 from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules, settle
+from shared.keeping import Kept
 from shared.messages import FeedFetched, FetchFeed, Outcome
 from shared.outgoing import Outgoing
 from shared.politeness import BadUrl
@@ -34,9 +37,23 @@ LOGGED_CHARACTERS = 2000
 SOURCE_TYPE = "feed"
 """The one kind of source that there is a reader for."""
 
+ADRIFT_SECONDS = 600.0
+"""How long a fetch is kept whose job was lost with its session: longer than a broker takes to come back."""
+
+
+@dataclass
+class _Progress:
+    """How far a fetch has come."""
+
+    begun: bool = False
+    """A server was asked for something."""
+
 
 class FetchFeeds:
     """The fetcher's handler: one job at a time per call, many calls side by side.
+
+    A fetch that has begun comes to its end even if its call is cancelled (the session is lost that its job came
+    through). The broker hands the job out again, and it then gets what that fetch came to: nobody is asked twice.
 
     Args:
         reader: makes the requests, on threads.
@@ -59,10 +76,27 @@ class FetchFeeds:
         self._rules = rules
         self._clock = clock
         self._proxy_hosts = proxy_hosts
+        self._adrift: Kept[asyncio.Task[Sequence[Outgoing]]] = Kept(ADRIFT_SECONDS)
 
     async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
         """Handle one job. Raises GiveBack if it can't begin in this process."""
         (job,) = batch
+        progress = _Progress(begun=True)
+        fetch = self._adrift.take(_identity(job))
+        if fetch is None:
+            progress.begun = False
+            fetch = asyncio.create_task(self._fetch(job, progress))
+        try:
+            return await asyncio.shield(fetch)
+        except asyncio.CancelledError:
+            if progress.begun:
+                fetch.add_done_callback(_forgive)
+                self._adrift.put(_identity(job), fetch)
+            else:
+                fetch.cancel()
+            raise
+
+    async def _fetch(self, job: FetchFeed, progress: _Progress) -> Sequence[Outgoing]:
         if job.not_after <= self._clock.now():
             return self._end_unattempted(job, Outcome.STALE, "the claim's deadline passed in the queue")
         try:
@@ -71,7 +105,7 @@ class FetchFeeds:
             kind = "bad_url" if isinstance(error, BadUrl) else "bad_options"
             return self._end_unattempted(job, Outcome.HARD_ERROR, str(error), kind)
         while True:
-            found = await self._take_turn(job, leg)
+            found = await self._take_turn(job, leg, progress)
             match found:
                 case FeedFetched():
                     return self._follow_up(job, found)
@@ -84,8 +118,9 @@ class FetchFeeds:
                 case Skip():
                     return self._skip(job, leg.group, found)
 
-    async def _take_turn(self, job: FetchFeed, leg: Leg) -> FeedFetched | Leg | Requeue | Skip:
+    async def _take_turn(self, job: FetchFeed, leg: Leg, progress: _Progress) -> FeedFetched | Leg | Requeue | Skip:
         def request(sent: Sent) -> tuple[FeedFetched | Leg, Report]:
+            progress.begun = True
             with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
                 return self._reader.request(job, leg, sent)
 
@@ -138,3 +173,14 @@ class FetchFeeds:
         if again is not None:
             outgoing.append(Outgoing.into(self._stage.retry, again))
         return outgoing
+
+
+def _identity(job: FetchFeed) -> Hashable:
+    """Return what a job has in common only with itself when it comes again."""
+    return job.feed_id, job.claim_id, job.attempt, job.skips, job.detour and job.detour.url
+
+
+def _forgive(fetch: asyncio.Task[Sequence[Outgoing]]) -> None:
+    """Take note of how a fetch ended that perhaps nobody asks for any more."""
+    if not fetch.cancelled():
+        fetch.exception()

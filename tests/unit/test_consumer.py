@@ -92,7 +92,9 @@ async def test_a_refused_publish_keeps_the_message_and_does_not_handle_it_again(
     assert calls == 1
 
 
-async def test_a_message_whose_session_is_lost_is_handled_again(broker: MemoryBroker) -> None:
+async def test_what_a_message_came_to_when_its_session_was_lost_is_published_through_the_next(
+    broker: MemoryBroker,
+) -> None:
     calls = 0
 
     async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
@@ -105,8 +107,46 @@ async def test_a_message_whose_session_is_lost_is_handled_again(broker: MemoryBr
     await put(broker, make_job())
     async with consuming(broker, handler):
         await until(lambda: len(broker.bodies("writer")) == 1)
+    assert calls == 1
+    assert broker.bodies("fetcher") == []
+
+
+async def test_a_message_that_was_being_handled_when_its_session_was_lost_is_handled_again(
+    broker: MemoryBroker,
+) -> None:
+    calls = 0
+
+    async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            broker.drop_connections()
+            await asyncio.Event().wait()
+        return [Outgoing(make_result(), FeedFetched.KIND)]
+
+    await put(broker, make_job())
+    async with consuming(broker, handler):
+        await until(lambda: len(broker.bodies("writer")) == 1)
     assert calls == 2
     assert broker.bodies("fetcher") == []
+
+
+async def test_of_several_publications_only_what_was_not_confirmed_is_published_again(broker: MemoryBroker) -> None:
+    await put(broker, make_job(feed_id=1))
+    refused = asyncio.Event()
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        broker.refusing.add(RETRY)
+        asyncio.get_running_loop().call_soon(refused.set)
+        return [Outgoing(make_result(), FeedFetched.KIND), Outgoing.into(RETRY, make_job(attempt=1))]
+
+    async with consuming(broker, handler):
+        await refused.wait()
+        await until(lambda: len(broker.bodies("writer")) == 1)
+        broker.refusing.clear()
+        broker.drop_connections()
+        await until(lambda: len(broker.bodies(RETRY)) == 1)
+    assert len(broker.bodies("writer")) == 1
 
 
 async def test_while_the_database_is_away_messages_are_kept(broker: MemoryBroker) -> None:
