@@ -136,10 +136,11 @@ class Consumer(Generic[M]):
                     what = "consuming" if wanted else "taking no more for now"
                     log.info(what, extra={"queue": self._stage.queue, "prefetch": wanted})
                 opening = wanted
-                self._valve.note_followed()
+                if self._valve.opening == opening:
+                    self._valve.note_followed()
                 await self._valve.wait_turned()
-        except Unavailable:
-            session.lost.set()
+        except Exception:
+            session.lost.set()  # a bug too: nobody would follow the valve any more
             raise
         finally:
             self._valve.note_followed()  # nothing comes through a session that ends

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -64,22 +64,33 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
     health.add_page("/debug/scoreboard", watch.dump)
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, watch.log_dump)
     try:
-        with beside(turns.stop_when(stop), watch.watch(), backpressure.watch(lambda: consumer.session)):
+        async with beside(stop, turns.stop_when(stop), watch.watch(), backpressure.watch(lambda: consumer.session)):
             await consumer.run(stop)
     finally:
         workers.close()
         client.close()
 
 
-@contextlib.contextmanager
-def beside(*coroutines: Coroutine[Any, Any, None]) -> Iterator[None]:
-    """Run them for the length of the block."""
+@contextlib.asynccontextmanager
+async def beside(stop: asyncio.Event, *coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run them for the length of the block. One that fails ends the service: it would go on blindly without it."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+
+    def end(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            stop.set()
+
+    for task in tasks:
+        task.add_done_callback(end)
     try:
         yield
     finally:
         for task in tasks:
             task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error
 
 
 def make_client(settings: FetcherSettings) -> FeedClient:

@@ -69,8 +69,15 @@ class FeedReader:
         failure: Failure | None = None
         status: int | None = None
         answered: float | None = None
+        has_left = False
+
+        def note_sent() -> None:
+            nonlocal has_left
+            has_left = True
+            sent()
+
         try:
-            with self._client.get(self._conditional(job, leg, sent)) as answer:
+            with self._client.get(self._conditional(job, leg, note_sent)) as answer:
                 answered, status = self._clock.monotonic(), answer.status
                 if answer.redirect is not None:
                     return self._follow(leg, answer, answered - start), _report(answered - start, status)
@@ -90,6 +97,8 @@ class FeedReader:
         )
         hints = fetched.hints
         report = _report((answered or end) - start, status, failure, hints.retry_after_seconds)
+        if not has_left and failure is not Failure.CONNECT:
+            report = replace(report, connected=None)
         return fetched, replace(report, succeeded=fetched.outcome.is_success)
 
     def _conditional(self, job: FetchFeed, leg: Leg, sent: Sent) -> Request:

@@ -95,8 +95,9 @@ class Report:
     """How a request went, as far as its group is concerned."""
 
     latency_seconds: float
-    connected: bool = True
-    """False for a failure to connect (DNS, refused, connect timeout, TLS) and for nothing else."""
+    connected: bool | None = True
+    """False for a failure to connect (DNS, refused, connect timeout, TLS) and for nothing else; None if it did not
+    come to that (no address that may be asked, a shortage of our own)."""
     succeeded: bool = True
     throttled: bool = False
     """The server answered 429."""
@@ -150,17 +151,18 @@ class Group(Generic[T]):
         most = 1 if self.connect_failures else self.concurrency
         if not self.line or self.at_door is not None or self.active >= most:
             return None
-        return max(self.next_start, self.throttled_until)
+        came_at = self.line[0].until - self.limits.max_hold_seconds
+        return max(self.next_start, self.throttled_until, came_at)
 
     def wait_of(self, position: int, now: float) -> float:
         """Return how long the job at `position` (0: the first) would stand in line, as far as can be foreseen."""
         next_start = now + self.interval if self.at_door is not None else self.next_start
         return max(next_start - now, self.throttled_until - now, 0.0) + position * self.interval
 
-    def has_room(self, now: float) -> bool:
-        """Return whether one more in line gets its turn within the hold."""
-        wait = self.wait_of(len(self.line), now)
-        return len(self.line) < self.limits.max_held_per_group and wait <= REACH * self.limits.max_hold_seconds
+    def has_room(self, now: float, position: int) -> bool:
+        """Return whether a job at this position in line (0: the first) gets its turn within the hold."""
+        wait = self.wait_of(position, now)
+        return position < self.limits.max_held_per_group and wait <= REACH * self.limits.max_hold_seconds
 
     def refusal(self, now: float) -> Refusal | None:
         """Return why no job may stand in this line at the moment, if so."""
@@ -193,6 +195,8 @@ class Group(Generic[T]):
             self.latency = smoothed
 
     def _note_connect(self, now: float, report: Report) -> None:
+        if report.connected is None:
+            return
         if report.connected:
             self.connect_failures = 0
             return
@@ -205,7 +209,8 @@ class Group(Generic[T]):
             if report.succeeded and self.throttled_until <= now:
                 self.throttles = 0
             return
-        self.throttles += 1
+        if self.throttled_until <= now:  # those that were under way when it began are no repetition
+            self.throttles += 1
         bare = self.limits.throttle_seconds * 2.0 ** min(self.throttles - 1, 20)
         asked = report.retry_after_seconds
         span = bare if asked is None else max(asked, self.limits.throttle_seconds)

@@ -104,13 +104,14 @@ class FetchFeeds:
         except (BadOptions, BadUrl) as error:
             kind = "bad_url" if isinstance(error, BadUrl) else "bad_options"
             return self._end_unattempted(job, Outcome.HARD_ERROR, str(error), kind)
+        front = False  # a job that comes with its detour has waited elsewhere, and keeps it when it is given back
         while True:
-            found = await self._take_turn(job, leg, progress)
+            found = await self._take_turn(job, leg, progress, front=front)
             match found:
                 case FeedFetched():
                     return self._follow_up(job, found)
                 case Leg():
-                    leg = found
+                    leg, front = found, True
                 case Requeue():
                     REQUEUES.inc()
                     assert self._stage.fast_delay is not None
@@ -118,14 +119,16 @@ class FetchFeeds:
                 case Skip():
                     return self._skip(job, leg.group, found)
 
-    async def _take_turn(self, job: FetchFeed, leg: Leg, progress: _Progress) -> FeedFetched | Leg | Requeue | Skip:
+    async def _take_turn(
+        self, job: FetchFeed, leg: Leg, progress: _Progress, *, front: bool
+    ) -> FeedFetched | Leg | Requeue | Skip:
         def request(sent: Sent) -> tuple[FeedFetched | Leg, Report]:
             progress.begun = True
             with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
                 return self._reader.request(job, leg, sent)
 
         label = f"feed {job.feed_id} {mask_credentials(leg.trail.url)}"
-        return await self._turns.take(leg.group, label, request, front=leg.goes_on)
+        return await self._turns.take(leg.group, label, request, front=front)
 
     def _prepare(self, job: FetchFeed) -> Leg:
         """Return the job's first leg. Raises BadOptions and BadUrl for what a person has to put right."""

@@ -5,10 +5,10 @@ queue. That is worth it as long as work for others is found; if all that comes i
 a thousand jobs of one host at one a second, each would go round fifty times. So requeues are paid for:
 
 - a job that is found for an *idle* group (it can start at once) earns another look, a full window of requeues, unless
-  it is the same group as the last time; every start earns `START_EARNS`;
+  it is the rest of a backlog; every start earns `START_EARNS`;
 - what can't be paid for goes back to the queue, and the process takes no more until the lines have got shorter, then
   only as many as they can take: it is *narrow*. When it has earned `LOOK_EARNED` since, it is wide again and looks;
-  when the line of its one group runs dry, it was too narrow and takes twice as many.
+  when the line of a backlog runs dry, it was too narrow and takes twice as many.
 
 Hence over a long backlog of one group there is at most one requeue in ten jobs and its line is never empty, while idle
 groups behind it are found.
@@ -48,7 +48,6 @@ class Intake:
         self._pause: _Pause | None = None
         self._budget = FIRST_BUDGET - most  # that the very first job finds its group idle is no news
         self._earned = 0.0
-        self._last_find = ""
         self._is_starved = False
 
     @property
@@ -56,10 +55,9 @@ class Intake:
         """How many jobs may be taken at present: 0 during a pause."""
         return 0 if self._pause else self._window
 
-    def note_find(self, group: str) -> None:
-        """A job was taken for a group that stood idle."""
-        if group != self._last_find:
-            self._last_find = group
+    def note_find(self, *, news: bool) -> None:
+        """A job was taken for a group that stood idle. `news`: not for want of room in its line before."""
+        if news:
             self._earn(1.0 if self._is_starved else self._most)
         elif self._pause is None:
             self._window = min(2 * self._window, self._most)
@@ -70,7 +68,7 @@ class Intake:
 
     def pay(self, excess: int) -> int:
         """Return how many of so many jobs without room may be requeued. The rest is to be given back: `narrow`."""
-        paid = min(excess, int(self._budget))
+        paid = min(excess, max(int(self._budget), 0))
         self._budget -= paid
         return paid
 

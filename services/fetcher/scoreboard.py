@@ -122,10 +122,14 @@ class Scoreboard(Generic[T]):
             refusal = group.refusal(now)
             if refusal is not None:
                 return refusal
-            if front and group.wait_of(0, now) > self._limits.max_hold_seconds:
-                return Requeue()
-            if not front and not group.has_room(now):
-                return Excess(self._room_in(group, now))
+            if front:
+                ahead = sum(1 for other in group.line if other.front)
+                if not group.has_room(now, ahead):
+                    return Requeue()
+            elif not group.has_room(now, len(group.line)):
+                # Where hardly one job fits into a hold there is no backlog to be held, and nothing to wait for.
+                is_slow = group.interval > REACH * self._limits.max_hold_seconds
+                return Requeue() if is_slow else Excess(self._room_in(group, now))
             self._line_up(group, ticket, now, front=front)
             due = group.next_due()
             return Held(at_once=len(group.line) == 1 and due is not None and due <= now)
@@ -196,39 +200,44 @@ class Scoreboard(Generic[T]):
 
     def forget_idle(self, now: float, *, idle_seconds: float) -> None:
         """Drop groups of which nothing matters any more."""
-        with self._lock:
-            for name in [name for name, group in self._groups.items() if group.is_forgettable(now, idle_seconds)]:
-                del self._groups[name]
+        for name in [group.name for group in self._snapshot() if group.is_forgettable(now, idle_seconds)]:
+            with self._lock:
+                group = self._groups.get(name)
+                if group is not None and group.is_forgettable(now, idle_seconds):
+                    del self._groups[name]
 
     def totals(self, now: float) -> Totals:
-        """Return the board's size at this moment."""
+        """Return the board's size. With many groups it takes a while, in which the board goes on."""
+        groups = self._snapshot()
         with self._lock:
-            groups = self._groups.values()
-            return Totals(
-                active=self._active,
-                held=self._held,
-                ready=sum(1 for group in groups if (due := group.next_due()) is not None and due <= now),
-                groups=len(groups),
-                groups_active=sum(1 for group in groups if group.active or group.line),
-                groups_recent=sum(1 for group in groups if group.last_use + RECENT_SECONDS > now),
-            )
+            held, active = self._held, self._active
+            in_line = {place.group for place in self._places.values() if not place.left}
+            ready = sum(1 for group in in_line if (due := group.next_due()) is not None and due <= now)
+        return Totals(
+            active=active,
+            held=held,
+            ready=ready,
+            groups=len(groups),
+            groups_active=sum(1 for group in groups if group.active or group.line),
+            groups_recent=sum(1 for group in groups if group.last_use + RECENT_SECONDS > now),
+        )
 
     def in_hand(self) -> tuple[int, int]:
         """Return how many jobs are held and how many are active."""
         with self._lock:
             return self._held, self._active
 
-    def oldest_held(self, now: float) -> float:
-        """Return for how long the one that is held longest has been held, in seconds."""
-        with self._lock:
-            until = min((place.until for place in self._by_age if not place.left), default=None)
-            return 0.0 if until is None else now - (until - self._limits.max_hold_seconds)
+    def dump(self, now: float, most: int = 1000) -> list[dict[str, str | int | float]]:
+        """Return the `most` busiest groups as plain data. Spans are seconds from now, 0 for what is over."""
+        busiest = heapq.nsmallest(
+            most, self._snapshot(), key=lambda group: (-group.active, -len(group.line), -group.last_use, group.name)
+        )
+        return [_describe(group, now) for group in busiest]
 
-    def dump(self, now: float) -> list[dict[str, str | int | float]]:
-        """Return all groups as plain data, the busiest first. Spans are seconds from now, 0 for what is over."""
+    def _snapshot(self) -> list[Group[T]]:
+        """Return all groups, to be looked at without the lock: nobody waits for a person who looks."""
         with self._lock:
-            groups = sorted(self._groups.values(), key=lambda group: (-group.active, -len(group.line), group.name))
-            return [_describe(group, now) for group in groups]
+            return list(self._groups.values())
 
     # ---- under the lock ---------------------------------------------------------------------------------------
 

@@ -20,6 +20,12 @@ from shared.waiting import until_any
 WORTH = 0.25
 """A job is requeued only if its line has no room for this part of a hold: else waiting in the queue is shorter."""
 
+NEWS_HOLDS = 3.0
+"""A group that had no room for a job is a backlog for so many holds since."""
+
+MANY_BACKLOGS = 1000
+"""So many are remembered before those that are none any more are dropped."""
+
 LOOK_SECONDS = 1.0
 """How long a job without room is kept aside while the process looks at what else is coming."""
 
@@ -46,6 +52,8 @@ class _Turn(Generic[R]):
     label: str
     work: Work[R] = field(repr=False)
     ending: asyncio.Future[R | Refusal] = field(repr=False)
+    front: bool = False
+    """It goes on with what a redirect began; its message does not know of that."""
     room_in: float = 0.0
     """When its group's line will have room again, in seconds."""
 
@@ -71,7 +79,7 @@ class _Turn(Generic[R]):
         try:
             return self.work(self._sent)
         except BaseException as error:  # noqa: BLE001 - a bug belongs to whoever awaits the turn
-            return error, Report(latency_seconds=0.0, succeeded=False)
+            return error, Report(latency_seconds=0.0, connected=None, succeeded=False)
 
     def end(self, result: R | BaseException, report: Report) -> None:
         """Make way for others, and hand the result over."""
@@ -114,6 +122,8 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
         self._decision: asyncio.TimerHandle | None = None
         self._returning = 0
+        self._refused_at: dict[str, float] = {}
+        """When a group last had no room for a job."""
 
     async def take(self, group: str, label: str, work: Work[R], *, front: bool = False) -> R | Refusal:
         """Wait for the group's next turn, do the work in it on a thread, return its result.
@@ -124,16 +134,17 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         if self._stopped:
             raise GiveBack("stopping")
-        turn = _Turn(self, group, label, work, self._loop.create_future())
+        turn = _Turn(self, group, label, work, self._loop.create_future(), front)
         now = self.clock()
         admission = self.board.admit(group, turn, now, front=front)
         match admission:
             case Held(at_once):
                 if at_once:
-                    self._intake.note_find(group)
+                    self._intake.note_find(news=self._is_news(group, now))
                 self._waiting.add(turn)
                 self._pump()
             case Excess(seconds):
+                self._refused_at[group] = now
                 self._put_aside(turn, seconds)
             case refusal:
                 return refusal
@@ -151,7 +162,7 @@ class Turns:
         self._waiting.clear()
         aside, self._aside = self._aside, []
         for turn in (*waiting, *aside):
-            _settle(turn, GiveBack("stopping"))
+            _settle(turn, Requeue() if turn.front else GiveBack("stopping"))
 
     def wake(self) -> None:
         """Look again who may start. From any thread."""
@@ -178,7 +189,9 @@ class Turns:
                     self._intake.note_start()
                     self._pool.submit(turn.label, turn)
                 case LetOut(_, refusal):
-                    if refusal is None:
+                    if refusal is None and turn.front:
+                        _settle(turn, Requeue())
+                    elif refusal is None:
                         expired.append(turn)
                     else:
                         _settle(turn, refusal)
@@ -219,6 +232,13 @@ class Turns:
             _settle(turn, Requeue())
         self._give_back([turn for turn in excess if turn not in requeued])
         self._pump()
+
+    def _is_news(self, group: str, now: float) -> bool:
+        """Return whether a group has had room for all its jobs lately: it is no backlog whose line ran dry."""
+        patience = NEWS_HOLDS * self.board.max_hold_seconds
+        if len(self._refused_at) > MANY_BACKLOGS:
+            self._refused_at = {name: at for name, at in self._refused_at.items() if at + patience > now}
+        return self._refused_at.get(group, -patience) + patience <= now
 
     def _give_back(self, turns: list[_Turn[Any]], *, starved: bool = False) -> None:
         """Give back what can't be started in time, and take fewer."""

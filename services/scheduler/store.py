@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -50,7 +51,17 @@ async def claim_due_feeds(connection: Connection, *, limit: int, claim_seconds: 
             jobs.append(_make_job(row, queued_at))
         except ValueError as error:  # pydantic's ValidationError is one
             await disable_feed(connection, row["id"], f"configuration: {' '.join(str(error).split())}")
-    return jobs
+    return take_turns(jobs)
+
+
+def take_turns(jobs: Sequence[FetchFeed]) -> list[FetchFeed]:
+    """Return the jobs so that politeness groups take turns: no group stands in the queue as one block."""
+    place: Counter[str] = Counter()
+    ranked = []
+    for job in jobs:
+        ranked.append((place[job.group], job))
+        place[job.group] += 1
+    return [job for _, job in sorted(ranked, key=lambda item: item[0])]
 
 
 def _make_job(row: Mapping[str, Any], queued_at: datetime) -> FetchFeed:

@@ -121,7 +121,7 @@ class Simulation:
     def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[FeedFetched, Report]:
         sent()
         self.starts[job.group].append(asyncio.get_running_loop().time())
-        self.longest_hold = max(self.longest_hold, self.board.oldest_held(asyncio.get_running_loop().time()))
+        self.longest_hold = max(self.longest_hold, self._oldest_held())
         self.running[job.group] += 1
         self.most_running[job.group] = max(self.most_running[job.group], self.running[job.group])
         return make_result(feed_id=job.feed_id), self.report(job, self.latency(job))
@@ -139,6 +139,10 @@ class Simulation:
             turn.end(result, report)
 
         asyncio.get_running_loop().call_later(report.latency_seconds, end)
+
+    def _oldest_held(self) -> float:
+        until = min((place.until for place in self.board._by_age if not place.left), default=None)
+        return 0.0 if until is None else asyncio.get_running_loop().time() - (until - self.board.max_hold_seconds)
 
     # ---- what came of it ----
 

@@ -9,7 +9,7 @@ from shared.valve import Valve
 
 def test_a_backlog_of_one_group_is_paid_for_once_and_hardly_again() -> None:
     intake = Intake(400, 64)
-    intake.note_find("a")
+    intake.note_find(news=True)
     paid = intake.pay(380)
     for _ in range(1000):
         intake.note_start()
@@ -19,11 +19,11 @@ def test_a_backlog_of_one_group_is_paid_for_once_and_hardly_again() -> None:
 
 def test_work_for_others_pays_for_a_look_at_a_whole_window() -> None:
     intake = Intake(400, 64)
-    intake.note_find("a")
+    intake.note_find(news=True)
     intake.pay(400)
-    intake.note_find("b")
+    intake.note_find(news=True)
     assert intake.pay(1000) == 400
-    intake.note_find("b")
+    intake.note_find(news=False)
     assert intake.pay(1000) == 0
 
 
@@ -39,11 +39,11 @@ def test_after_giving_back_nothing_is_taken_until_the_line_is_a_quarter_as_long(
 
 def test_a_window_that_lets_the_line_run_dry_is_doubled_and_one_that_has_earned_a_look_is_wide() -> None:
     intake = Intake(400, 64)
-    intake.note_find("a")
+    intake.note_find(news=True)
     intake.narrow(0.0, held=0, active=1)
     intake.tick(0.0, held=0, idle=True)
     assert intake.window == 1
-    intake.note_find("a")
+    intake.note_find(news=False)
     assert intake.window == 2
     for _ in range(1000):
         intake.note_start()
@@ -58,8 +58,8 @@ def test_when_threads_are_missing_it_takes_what_they_can_do_and_more_step_by_ste
     intake.narrow(0.0, held=0, active=3, starved=True)
     intake.tick(0.0, held=0, idle=True)
     assert intake.window == 64
-    for number in range(25):
-        intake.note_find(f"group {number}")
+    for _ in range(25):
+        intake.note_find(news=True)
     intake.tick(0.0, held=0, idle=True)
     assert intake.window == 128
 
