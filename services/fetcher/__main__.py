@@ -21,7 +21,7 @@ from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules
 from services.fetcher.watch import BoardWatch, WatchedLock
 from services.fetcher.workers import Workers
-from shared.consumer import Consumer
+from shared.consumer import DRAIN_SECONDS, Consumer
 from shared.messages import FetchFeed
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
@@ -57,6 +57,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         ),
         prefetch=valve,
         failures=settings.message_retries,
+        drain_seconds=settings.longest_fetch_seconds() + DRAIN_SECONDS,
     )
     watch = BoardWatch(board, lock, workers, valve, clock.monotonic)
     backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=valve)
@@ -73,10 +74,25 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
 
 @contextlib.contextmanager
 def beside(*coroutines: Coroutine[Any, Any, None]) -> Iterator[None]:
-    """Run them for the length of the block."""
+    """Run them for the length of the block; an error of theirs ends it: nothing goes well without them."""
+    main = asyncio.current_task()
+    failures: list[BaseException] = []
+
+    def note_end(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            failures.append(failure)
+            assert main is not None
+            main.cancel()
+
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    for task in tasks:
+        task.add_done_callback(note_end)
     try:
         yield
+    except asyncio.CancelledError:
+        if failures:
+            raise failures[0] from None
+        raise
     finally:
         for task in tasks:
             task.cancel()

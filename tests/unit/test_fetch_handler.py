@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from services.fetcher.__main__ import beside
 from services.fetcher.attempt import Clock
 from services.fetcher.group import Limits, Report
 from services.fetcher.handler import FetchFeeds
@@ -358,3 +359,11 @@ async def test_a_job_that_waits_when_its_session_is_lost_leaves_its_line(rooms: 
     room.reader.gate.set()
     await running
     assert len(room.reader.started) == 1
+
+
+async def test_a_task_beside_the_consumer_that_fails_ends_the_service_instead_of_being_missed() -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), beside(fail()):
+        await asyncio.Event().wait()
