@@ -30,7 +30,7 @@ from shared.waiting import keep_trying
 log = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 35.0
-"""How long what was begun may take to its end on shutdown: the longest fetch, and some for its confirm."""
+"""How long what was begun may take to its end on shutdown, the confirms included, unless a service knows better."""
 
 M = TypeVar("M", bound=Message)
 
@@ -47,6 +47,7 @@ class Consumer(Generic[M]):
         prefetch: unsettled messages the broker may hand us; or a valve, which may be turned at any time.
         failures: how often a message that raised a bug is tried again before it is buried.
         batching: see `Batching`.
+        drain_seconds: how long what was begun may take to its end on shutdown.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Consumer(Generic[M]):
         prefetch: int | Valve,
         failures: int,
         batching: Batching | None = None,
+        drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
         self._broker = broker
         self._topology = topology
@@ -69,6 +71,7 @@ class Consumer(Generic[M]):
         self._valve = prefetch if isinstance(prefetch, Valve) else Valve(prefetch)
         self._failures = failures
         self._batching = batching or Batching()
+        self._drain_seconds = drain_seconds
         self._unpublished: Unpublished = Kept(UNPUBLISHED_SECONDS)
         self.session: Session | None = None
         """The session that stands at the moment, if any (for health checks and depth look-ups)."""
@@ -167,7 +170,7 @@ class Consumer(Generic[M]):
         except Unavailable as error:
             log.info("the broker went away first and will hand the messages out again: %s", error)
         # After a loss, what they come to can't be settled any more, and will be handed out again.
-        patience = 0.0 if session.lost.is_set() else DRAIN_SECONDS
+        patience = 0.0 if session.lost.is_set() else self._drain_seconds
         if running:
             _, late = await asyncio.wait(running, timeout=patience)
             for task in late:

@@ -21,7 +21,7 @@ from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules
 from services.fetcher.watch import BoardWatch, WatchedLock
 from services.fetcher.workers import Workers
-from shared.consumer import Consumer
+from shared.consumer import DRAIN_SECONDS, Consumer
 from shared.messages import FetchFeed
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
@@ -57,6 +57,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         ),
         prefetch=valve,
         failures=settings.message_retries,
+        drain_seconds=settings.longest_fetch_seconds() + DRAIN_SECONDS,
     )
     watch = BoardWatch(board, lock, workers, valve, clock.monotonic)
     backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=valve)

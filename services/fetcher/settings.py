@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from services.fetcher.attempt import ReaderLimits
 from services.fetcher.group import Limits
 from services.fetcher.guard import Network
+from services.fetcher.options import MOST_TIMEOUT_SECONDS
 from services.fetcher.policies import parse_policies
 from shared.settings import (
     BrokerSettings,
@@ -95,6 +96,10 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
             throttle_seconds=self.throttle_seconds,
             policies=parse_policies(self.host_policies),
         )
+
+    def longest_fetch_seconds(self) -> float:
+        """Return how long a fetch may take at most; a feed may have a deadline of its own."""
+        return max(self.fetch_deadline_seconds, MOST_TIMEOUT_SECONDS)
 
     def reader_limits(self) -> ReaderLimits:
         """Return what the reader needs of these settings."""

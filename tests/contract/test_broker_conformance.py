@@ -139,6 +139,55 @@ async def test_after_stop_consuming_nothing_arrives_and_what_did_can_be_settled(
         assert len(inbox.deliveries) == 1
 
 
+async def test_a_message_given_back_after_stop_consuming_waits_for_the_next_consumer(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(publication(b"patient"))
+        inbox, again = Inbox(), Inbox()
+        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        (first,) = await inbox.wait_for(1)
+        await session.stop_consuming()
+        await session.give_back(first)
+        await settle_down(session, "fetcher", 1)
+        assert len(inbox.deliveries) == 1
+        await session.consume("fetcher", prefetch=10, deliver=again)
+        (second,) = await again.wait_for(1)
+        assert (second.body, second.redelivered, len(inbox.deliveries)) == (b"patient", True, 1)
+
+
+async def test_consuming_again_counts_its_prefetch_anew_whatever_an_earlier_consumer_holds(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        for n in range(10):
+            await session.publish(publication(b"%d" % n))
+        first, second = Inbox(), Inbox()
+        await session.consume("fetcher", prefetch=4, deliver=first)
+        held = list(await first.wait_for(4))
+        await session.stop_consuming()
+        await session.consume("fetcher", prefetch=2, deliver=second)
+        await second.wait_for(2)
+        await settle_down(session, "fetcher", 4)
+        await session.ack(held[0])  # it was the first one's: no room for the second
+        await settle_down(session, "fetcher", 4)
+        await session.ack(second.deliveries[0])
+        await second.wait_for(3)
+        for n in range(1, 4):
+            await session.ack(second.deliveries[n])
+            await second.wait_for(min(n + 3, 6))
+        assert sorted(d.body for d in (*held, *second.deliveries)) == [b"%d" % n for n in range(10)]
+
+
+async def test_a_consumer_taken_up_and_down_many_times_loses_and_repeats_nothing(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        inbox = Inbox()
+        for n in range(20):
+            await session.consume("fetcher", prefetch=1 + n % 3, deliver=inbox)
+            await session.publish(publication(b"%d" % n))
+            await inbox.wait_for(n + 1)
+            await session.ack(inbox.deliveries[-1])
+            await session.stop_consuming()
+        await settle_down(session, "fetcher", 0)
+        assert len({delivery.message_id for delivery in inbox.deliveries}) == 20
+
+
 async def test_a_message_goes_straight_into_a_named_queue(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(key=TOPOLOGY.fetcher.retry, exchange=""))

@@ -35,7 +35,7 @@ async def test_connections_lost_again_and_again_repeat_no_fetch_lose_no_result_a
         await queues.publish(*hanging_jobs(server.url, 100))
         await until(lambda: server.hanging == 100, "100 fetches under way")
         for n in range(5):
-            assert await asyncio.to_thread(control.close_connections, amqp_url, kill=n % 2 == 1) == 2
+            assert await asyncio.to_thread(control.close_connections, amqp_url, kill=n % 2 == 1) >= 2
             await fetcher.until_said("consuming", 2 + n)
         server.release()
         results = await queues.results(100)
@@ -169,7 +169,7 @@ async def test_under_a_memory_alarm_results_wait_and_come_exactly_once(amqp_url:
             server.release()
             await fetcher.until_said("fetch ended", 100)
             # Now the loss of the connections on top: what was fetched must not be fetched again.
-            assert await asyncio.to_thread(control.close_connections, amqp_url, kill=True) == 2
+            assert await asyncio.to_thread(control.close_connections, amqp_url, kill=True) >= 2
             await fetcher.until_said("consuming", 2)
             assert await queues.count("writer") == 0
         results = await queues.results(100)

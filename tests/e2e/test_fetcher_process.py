@@ -99,7 +99,7 @@ async def test_backpressure_stands_after_a_loss_of_the_connection_and_ends_all_t
         await fetcher.until_said("consuming")
         await queues.put("writer", *(make_job(f"{server.url}/filler/{n}", n) for n in range(10)))
         await fetcher.until_said("taking no more for now")
-        assert await asyncio.to_thread(control.close_connections, amqp_url, kill=True) == 2
+        assert await asyncio.to_thread(control.close_connections, amqp_url, kill=True) >= 2
         await fetcher.until_said("the session with the broker was lost, connecting anew")
         await queues.publish(*(make_job(f"{server.url}/{n}", n) for n in range(5)))
         await queues.take("writer", 10)
@@ -160,7 +160,7 @@ async def test_thousands_of_fetches_half_of_them_failing_leave_nothing_behind(am
         (threads, descriptors, kilobytes), (later_threads, later_descriptors, later_kilobytes) = held
         assert later_threads <= threads + RESOLVERS  # they are started when they are needed
         assert later_descriptors <= descriptors + 4
-        assert later_kilobytes <= kilobytes + 16_000
+        assert later_kilobytes <= kilobytes + 30_000
         outcomes = Counter(result.outcome for result in await queues.look_at_results())
         assert outcomes[Outcome.FETCHED] == 1000
         assert outcomes.total() == 2000

@@ -1,105 +1,22 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from services.fetcher.attempt import Clock
-from services.fetcher.group import Limits, Report
-from services.fetcher.handler import FetchFeeds
+from services.fetcher.group import Report
 from services.fetcher.leg import Leg
-from services.fetcher.scoreboard import Scoreboard
 from services.fetcher.trail import Trail
-from services.fetcher.turns import Turns
-from services.fetcher.verdict import RetryRules
-from services.fetcher.workers import Workers
 from shared.errors import GiveBack
-from shared.messages import Detour, FeedFetched, FetchFeed, Message, Outcome
-from shared.outgoing import Outgoing
-from shared.topology import build_topology
+from shared.messages import Detour, FeedFetched, FetchFeed, Outcome
 from shared.valve import Valve
 from tests.factories import NOW, make_job, make_result
+from tests.unit.fetch_room import STAGE, Room, rooms
 
-STAGE = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60).fetcher
-
-
-class FakeReader:
-    """Answers every job as told; `gate` holds the worker threads back until it is opened."""
-
-    def __init__(self) -> None:
-        self.gate = threading.Event()
-        self.gate.set()
-        self.report = Report(latency_seconds=0.001)
-        self.answer: Callable[[FetchFeed, Leg], FeedFetched | Leg] = lambda job, leg: make_result(feed_id=job.feed_id)
-        self.started: list[float] = []
-        self.legs: list[Leg] = []
-
-    def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[FeedFetched | Leg, Report]:
-        self.started.append(time.monotonic())
-        sent()
-        self.legs.append(leg)
-        assert self.gate.wait(5)
-        return self.answer(job, leg), self.report
-
-
-class Room:
-    """A handler with everything that it stands on."""
-
-    def __init__(self, threads: int = 2, max_hold: float = 5.0, prefetch: int = 400, **limits: float) -> None:
-        self.reader = FakeReader()
-        self.stopping = asyncio.Event()
-        fields = {
-            "host_min_interval_seconds": 0.001,
-            "max_hold_seconds": max_hold,
-            "max_active": threads,
-            **limits,
-        }
-        self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
-        self.workers = Workers(threads)
-        self.valve = Valve(prefetch)
-        self.turns = Turns(self.board, self.workers, self.valve, window=prefetch, threads=threads, clock=time.monotonic)
-        self.handler = FetchFeeds(
-            self.reader,  # type: ignore[arg-type]
-            self.turns,
-            STAGE,
-            rules=RetryRules(),
-            clock=Clock(now=lambda: NOW, monotonic=time.monotonic),
-        )
-
-    async def handle(self, **changes: object) -> list[tuple[str, Message]]:
-        outgoing: list[Outgoing] = list(await self.handler([make_job(**changes)]))
-        return [(item.routing_key, item.message) for item in outgoing]
-
-    async def until_board(self, *, active: int, held: int) -> None:
-        """Let others run until the scoreboard counts so many."""
-        async with asyncio.timeout(5):
-            while self.board.in_hand() != (held, active):
-                await asyncio.sleep(0)
-
-    async def until_started(self, number: int) -> None:
-        async with asyncio.timeout(5):
-            while len(self.reader.started) < number:
-                await asyncio.sleep(0)
-
-
-@pytest.fixture
-def rooms() -> Iterator[Callable[..., Room]]:
-    made: list[Room] = []
-
-    def make(**settings: float) -> Room:
-        made.append(Room(**settings))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for room in made:
-        room.reader.gate.set()
-        room.workers.close()
-        assert room.board.in_hand() == (0, 0), "the scoreboard did not return to zero"
+__all__ = ["rooms"]
 
 
 async def test_a_job_becomes_its_result(rooms: Callable[..., Room]) -> None:
@@ -315,52 +232,3 @@ async def test_a_bug_in_the_reader_does_not_keep_the_group_busy(rooms: Callable[
     with pytest.raises(ZeroDivisionError):
         await room.handle()
     assert room.board.in_hand() == (0, 0)
-
-
-async def test_a_fetch_goes_on_when_its_session_is_lost_and_its_job_gets_the_result_when_it_comes_again(
-    rooms: Callable[..., Room],
-) -> None:
-    room = rooms()
-    room.reader.gate.clear()
-    for _ in range(3):  # sessions that are lost, one after the other
-        lost = asyncio.create_task(room.handle(feed_id=7))
-        await room.until_started(1)
-        await asyncio.sleep(0)
-        lost.cancel()
-        await asyncio.wait([lost])
-    again = asyncio.create_task(room.handle(feed_id=7))
-    room.reader.gate.set()
-    ((_, message),) = await again
-    assert isinstance(message, FeedFetched)
-    assert (message.feed_id, len(room.reader.started)) == (7, 1)
-
-
-async def test_a_fetch_that_ended_while_the_broker_was_away_is_not_repeated(rooms: Callable[..., Room]) -> None:
-    room = rooms()
-    room.reader.gate.clear()
-    lost = asyncio.create_task(room.handle(feed_id=7))
-    await room.until_started(1)
-    lost.cancel()
-    await asyncio.wait([lost])
-    room.reader.gate.set()
-    await room.until_board(active=0, held=0)
-    ((_, message),) = await room.handle(feed_id=7)
-    assert isinstance(message, FeedFetched)
-    assert len(room.reader.started) == 1
-    await room.handle(feed_id=7, attempt=1)
-    assert len(room.reader.started) == 2, "the next attempt is another job"
-
-
-async def test_a_job_that_waits_when_its_session_is_lost_leaves_its_line(rooms: Callable[..., Room]) -> None:
-    room = rooms(threads=1)
-    room.reader.gate.clear()
-    running = asyncio.create_task(room.handle(feed_id=1))
-    await room.until_started(1)
-    waiting = asyncio.create_task(room.handle(feed_id=2))
-    await room.until_board(active=1, held=1)
-    waiting.cancel()
-    await asyncio.wait([waiting])
-    await room.until_board(active=1, held=0)
-    room.reader.gate.set()
-    await running
-    assert len(room.reader.started) == 1

@@ -79,6 +79,8 @@ class Simulation:
     stall_at: float | None = None
     """When the process stands still, as under SIGSTOP."""
     stall_seconds: float = 0.0
+    losses: tuple[float, ...] = ()
+    """When all connections are lost."""
 
     def run(self, jobs: Iterable[FetchFeed]) -> float:
         """Fetch all jobs; return the seconds that it took."""
@@ -102,6 +104,8 @@ class Simulation:
         self.board, self.broker.awaited = board, len(jobs)
         if self.stall_at is not None:
             loop.call_later(self.stall_at, self._stall)
+        for moment in self.losses:
+            loop.call_later(moment, self.broker.drop_connections)
         await self.broker.all_ended.wait()
         end = loop.time()
         stop.set()
@@ -246,3 +250,14 @@ def test_a_throttled_host_is_left_alone_for_as_long_as_it_asked() -> None:
     first, second = simulation.starts["a"][:2]
     assert second - first >= 45.0
     assert second - first <= 45.0 + 20.0 + 0.3
+
+
+@pytest.mark.parametrize("hosts", [1, 10, 200])
+def test_whenever_connections_are_lost_every_job_is_fetched_once_and_the_board_returns_to_zero(hosts: int) -> None:
+    simulation = Simulation(latency=lambda job: 2.0, threads=32, losses=tuple(0.5 + 7.3 * n for n in range(25)))
+    rows = zip(*(jobs(f"host{n}", 200 // hosts, first=1000 * n) for n in range(hosts)), strict=True)
+    took = simulation.run([job for row in rows for job in row])
+    assert sum(len(starts) for starts in simulation.starts.values()) == 200
+    pauses = 3.0 * len(simulation.losses)  # before connecting anew, at most
+    assert took <= 1.3 * max(199.0 / hosts, 200 * 2.0 / 32) + pauses
+    assert all(simulation.least_gap(group) >= 1.0 - 1e-6 for group in simulation.starts if hosts < 200)

@@ -1,0 +1,101 @@
+"""A fetch handler with everything that it stands on, but for the web."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from services.fetcher.attempt import Clock
+from services.fetcher.group import Limits, Report
+from services.fetcher.handler import FetchFeeds
+from services.fetcher.leg import Leg
+from services.fetcher.scoreboard import Scoreboard
+from services.fetcher.turns import Turns
+from services.fetcher.verdict import RetryRules
+from services.fetcher.workers import Workers
+from shared.messages import FeedFetched, FetchFeed, Message
+from shared.outgoing import Outgoing
+from shared.topology import build_topology
+from shared.valve import Valve
+from tests.factories import NOW, make_job, make_result
+
+STAGE = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60).fetcher
+
+
+class FakeReader:
+    """Answers every job as told; `gate` holds the worker threads back until it is opened."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.report = Report(latency_seconds=0.001)
+        self.answer: Callable[[FetchFeed, Leg], FeedFetched | Leg] = lambda job, leg: make_result(feed_id=job.feed_id)
+        self.started: list[float] = []
+        self.legs: list[Leg] = []
+
+    def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[FeedFetched | Leg, Report]:
+        self.started.append(time.monotonic())
+        sent()
+        self.legs.append(leg)
+        assert self.gate.wait(5)
+        return self.answer(job, leg), self.report
+
+
+class Room:
+    """A handler with everything that it stands on."""
+
+    def __init__(self, threads: int = 2, max_hold: float = 5.0, prefetch: int = 400, **limits: float) -> None:
+        self.reader = FakeReader()
+        self.stopping = asyncio.Event()
+        fields = {
+            "host_min_interval_seconds": 0.001,
+            "max_hold_seconds": max_hold,
+            "max_active": threads,
+            **limits,
+        }
+        self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
+        self.workers = Workers(threads)
+        self.valve = Valve(prefetch)
+        self.turns = Turns(self.board, self.workers, self.valve, window=prefetch, threads=threads, clock=time.monotonic)
+        self.handler = FetchFeeds(
+            self.reader,  # type: ignore[arg-type]
+            self.turns,
+            STAGE,
+            rules=RetryRules(),
+            clock=Clock(now=lambda: NOW, monotonic=time.monotonic),
+        )
+
+    async def handle(self, **changes: object) -> list[tuple[str, Message]]:
+        outgoing: list[Outgoing] = list(await self.handler([make_job(**changes)]))
+        return [(item.routing_key, item.message) for item in outgoing]
+
+    async def until_board(self, *, active: int, held: int) -> None:
+        """Let others run until the scoreboard counts so many."""
+        async with asyncio.timeout(5):
+            while self.board.in_hand() != (held, active):
+                await asyncio.sleep(0)
+
+    async def until_started(self, number: int) -> None:
+        async with asyncio.timeout(5):
+            while len(self.reader.started) < number:
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+def rooms() -> Iterator[Callable[..., Room]]:
+    made: list[Room] = []
+
+    def make(**settings: float) -> Room:
+        made.append(Room(**settings))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for room in made:
+        room.reader.gate.set()
+        room.workers.close()
+        assert room.board.in_hand() == (0, 0), "the scoreboard did not return to zero"
