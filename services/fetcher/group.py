@@ -136,7 +136,7 @@ class Group(Generic[T]):
     connect_failures: int = 0
     throttled_until: float = 0.0
     throttles: int = 0
-    last_use: float = 0.0
+    last_use: float | None = None
     planned: float | None = None
     """The start that stands in the scoreboard's plan."""
 
@@ -185,7 +185,7 @@ class Group(Generic[T]):
         troubled = bool(self.connect_failures or self.throttles)
         last = max(self.next_start, self.down_until, self.throttled_until)
         memory = TROUBLE_MEMORY_SECONDS if troubled else 0.0
-        return not (self.line or self.active) and last + memory <= now and self.last_use + idle_seconds <= now
+        return not (self.line or self.active) and last + memory <= now and (self.last_use or 0.0) + idle_seconds <= now
 
     def _note_latency(self, report: Report) -> None:
         latency = report.latency_seconds

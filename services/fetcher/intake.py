@@ -39,11 +39,14 @@ class Intake:
         most: the full window: jobs that may be in hand, held and active together. Also the most requeues that can be
             saved up.
         threads: jobs that can be under way at a time.
+        step_seconds: how long a window stands that was cut for want of threads, before it is doubled.
     """
 
-    def __init__(self, most: int, threads: int) -> None:
+    def __init__(self, most: int, threads: int, step_seconds: float = 20.0) -> None:
         self._most = most
         self._threads = threads
+        self._step_seconds = step_seconds
+        self._cut_at = 0.0
         self._window = most
         self._pause: _Pause | None = None
         self._budget = FIRST_BUDGET - most  # that the very first job finds its group idle is no news
@@ -58,8 +61,8 @@ class Intake:
     def note_find(self, *, news: bool) -> None:
         """A job was taken for a group that stood idle. `news`: not for want of room in its line before."""
         if news:
-            self._earn(1.0 if self._is_starved else self._most)
-        elif self._pause is None:
+            self._earn(self._most)
+        elif self._pause is None and not self._is_starved:
             self._window = min(2 * self._window, self._most)
 
     def note_start(self) -> None:
@@ -81,6 +84,7 @@ class Intake:
         threads that were missing, so that there is nothing to look for: it becomes wide again step by step.
         """
         self._is_starved = starved
+        self._cut_at = now
         least = self._threads if starved else 1
         window = min(max(active + held // 2, least), self._most)
         self._pause = _Pause(held // 4, now + room_in_seconds, window)
@@ -98,9 +102,13 @@ class Intake:
             if now < pause.until:
                 return pause.until - now
             self._pause, self._window = None, pause.window
-        if idle and self._earned >= LOOK_EARNED:
-            self._window = min(2 * self._window, self._most) if self._is_starved else self._most
-            self._is_starved = self._is_starved and self._window < self._most
+        if self._is_starved:
+            if idle and now - self._cut_at >= self._step_seconds:
+                self._cut_at = now
+                self._window = min(2 * self._window, self._most)
+                self._is_starved = self._window < self._most
+        elif idle and self._earned >= LOOK_EARNED:
+            self._window = self._most
             self._earned = 0.0
         return None
 

@@ -27,6 +27,9 @@ from services.fetcher.group import REACH, Group, Limits, Place, Refusal, Report,
 RECENT_SECONDS = 60.0
 """A group counts as recent for this long after its last use."""
 
+NEWS_HOLDS = 3.0
+"""A group is news if nothing was asked of it for so many holds."""
+
 T = TypeVar("T", bound=Hashable)
 
 
@@ -36,6 +39,8 @@ class Held:
 
     at_once: bool = True
     """Its group stood idle: the job can start now, as far as its group is concerned."""
+    is_news: bool = True
+    """Nothing was asked of its group for several holds: this is not the rest of a backlog whose line ran dry."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,7 @@ class Scoreboard(Generic[T]):
         """
         with self._lock:
             group = self._group(name)
+            is_news = group.last_use is None or group.last_use + NEWS_HOLDS * self._limits.max_hold_seconds <= now
             group.last_use = now
             refusal = group.refusal(now)
             if refusal is not None:
@@ -132,7 +138,7 @@ class Scoreboard(Generic[T]):
                 return Requeue() if is_slow else Excess(self._room_in(group, now))
             self._line_up(group, ticket, now, front=front)
             due = group.next_due()
-            return Held(at_once=len(group.line) == 1 and due is not None and due <= now)
+            return Held(len(group.line) == 1 and due is not None and due <= now, is_news)
 
     def call_next(self, now: float) -> Call[T]:
         """Return whose turn it is. Ask until it is nobody's."""
@@ -219,7 +225,9 @@ class Scoreboard(Generic[T]):
             ready=ready,
             groups=len(groups),
             groups_active=sum(1 for group in groups if group.active or group.line),
-            groups_recent=sum(1 for group in groups if group.last_use + RECENT_SECONDS > now),
+            groups_recent=sum(
+                1 for group in groups if group.last_use is not None and group.last_use + RECENT_SECONDS > now
+            ),
         )
 
     def in_hand(self) -> tuple[int, int]:
@@ -230,7 +238,9 @@ class Scoreboard(Generic[T]):
     def dump(self, now: float, most: int = 1000) -> list[dict[str, str | int | float]]:
         """Return the `most` busiest groups as plain data. Spans are seconds from now, 0 for what is over."""
         busiest = heapq.nsmallest(
-            most, self._snapshot(), key=lambda group: (-group.active, -len(group.line), -group.last_use, group.name)
+            most,
+            self._snapshot(),
+            key=lambda group: (-group.active, -len(group.line), -(group.last_use or 0.0), group.name),
         )
         return [_describe(group, now) for group in busiest]
 
@@ -336,5 +346,5 @@ def _describe(group: Group[Any], now: float) -> dict[str, str | int | float]:
         "connect_failures": group.connect_failures,
         "throttled_seconds": round(max(group.throttled_until - now, 0.0), 3),
         "throttles": group.throttles,
-        "idle_seconds": round(now - group.last_use, 3),
+        "idle_seconds": round(now - (group.last_use or now), 3),
     }

@@ -20,12 +20,6 @@ from shared.waiting import until_any
 WORTH = 0.25
 """A job is requeued only if its line has no room for this part of a hold: else waiting in the queue is shorter."""
 
-NEWS_HOLDS = 3.0
-"""A group that had no room for a job is a backlog for so many holds since."""
-
-MANY_BACKLOGS = 1000
-"""So many are remembered before those that are none any more are dropped."""
-
 LOOK_SECONDS = 1.0
 """How long a job without room is kept aside while the process looks at what else is coming."""
 
@@ -113,7 +107,7 @@ class Turns:
         self.clock = clock
         self._pool = pool
         self._valve = valve
-        self._intake = Intake(window, threads)
+        self._intake = Intake(window, threads, board.max_hold_seconds)
         self._threads = threads
         self._waiting: set[_Turn[Any]] = set()
         self._aside: list[_Turn[Any]] = []
@@ -122,8 +116,6 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
         self._decision: asyncio.TimerHandle | None = None
         self._returning = 0
-        self._refused_at: dict[str, float] = {}
-        """When a group last had no room for a job."""
 
     async def take(self, group: str, label: str, work: Work[R], *, front: bool = False) -> R | Refusal:
         """Wait for the group's next turn, do the work in it on a thread, return its result.
@@ -138,13 +130,12 @@ class Turns:
         now = self.clock()
         admission = self.board.admit(group, turn, now, front=front)
         match admission:
-            case Held(at_once):
+            case Held(at_once, is_news):
                 if at_once:
-                    self._intake.note_find(news=self._is_news(group, now))
+                    self._intake.note_find(news=is_news)
                 self._waiting.add(turn)
                 self._pump()
             case Excess(seconds):
-                self._refused_at[group] = now
                 self._put_aside(turn, seconds)
             case refusal:
                 return refusal
@@ -232,13 +223,6 @@ class Turns:
             _settle(turn, Requeue())
         self._give_back([turn for turn in excess if turn not in requeued])
         self._pump()
-
-    def _is_news(self, group: str, now: float) -> bool:
-        """Return whether a group has had room for all its jobs lately: it is no backlog whose line ran dry."""
-        patience = NEWS_HOLDS * self.board.max_hold_seconds
-        if len(self._refused_at) > MANY_BACKLOGS:
-            self._refused_at = {name: at for name, at in self._refused_at.items() if at + patience > now}
-        return self._refused_at.get(group, -patience) + patience <= now
 
     def _give_back(self, turns: list[_Turn[Any]], *, starved: bool = False) -> None:
         """Give back what can't be started in time, and take fewer."""

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from services.fetcher.attempt import Clock
-from services.fetcher.group import Limits, Report
+from services.fetcher.group import HostPolicy, Limits, Report
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.leg import Leg
 from services.fetcher.scoreboard import Scoreboard
+from services.fetcher.trail import Trail
 from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules
 from shared.broker import Publication
@@ -261,3 +262,46 @@ def test_whenever_connections_are_lost_every_job_is_fetched_once_and_the_board_r
     pauses = 3.0 * len(simulation.losses)  # before connecting anew, at most
     assert took <= 1.3 * max(199.0 / hosts, 200 * 2.0 / 32) + pauses
     assert all(simulation.least_gap(group) >= 1.0 - 1e-6 for group in simulation.starts if hosts < 200)
+
+
+@pytest.mark.parametrize(("hosts", "interval", "latency"), [(2, 5.0, 0.3), (5, 10.0, 0.3), (5, 1.0, 29.0)])
+def test_several_slow_backlogs_do_not_pay_for_each_other(hosts: int, interval: float, latency: float) -> None:
+    simulation = Simulation(latency=lambda job: latency, limits={"host_min_interval_seconds": interval})
+    rows = zip(*(jobs(f"host{n}", 100, first=1000 * n) for n in range(hosts)), strict=True)
+    simulation.run([job for row in rows for job in row])
+    # Each is a find once, which pays for a look at a whole window.
+    assert simulation.requeues <= 400 * (hosts - 1) + 100
+
+
+def test_a_host_that_is_asked_once_a_minute_does_not_stop_the_others() -> None:
+    simulation = Simulation(limits={"policies": (HostPolicy("slow", 1, 60.0),)})
+    others = [job for n in range(50) for job in jobs(f"other{n}", 1, first=1000 + n)]
+    simulation.run([*jobs("slow", 60), *others])
+    assert max(simulation.starts[f"other{n}"][0] for n in range(50)) < 5.0
+    assert simulation.least_gap("slow") >= 60.0 - 1e-6
+
+
+class LeadingToOneHost(Simulation):
+    """Every feed redirects to the same host."""
+
+    def __init__(self, **limits: Any) -> None:
+        super().__init__(limits=limits)
+        self.first_hops: Counter[int] = Counter()
+
+    def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[Any, Report]:
+        if leg.goes_on:
+            return super().request(job.model_copy(update={"group": leg.group}), leg, sent)
+        self.first_hops[job.feed_id] += 1
+        self.running[job.group] += 1
+        sent()
+        return Leg(Trail(f"http://hub/{job.feed_id}", (job.url,)), "hub", NOW, 0.3), Report(0.3)
+
+
+@pytest.mark.parametrize("interval", [1.0, 5.0, 20.0])
+def test_feeds_that_lead_to_one_host_wait_there_and_their_own_hosts_are_asked_once(interval: float) -> None:
+    simulation = LeadingToOneHost(policies=(HostPolicy("hub", 1, interval),))
+    simulation.run([job for n in range(100) for job in jobs(f"host{n}", 1, first=n)])
+    assert set(simulation.first_hops.values()) == {1}
+    assert simulation.least_gap("hub") >= interval - 1e-6
+    assert len(simulation.starts["hub"]) == 100
+    assert max(simulation.broker.given_back.values(), default=0) <= 20

@@ -58,9 +58,10 @@ def test_when_threads_are_missing_it_takes_what_they_can_do_and_more_step_by_ste
     intake.narrow(0.0, held=0, active=3, starved=True)
     intake.tick(0.0, held=0, idle=True)
     assert intake.window == 64
-    for _ in range(25):
-        intake.note_find(news=True)
-    intake.tick(0.0, held=0, idle=True)
+    intake.note_find(news=True)
+    intake.tick(19.0, held=0, idle=True)
+    assert intake.window == 64
+    intake.tick(20.0, held=0, idle=True)
     assert intake.window == 128
 
 

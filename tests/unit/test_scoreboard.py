@@ -37,6 +37,14 @@ def test_the_first_job_of_a_group_is_called_at_once() -> None:
     assert scoreboard.start("1", 100.0) is None
 
 
+def test_a_group_that_nothing_was_asked_of_for_a_while_is_news() -> None:
+    scoreboard = board(max_hold_seconds=20.0)
+    fetch(scoreboard, "a", 0.0, GOOD)
+    assert scoreboard.admit("a", "1", 59.0) == Held(at_once=True, is_news=False)
+    scoreboard.withdraw("1")
+    assert scoreboard.admit("a", "2", 119.0) == Held(at_once=True, is_news=True)
+
+
 def test_the_next_one_is_called_an_interval_after_the_request_has_left() -> None:
     scoreboard = board(host_min_interval_seconds=5.0)
     for ticket in "12":
@@ -46,7 +54,7 @@ def test_the_next_one_is_called_an_interval_after_the_request_has_left() -> None
     assert isinstance(scoreboard.call_next(15.0), Nobody)  # names are still being resolved
     scoreboard.sent("1", 16.0)
     assert scoreboard.call_next(16.0) == Nobody(4.0)  # the hold ends
-    assert scoreboard.admit("a", "3", 16.0) == Held(at_once=False)
+    assert scoreboard.admit("a", "3", 16.0) == Held(at_once=False, is_news=False)
     assert scoreboard.call_next(20.0) == LetOut("2", None)
     assert scoreboard.call_next(20.0) == Nobody(1.0)
     assert scoreboard.call_next(21.0) == Called("3")
@@ -122,6 +130,18 @@ def test_with_one_thread_groups_take_turns_whatever_the_length_of_their_lines() 
         now += 1.0
         scoreboard.finish(call.ticket, now, GOOD)
     assert order == ["long0", "short", "long1", "long2"]
+
+
+def test_whoever_is_due_first_goes_first_also_before_a_group_that_is_new() -> None:
+    scoreboard = board(max_active=1)
+    for ticket in ("a1", "a2"):
+        scoreboard.admit("a", ticket, 100.0)
+    assert scoreboard.call_next(100.0) == Called("a1")
+    scoreboard.start("a1", 100.0)
+    scoreboard.sent("a1", 100.0)
+    scoreboard.admit("new", "n", 102.0)
+    scoreboard.finish("a1", 103.0, GOOD)
+    assert scoreboard.call_next(103.0) == Called("a2"), "it has been due since 101"
 
 
 def test_there_is_no_room_for_a_turn_beyond_the_hold() -> None:
@@ -235,7 +255,24 @@ def test_a_throttle_is_waited_for_here_or_in_fast_delay_or_in_the_retry_queue_by
     scoreboard = board(max_hold_seconds=20.0)
     fetch(scoreboard, "a", 0.0, throttled(100.0))
     found = [scoreboard.admit("a", str(now), now) for now in (39.0, 41.0, 85.0)]
-    assert found == [Skip(61.0, throttled=True), Requeue(), Held(at_once=False)]
+    assert found == [Skip(61.0, throttled=True), Requeue(), Held(at_once=False, is_news=False)]
+
+
+def test_several_429_of_requests_that_were_under_way_together_are_one_throttle() -> None:
+    scoreboard = board(throttle_seconds=30.0, host_concurrency=8, host_min_interval_seconds=0.1)
+    for number in range(8):
+        send(scoreboard, "a", str(number), float(number))
+    for number in range(8):
+        scoreboard.finish(str(number), 8.0, throttled(None))
+    assert scoreboard.dump(8.0)[0]["throttled_seconds"] == 30.0
+
+
+def test_a_shortage_of_our_own_is_no_sign_of_life_of_a_host_that_is_down() -> None:
+    scoreboard = board(connect_failure_seconds=600.0)
+    fetch(scoreboard, "a", 0.0, DOWN)
+    fetch(scoreboard, "a", 700.0, Report(0.0, connected=None, succeeded=False))
+    fetch(scoreboard, "a", 800.0, DOWN)
+    assert scoreboard.admit("a", "x", 800.0) == Skip(1200.0)
 
 
 def test_a_bare_429_doubles_on_repeat_also_an_hour_later() -> None:
