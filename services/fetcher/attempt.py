@@ -78,7 +78,7 @@ class FeedReader:
 
         try:
             with self._client.get(self._conditional(job, leg, note_sent)) as answer:
-                answered, status = self._clock.monotonic(), answer.status
+                answered, status = self._clock.monotonic() - answer.waited_seconds, answer.status
                 if answer.redirect is not None:
                     return self._follow(leg, answer, answered - start), _report(answered - start, status)
                 findings = self._judge(job, leg, answer, now)

@@ -66,6 +66,8 @@ class Answer:
     wire_bytes: int
     redirect: str | None = None
     """The Location of a 301, 302, 303, 307 or 308 that has one: a reference, to be resolved against `url`."""
+    waited_seconds: float = 0.0
+    """How long the fetch stood still for want of room for its body: our time, not the server's."""
     permit: Permit | None = field(default=None, repr=False, compare=False)
 
     def release(self) -> None:
@@ -160,6 +162,7 @@ class _Fetch:
         self._large_bodies = large_bodies
         self._deadline = Deadline(limits.deadline_seconds if request.seconds is None else request.seconds)
         self._permit: Permit | None = None
+        self._waited = 0.0
 
     def run(self, connector: Connector, ours: Mapping[str, str]) -> Answer:
         url = _parse(self._request.url)
@@ -187,7 +190,9 @@ class _Fetch:
             if self._permit:
                 self._permit.release()
             raise
-        return Answer(head.status, self._request.url, headers, body, wire, permit=self._permit)
+        return Answer(
+            head.status, self._request.url, headers, body, wire, waited_seconds=self._waited, permit=self._permit
+        )
 
     def _check_whole(self, head: Head) -> None:
         """A part may be cut anywhere (RFC 9110 15.3.7), a delta needs what it changes (RFC 3229 10.4.1)."""
@@ -204,7 +209,8 @@ class _Fetch:
     def _make_room(self) -> None:
         started = time.monotonic()
         self._permit = self._large_bodies.acquire()
-        self._deadline.extend(time.monotonic() - started)
+        self._waited = time.monotonic() - started
+        self._deadline.extend(self._waited)
 
 
 def _failure(error: Exception) -> Failure | None:

@@ -60,6 +60,7 @@ def test_the_next_large_body_waits_until_one_is_done_with_and_its_deadline_waits
         assert len(first.body) == 2 * FREE_BYTES
     second.join(5)
     assert found[0].body == first.body
+    assert found[0].waited_seconds > first.waited_seconds
 
 
 def test_waiting_for_room_has_an_end(server: RawServer, make_client: Callable[..., FeedClient]) -> None:
