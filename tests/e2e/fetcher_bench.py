@@ -144,13 +144,17 @@ def running_fetcher(amqp_url: str, **settings: str) -> Iterator[Fetcher]:
         fetcher.close()
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], what: str) -> None:
+LOOK_SECONDS = 1.0
+"""Between two looks into a queue: each counts as a delivery, and after 100 the broker takes a message for poison."""
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, every: float = 0.05) -> None:
     async def wait() -> None:
         while True:
             met = condition()
             if met if isinstance(met, bool) else await met:
                 return
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(every)
 
     try:
         await asyncio.wait_for(wait(), PATIENCE_SECONDS)

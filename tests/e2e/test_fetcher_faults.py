@@ -11,7 +11,7 @@ from services.cli.servers import Servers
 from shared.broker import Publication
 from tests.e2e.broker_control import BrokerControl
 from tests.e2e.counting_server import counting_server
-from tests.e2e.fetcher_bench import TOPOLOGY, Queues, hanging_jobs, make_job, running_fetcher, until
+from tests.e2e.fetcher_bench import LOOK_SECONDS, TOPOLOGY, Queues, hanging_jobs, make_job, running_fetcher, until
 from tests.factories import make_result
 
 pytestmark = pytest.mark.e2e
@@ -82,7 +82,7 @@ async def test_a_broker_that_restarts_keeps_what_is_in_every_queue_and_the_fetch
             results = await queues.look_at_results()
             return {result.feed_id for result in results} == expected
 
-        await until(all_there, "every result")
+        await until(all_there, "every result", every=LOOK_SECONDS)
         for queue in (fetcher_stage.queue, fetcher_stage.fast_delay, fetcher_stage.retry, writer_stage.retry):
             await queues.until_count(queue, 0)
         assert [job.feed_id for job in await queues.jobs(fetcher_stage.dead, 5)] == [400, 401, 402, 403, 404]
@@ -153,7 +153,7 @@ async def test_a_queue_that_is_deleted_is_declared_anew(amqp_url: str, queue: st
             results = await queues.look_at_results()
             return {result.feed_id for result in results} >= {job.feed_id for job in [*jobs, *broken]}
 
-        await until(all_there, "every result")
+        await until(all_there, "every result", every=LOOK_SECONDS)
         assert server.most_requests() == 1
         assert await fetcher.stop() == 0
 
