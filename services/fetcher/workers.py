@@ -54,3 +54,4 @@ class Workers:
                 task()
             finally:
                 del self._busy[name]
+            del item, task  # with all that it came to: an idle thread must not keep a large result alive
