@@ -34,7 +34,7 @@ from shared.politeness import politeness_group
 from shared.topology import Topology, fetch_routing_key
 
 LAP_SECONDS = 120.0
-FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=20.0)
+FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=16.0)
 QUICK = Size(still_feeds=150, busy_feeds=20, rounds=2, seconds=2.0)
 PREFETCH = 1000
 PROCESS = "fetcher"
