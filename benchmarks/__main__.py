@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import fetcher, pipeline, reader, writer
+from benchmarks import fetcher, memory, pipeline, reader, writer
 from benchmarks.bench import Bench, open_bench
 from benchmarks.laps import BenchError
 from benchmarks.rows import Row, make_table, write_json
@@ -20,6 +20,7 @@ from shared.errors import FeedmillError
 SUBJECTS: dict[str, Callable[[Bench], Awaitable[list[Row]]]] = {
     "pipeline": pipeline.run,
     "fetcher": fetcher.run,
+    "memory": memory.run,
     "writer": writer.run,
     "reader": reader.run,
 }

@@ -1,9 +1,10 @@
-"""A loop of httpx that does nothing else: what a fetch costs before Feedmill adds anything."""
+"""Loops that fetch and do nothing else: what a fetch costs before Feedmill adds anything."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,10 @@ from services.fetcher.client import ACCEPT
 from services.fetcher.decoding import ACCEPT_ENCODING
 
 PROCESS = "bare"
-_FAILED = 0
+FAILED = 0
+"""In place of a status: the fetch failed."""
+
+HEADERS = {"User-Agent": "feedmill-bench", "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
 
 
 @dataclass(frozen=True)
@@ -30,34 +34,15 @@ class Fetch:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class BareLoop:
-    """The fetcher's httpx (one shared client, no idle connection kept) in as many threads, and no more than that.
-
-    A context manager. The body is read and decompressed, and thrown away. `Connection: close`, since even a pool
-    that keeps no idle connection may close one that another thread was just given (encode/httpcore#1110).
-    """
+class Loop(ABC):
+    """Fetches in so many threads. The body is read and decompressed, and thrown away."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._client = httpx.Client(
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
-            headers={
-                "User-Agent": "feedmill-bench",
-                "Accept": ACCEPT,
-                "Accept-Encoding": ACCEPT_ENCODING,
-                "Connection": "close",
-            },
-            timeout=30.0,
-            trust_env=False,
-        )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._client.close()
+    @abstractmethod
+    def ask(self, fetch: Fetch) -> int:
+        """Fetch once; return the status, or `FAILED`. Called from many threads."""
 
     async def run(self, fetches: Sequence[Fetch], *, status: int, least: int = 0) -> Lap:
         """Fetch all of them, again and again until there were at least so many.
@@ -70,10 +55,52 @@ class BareLoop:
         wall, cpu = time.monotonic(), time.process_time()
         statuses = await asyncio.to_thread(self._fetch_all, work)
         seconds, cost, count = time.monotonic() - wall, time.process_time() - cpu, times * len(fetches)
-        errors = statuses.pop(_FAILED, 0)
+        errors = statuses.pop(FAILED, 0)
         if statuses != {status: count - errors}:
             raise BenchError(f"the bare loop expected {count} times {status} and got {dict(statuses)}")
         return check_errors(Lap(count, seconds, {PROCESS: cost}, errors))
+
+    def _fetch_all(self, work: Iterator[Fetch]) -> Counter[int]:
+        """Let each thread take the next fetch from one iterator (`next` of it holds the interpreter's lock)."""
+
+        def fetch_until_done(_: int) -> Counter[int]:
+            return Counter(map(self.ask, work))
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            return sum(pool.map(fetch_until_done, range(self._threads)), Counter())
+
+
+class BareLoop(Loop):
+    """One shared `httpx.Client`, and no more than that; a context manager.
+
+    Without `keep_alive` no idle connection is kept, as the fetcher does it: `Connection: close`, since even a pool that
+    keeps none may close one that another thread was just given (encode/httpcore#1110). With it: 2,000 of them, what one
+    would write without a thought.
+    """
+
+    def __init__(self, threads: int, *, keep_alive: bool = False) -> None:
+        super().__init__(threads)
+        self._client = httpx.Client(
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=2000 if keep_alive else 0),
+            headers=HEADERS if keep_alive else {**HEADERS, "Connection": "close"},
+            timeout=30.0,
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def ask(self, fetch: Fetch) -> int:
+        """Fetch once, through the pool."""
+        try:
+            return self._client.get(fetch.url, headers=fetch.headers).status_code
+        except httpx.TransportError:
+            return FAILED
 
     async def ask_validators(self, urls: Sequence[str]) -> list[Fetch]:
         """Return each URL with the headers that get a 304 from now on."""
@@ -82,21 +109,6 @@ class BareLoop:
     def _ask_validators(self, url: str) -> Fetch:
         headers = self._client.get(url).headers
         return Fetch(url, conditions(headers["etag"], headers["last-modified"]))
-
-    def _fetch_all(self, work: Iterator[Fetch]) -> Counter[int]:
-        """Let each thread take the next fetch from one iterator (`next` of it holds the interpreter's lock)."""
-
-        def fetch_until_done(_: int) -> Counter[int]:
-            return Counter(map(self._fetch, work))
-
-        with ThreadPoolExecutor(self._threads) as pool:
-            return sum(pool.map(fetch_until_done, range(self._threads)), Counter())
-
-    def _fetch(self, fetch: Fetch) -> int:
-        try:
-            return self._client.get(fetch.url, headers=fetch.headers).status_code
-        except httpx.TransportError:
-            return _FAILED
 
 
 def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What processes have cost so far, from /proc."""
+"""What processes have cost so far, in time and memory, from /proc."""
 
 from __future__ import annotations
 
@@ -28,6 +28,13 @@ def family_cpu_seconds(roots: Iterable[int]) -> float:
     for pid in family:  # grows while we walk it
         family.extend(children.get(pid, ()))
     return sum(map(_cpu_seconds_if_alive, family))
+
+
+def peak_rss_bytes(pid: int) -> int:
+    """Return the most memory that a process has had at a time."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
 
 
 def _cpu_seconds_if_alive(pid: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -81,15 +81,22 @@ async def fight(
     case: str, size: Size, *, ours: Callable[[], Awaitable[Lap]], theirs: Callable[[], Awaitable[Lap]]
 ) -> Duel:
     """Let both run in each round, in turns first."""
-    laps: tuple[list[Lap], list[Lap]] = ([], [])
+    laps = await contest({"ours": ours, "theirs": theirs}, size)
+    return Duel(case, laps["ours"], laps["theirs"])
+
+
+async def contest(contenders: Mapping[str, Callable[[], Awaitable[Lap]]], size: Size) -> dict[str, list[Lap]]:
+    """Let all run in each round, another one first each time; return their laps."""
+    names = list(contenders)
+    laps: dict[str, list[Lap]] = {name: [] for name in names}
     for number in rounds(size.rounds, size.seconds):
-        for side in (0, 1) if number % 2 else (1, 0):
-            laps[side].append(await (ours, theirs)[side]())
-    return Duel(case, *laps)
+        first = number % len(names)
+        for name in (*names[first:], *names[:first]):
+            laps[name].append(await contenders[name]())
+    return laps
 
 
-def error_row(subject: str, duels: Sequence[Duel]) -> Row:
+def error_row(subject: str, ours: Iterable[Lap], theirs: Iterable[Lap]) -> Row:
     """Return the fetches that failed although the farm is sound: by our fault or our library's."""
-    ours = sum(lap.errors for duel in duels for lap in duel.ours)
-    theirs = sum(lap.errors for duel in duels for lap in duel.theirs)
-    return Row(f"{subject}.transport_errors", ours, "fetches", BESIDE, theirs)
+    failed, failed_beside = (sum(lap.errors for lap in laps) for laps in (ours, theirs))
+    return Row(f"{subject}.transport_errors", failed, "fetches", BESIDE, failed_beside)

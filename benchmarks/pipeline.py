@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -60,7 +61,8 @@ async def run(bench: Bench) -> list[Row]:
             await course.run_pipeline(herd, herd.ids[: bench.threads // 4])  # warms up
             duels += [await course.measure(herd, latency, size) for latency in LATENCIES]
     rows = [row for duel in duels for row in (duel.rate_row(), *map(duel.cpu_row, MEASURED))]
-    return [*rows, error_row("pipeline", duels)]
+    ours, theirs = chain(*(duel.ours for duel in duels)), chain(*(duel.theirs for duel in duels))
+    return [*rows, error_row("pipeline", ours, theirs)]
 
 
 @asynccontextmanager

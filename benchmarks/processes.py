@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TextIO
 
 from benchmarks.bench import LOGS
-from benchmarks.cpu import cpu_seconds
+from benchmarks.cpu import cpu_seconds, peak_rss_bytes
 from benchmarks.laps import BenchError
 from services.cli.settings import child_environment
 from services.cli.supervisor import Process, Supervisor
@@ -52,20 +52,34 @@ class Services:
         self.check()
         return {name: cpu_seconds(pid) for name, pid in self._pids.items()}
 
-    @contextmanager
-    def held_still(self, name: str) -> Iterator[None]:
-        """Stop a service in its tracks while its queue is filled, so that the filling is not measured."""
+    def peak_rss_bytes(self, name: str) -> int:
+        """Return the most memory that a service has had at a time."""
         self.check()
-        os.kill(self._pids[name], signal.SIGSTOP)
+        return peak_rss_bytes(self._pids[name])
+
+    def kill(self, name: str) -> None:
+        """End a service without letting it finish anything. The supervisor starts it again."""
+        self._supervisor.kill(name)
+
+    @contextmanager
+    def held_still(self) -> Iterator[None]:
+        """Stop the services in their tracks while a queue is filled, so that the filling is not measured."""
+        self.check()
+        for pid in self._pids.values():
+            os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
-            os.kill(self._pids[name], signal.SIGCONT)
+            for pid in self._pids.values():
+                os.kill(pid, signal.SIGCONT)
 
 
 @asynccontextmanager
 async def run_services(names: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[Services]:
-    """Run these services for the length of the block; what they log goes to files in `LOGS`."""
+    """Run these services for the length of the block; what they log goes to files in `LOGS`.
+
+    What stands behind a dash in a name tells processes of one service apart: `fetcher-2`.
+    """
     LOGS.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as files:
         logs = {name: files.enter_context((LOGS / f"{name}.log").open("w", encoding="utf-8")) for name in names}
@@ -76,7 +90,7 @@ async def run_services(names: Sequence[str], environment: Mapping[str, str]) -> 
             if '"message": "consuming"' in line or name == "scheduler":
                 consuming[name].set()
 
-        processes = [Process(name, name) for name in names]
+        processes = [Process(name, name.partition("-")[0]) for name in names]
         supervisor = Supervisor(processes, child_environment({**environment, **SETTINGS}), on_line)
         async with supervisor.run():
             await _wait_until_started(supervisor, consuming)

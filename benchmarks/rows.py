@@ -25,6 +25,8 @@ class Row:
     beside: str
     """What the other figure is of, in words."""
     beside_value: float
+    goal: float | None = None
+    """What the ratio is to reach: at least so much for a rate, at most for everything else."""
 
     @property
     def ratio(self) -> float | None:
@@ -40,6 +42,7 @@ class Row:
             "beside": self.beside,
             "beside_value": round(self.beside_value, 4),
             "ratio": None if self.ratio is None else round(self.ratio, 4),
+            "goal": self.goal,
         }
 
 
@@ -58,12 +61,14 @@ def make_table(subject: str, rows: Sequence[Row], title: str) -> Table:
     table.add_column("", no_wrap=True)
     for heading in ("ours", "beside", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True, style="bold" if heading == "ratio" else "")
+    table.add_column("goal", justify="right", no_wrap=True)
     table.add_column("unit", no_wrap=True)
     table.add_column("beside what", style="dim")
     for row in rows:
         ratio = "–" if row.ratio is None else f"{row.ratio:.2f}"
         name = row.name.removeprefix(f"{subject}.")
-        table.add_row(name, _short(row.value), _short(row.beside_value), ratio, row.unit, row.beside)
+        goal = "" if row.goal is None else f"{'≥' if row.unit.endswith('/s') else '≤'} {row.goal:g}"
+        table.add_row(name, _short(row.value), _short(row.beside_value), ratio, goal, row.unit, row.beside)
     return table
 
 

@@ -150,7 +150,7 @@ class Process:
         """Queue the results, let the writer go, and wait for the last commit."""
         publications = [encode_outgoing(Outgoing(fetched, FeedFetched.KIND)) for fetched in results]
         expected = self._registry.count("feed_fetch_log") + len(results)
-        with self._services.held_still("writer"):
+        with self._services.held_still():
             await publish_all(self._session, publications)
             before = self._services.cpu_seconds()
         start = time.monotonic()

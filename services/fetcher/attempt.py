@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +23,9 @@ from shared.politeness import politeness_group
 from shared.secrets import mask_credentials
 
 ERROR_CHARACTERS = 500
+
+LARGE_BYTES = 1024 * 1024
+"""Larger bodies are parsed one at a time: reading a feed takes twelve times the memory of its body."""
 
 Sent = Callable[[], None]
 
@@ -58,6 +63,7 @@ class FeedReader:
         self._client = client
         self._clock = clock
         self._limits = limits
+        self._large = threading.Lock()
 
     def request(self, job: FetchFeed, leg: Leg, sent: Sent) -> tuple[FeedFetched | Leg, Report]:
         """Return how the feed was found, or where a redirect leads; and what the host's group is to learn.
@@ -136,13 +142,14 @@ class FeedReader:
 
     def _read(self, job: FetchFeed, answer: Answer, facts: dict[str, Any], body_hash: str, now: datetime) -> _Findings:
         try:
-            parsed = parse_feed(
-                answer.body,
-                url=answer.url,
-                content_type=answer.headers.get("content-type"),
-                now=now,
-                max_entries=self._limits.max_entries,
-            )
+            with self._large if len(answer.body) > LARGE_BYTES else nullcontext():
+                parsed = parse_feed(
+                    answer.body,
+                    url=answer.url,
+                    content_type=answer.headers.get("content-type"),
+                    now=now,
+                    max_entries=self._limits.max_entries,
+                )
         except ParseError as error:
             outcome = Outcome.NOT_A_FEED if isinstance(error, NotAFeed) else Outcome.UNPARSEABLE
             if outcome is Outcome.NOT_A_FEED and job.body_hash is not None:

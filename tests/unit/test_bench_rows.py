@@ -15,7 +15,7 @@ from benchmarks.rows import Row, write_json
 
 def test_latest_json_is_a_list_of_rows_with_their_ratios(tmp_path: Path) -> None:
     rows = [
-        Row("pipeline.304.0ms.feeds", 150.0, "feeds/s", "bare httpx loop", 600.0),
+        Row("pipeline.304.0ms.feeds", 150.0, "feeds/s", "bare httpx loop", 600.0, goal=0.7),
         Row("pipeline.transport_errors", 0, "fetches", "bare httpx loop", 0),
     ]
     write_json(rows, tmp_path / "out" / "latest.json")
@@ -27,6 +27,7 @@ def test_latest_json_is_a_list_of_rows_with_their_ratios(tmp_path: Path) -> None
             "beside": "bare httpx loop",
             "beside_value": 600.0,
             "ratio": 0.25,
+            "goal": 0.7,
         },
         {
             "name": "pipeline.transport_errors",
@@ -35,6 +36,7 @@ def test_latest_json_is_a_list_of_rows_with_their_ratios(tmp_path: Path) -> None
             "beside": "bare httpx loop",
             "beside_value": 0,
             "ratio": None,
+            "goal": None,
         },
     ]
 
