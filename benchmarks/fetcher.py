@@ -217,6 +217,8 @@ def _case_rows(case: Case, laps: Laps) -> list[Row]:
         rows.append(_cpu_row(f"{case.name}.client_cpu", laps, CLIENT, STANDARD, "bare http.client"))
     if NAIVE in laps:
         rows.append(Row(f"{case.name}.feeds_to_naive", rate(OURS), unit, "naive shared client", rate(NAIVE), 5.0))
+    if NAIVE in laps and CLIENT in laps:
+        rows.append(Row(f"{case.name}.client_to_naive", rate(CLIENT), unit, "naive shared client", rate(NAIVE)))
     if PAIR in laps:
         rows.append(Row(f"{case.name}.two_fetchers", rate(PAIR), unit, "one fetcher", rate(OURS), 1.6))
     return rows
