@@ -1,7 +1,8 @@
 """The reader: takes the bytes of a feed, gives its entries. Pure: no I/O, no network, no clock (`now` is given).
 
 A tier is a function to `RawFeed`; `_read` is the one place that chooses. Tiers change speed, never the answer: what
-the strict tier does not read exactly as the lenient one does, it declines. Whatever the bytes are, the answer is a
+the strict tier does not read exactly as the lenient one does, it declines; what the lenient one can't read goes to
+salvage. Whatever the bytes are, the answer is a
 `ParsedFeed` or a `ParseError`. What becomes of an entry is told in `entries`.
 """
 
@@ -16,6 +17,7 @@ from services.fetcher.parse.jsonfeed import read_json
 from services.fetcher.parse.lenient import read_lenient
 from services.fetcher.parse.links import absolute
 from services.fetcher.parse.model import Declined, NotAFeed, ParsedFeed, ParseError, RawFeed, Unparseable
+from services.fetcher.parse.salvage import read_salvage
 from services.fetcher.parse.strict import read_strict
 from services.fetcher.parse.text import clean_title
 from shared.messages import FeedInfo
@@ -63,6 +65,16 @@ def _read(text: str) -> tuple[str, RawFeed]:
     """Return the name of the tier that read this text, and what it read."""
     if text[0] in "{[":
         return "json", read_json(text)
+    try:
+        return _read_document(text)
+    except ParseError:
+        saved = read_salvage(text, lambda source: _read_document(source)[1])
+        if saved is None:
+            raise
+        return "salvage", saved
+
+
+def _read_document(text: str) -> tuple[str, RawFeed]:
     document = prepare(text)
     try:
         return "strict", read_strict(document)

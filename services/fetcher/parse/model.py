@@ -1,7 +1,8 @@
 """What the rooms of the reader hand to each other, and what comes out.
 
     bytes ─ charset ─► text ─ document ─► Document ─ strict, or else lenient ─► RawFeed ─ entries ─► ParsedFeed
-                            └ json ──────────────────────────────────────────────►
+                            ├ json ──────────────────────────────────────────────►
+                            └ salvage, for what the others refuse ───────────────►
 
 A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry becomes is decided once, in
 `entries`, so that no tier can give another answer than its neighbour.
@@ -44,7 +45,7 @@ class ParsedFeed:
     hints: ServerHints
     """Only what the feed itself says: `ttl_seconds`, `skip_hours`, `skip_days`."""
     tier: str
-    """Which reader took the body: `strict`, `lenient` or `json`."""
+    """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
     """What was wrong and put up with, for people; each kind once."""
@@ -84,6 +85,8 @@ class RawEntry:
     categories: tuple[str, ...] = ()
     enclosures: tuple[RawEnclosure, ...] = ()
     language: str = ""
+    flags: tuple[str, ...] = ()
+    """What the tier itself has to say of it."""
 
 
 @dataclass(frozen=True, slots=True)
