@@ -1,9 +1,8 @@
 """The reader: takes the bytes of a feed, gives its entries. Pure: no I/O, no network, no clock (`now` is given).
 
 A tier is a function to `RawFeed`; `_read` is the one place that chooses. Tiers change speed, never the answer: what
-the strict tier does not read exactly as the lenient one does, it declines; what the lenient one can't read goes to
-salvage. Whatever the bytes are, the answer is a
-`ParsedFeed` or a `ParseError`. What becomes of an entry is told in `entries`.
+the strict tier does not read exactly as the lenient one does, it declines; what neither can read goes to salvage.
+Whatever the bytes are, the answer is a `ParsedFeed` or a `ParseError`. What becomes of an entry is told in `entries`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
 - body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`).
-- published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`).
+- published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`); counted
+  from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
 - entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
 - An entry with neither url nor title nor body is dropped. Entries with the same md5 (url + title): the first stays.
 - The feed's order is kept. Of more than `max_entries` the newest by date stay, undated ones last.
@@ -16,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from services.fetcher.parse.dates import settle_date
+from services.fetcher.parse.date_orders import Orders
+from services.fetcher.parse.dates import Date, settle_date
 from services.fetcher.parse.identity import article_md5, content_hash
 from services.fetcher.parse.links import absolute
 from services.fetcher.parse.model import RawEnclosure, RawEntry, RawFeed
@@ -41,8 +43,10 @@ def build_entries(
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
     entries: dict[str, Entry] = {}
     empty = repeated = 0
+    dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
+    orders = Orders(dates, now=now, language=language)
     for item in raw.entries:
-        entry = _build_entry(item, raw.authors, bases=bases, language=language, now=now)
+        entry = _build_entry(item, raw.authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
         elif entry.md5 in entries:
@@ -67,7 +71,13 @@ def read_language(tag: str) -> str | None:
 
 
 def _build_entry(
-    raw: RawEntry, feed_authors: Sequence[str], *, bases: tuple[str, ...], language: str | None, now: datetime
+    raw: RawEntry,
+    feed_authors: Sequence[str],
+    orders: Orders,
+    *,
+    bases: tuple[str, ...],
+    language: str | None,
+    now: datetime,
 ) -> Entry | None:
     enclosures = _enclosures(raw.enclosures, bases)
     guid = clean_line(raw.guid)
@@ -80,10 +90,9 @@ def _build_entry(
     title = own_title or cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
     title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
     body = _cut(body or own_title, MAX_BODY_CHARS, "body_cut", flags)
-    published_at, clamped = settle_date(raw.published_at, now)
-    updated_at, clamped_too = settle_date(raw.updated_at, now)
+    published_at = _settle(raw.published_at, orders, now, flags)
+    updated_at = _settle(raw.updated_at, orders, now, flags)
     flags |= {"title_guessed"} if not own_title else set()
-    flags |= {"date_clamped"} if clamped or clamped_too else set()
     md5 = article_md5(url, title)
     return Entry(
         entry_id=(guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
@@ -101,6 +110,18 @@ def _build_entry(
         content_hash=content_hash(title, body),
         flags=tuple(sorted(flags)),
     )
+
+
+def _settle(date: Date, orders: Orders, now: datetime, flags: set[str]) -> datetime | None:
+    if isinstance(date, str):
+        reading = orders.read(date)
+        flags |= {"date_guessed"} if reading and reading.is_guessed else set()
+        flags |= {"date_ambiguous"} if reading and reading.is_ambiguous else set()
+        date = reading.moment if reading else None
+    moment, is_clamped = settle_date(date, now)
+    if is_clamped:
+        flags.add("date_clamped")
+    return moment
 
 
 def _cut(text: str, limit: int, flag: str, flags: set[str]) -> str:

@@ -2,16 +2,15 @@
 
 A member of the wrong type is skipped, with a warning where an entry is lost; ids may be numbers; 1.0's `author` and
 1.1's `authors` both count, the feed's for entries that name none. `url` goes before `external_url`; the text is
-`content_html`, else `content_text`, else `summary`. Dates are ISO 8601, or Unix time in seconds or milliseconds.
+`content_html`, else `content_text`, else `summary`. Dates are read as everywhere.
 """
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Any
 
-from services.fetcher.parse.dates import parse_date
+from services.fetcher.parse.dates import Date, read_date
 from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFeed, Text, Unparseable
 
 MAX_ENTRIES = 20_000
@@ -95,8 +94,8 @@ def _id(value: object) -> str:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
-def _moment(value: object) -> datetime | None:
-    return parse_date(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+def _moment(value: object) -> Date:
+    return read_date(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def _authors(fields: Json) -> tuple[str, ...]:

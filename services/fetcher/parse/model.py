@@ -79,8 +79,9 @@ class RawEntry:
     title: Text = Text()
     bodies: tuple[Text, ...] = ()
     """The full text first, then its shorter forms. The first that is not empty becomes the body."""
-    published_at: datetime | None = None
-    updated_at: datetime | None = None
+    published_at: datetime | str | None = None
+    """A moment, or a text that names one only within its feed (`dates.Date`)."""
+    updated_at: datetime | str | None = None
     authors: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     enclosures: tuple[RawEnclosure, ...] = ()

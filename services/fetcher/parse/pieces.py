@@ -113,7 +113,7 @@ def read_piece(source: str, *, is_cut: bool) -> Piece:
 
 
 class _Ends:
-    """Where elements end. A text for people ends at its end tag; all else, if there is none near, where the next begins."""
+    """Where elements end: a text for people at its end tag, all else there or where the next one begins."""
 
     def __init__(self, source: str) -> None:
         self._source = source

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from services.fetcher.parse.dates import parse_date
+from services.fetcher.parse.dates import read_date
 from services.fetcher.parse.guarded import MAX_ENTRIES
 from services.fetcher.parse.hints import read_hints
 from services.fetcher.parse.model import ParseError, RawEnclosure, RawEntry, RawFeed, Text
@@ -98,8 +98,8 @@ def _entry(piece: Piece) -> RawEntry:
         link=piece.link(),
         title=piece.text("title"),
         bodies=bodies or (Text(),),
-        published_at=parse_date(piece.plain("published")),
-        updated_at=parse_date(piece.plain("updated")),
+        published_at=read_date(piece.plain("published")),
+        updated_at=read_date(piece.plain("updated")),
         authors=piece.all_plain("author") or piece.all_plain("name"),
         categories=piece.all_plain("category"),
         enclosures=tuple(RawEnclosure(*found) for found in piece.enclosures()),

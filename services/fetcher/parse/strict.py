@@ -168,7 +168,7 @@ def _text(key: str, default: str) -> Handler:
 
 
 def _date(key: str) -> Handler:
-    return lambda reader, element, _, depth: reader.date(key, element, depth)
+    return lambda reader, element, _, depth: reader.plain(key, element, depth)
 
 
 def _keywords(scheme: str | None) -> Handler:
