@@ -21,7 +21,7 @@ from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, settle_date
 from services.fetcher.parse.identity import article_md5, content_hash
 from services.fetcher.parse.links import absolute
-from services.fetcher.parse.model import RawEnclosure, RawEntry, RawFeed
+from services.fetcher.parse.model import Deadline, RawEnclosure, RawEntry, RawFeed, check_time
 from services.fetcher.parse.text import clean_line, clean_title, content_quality, cut_at_word, to_text
 from shared.messages import Enclosure, Entry
 
@@ -38,7 +38,13 @@ _NO_DATE = datetime.min.replace(tzinfo=UTC)
 
 
 def build_entries(
-    raw: RawFeed, *, bases: tuple[str, ...], language: str | None, now: datetime, max_entries: int
+    raw: RawFeed,
+    *,
+    bases: tuple[str, ...],
+    language: str | None,
+    now: datetime,
+    max_entries: int,
+    deadline: Deadline | None = None,
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
     entries: dict[str, Entry] = {}
@@ -46,6 +52,7 @@ def build_entries(
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     orders = Orders(dates, now=now, language=language)
     for item in raw.entries:
+        check_time(deadline)
         entry = _build_entry(item, raw.authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1

@@ -11,7 +11,8 @@ import json
 from typing import Any
 
 from services.fetcher.parse.dates import Date, read_date
-from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFeed, Text, Unparseable
+from services.fetcher.parse.facts import MAX_HUBS
+from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFacts, RawFeed, Text, Unparseable
 
 MAX_ENTRIES = 20_000
 """Reading stops here, as in the lenient tier."""
@@ -56,6 +57,12 @@ def read_json(text: str) -> RawFeed:
         authors=_authors(feed),
         entries=tuple(map(_raw_entry, objects)),
         warnings=tuple(warnings),
+        facts=RawFacts(
+            self_url=_string(feed, "feed_url"),
+            hubs=tuple(_string(hub, "url") for hub in _list(feed, "hubs")[:MAX_HUBS] if isinstance(hub, dict)),
+            icon=_string(feed, "favicon") or _string(feed, "icon"),
+            image=_string(feed, "icon"),
+        ),
     )
 
 

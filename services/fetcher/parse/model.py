@@ -10,11 +10,13 @@ A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry be
     ParseError
     ├── NotAFeed       the bytes are something else: an HTML page, an empty body, a sitemap
     └── Unparseable    a feed was meant, but it is too broken to be read
+        └── OutOfTime  reading it takes more than it is worth
     Declined           by the strict tier, for the lenient one to read
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -33,8 +35,43 @@ class Unparseable(ParseError):
     """The body means to be a feed and cannot be read."""
 
 
+class OutOfTime(Unparseable):
+    """The caller's budget is spent; no other tier is asked."""
+
+
+Deadline = Callable[[], bool]
+"""Tells whether the time is up. Asked again and again while a feed is read, so it has to be quick."""
+
+
+def check_time(is_late: Deadline | None) -> None:
+    """Raise OutOfTime if the time is up."""
+    if is_late is not None and is_late():
+        raise OutOfTime("reading it takes longer than a feed is worth")
+
+
 class Declined(Exception):
     """The strict tier is not sure of its answer; the lenient tier's stands. Never leaves the reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFacts:
+    """What a feed says of itself and the pipeline does not need; addresses absolute, or ""."""
+
+    self_url: str = ""
+    """Its own address (`rel=self`, JSON Feed's `feed_url`); the topic for its hubs."""
+    hubs: tuple[str, ...] = ()
+    """WebSub hubs that push its updates."""
+    icon: str = ""
+    image: str = ""
+    """A larger picture: RSS `image`, Atom `logo`, a podcast's cover."""
+    update_period: str = ""
+    """`sy:updatePeriod`, `updateFrequency`, `updateBase` as they stand; the pace they make is in the hints."""
+    update_frequency: str = ""
+    update_base: str = ""
+
+
+RawFacts = FeedFacts
+"""Before addresses are made absolute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +86,7 @@ class ParsedFeed:
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
     """What was wrong and put up with, for people; each kind once."""
+    facts: FeedFacts = field(default_factory=FeedFacts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +140,4 @@ class RawFeed:
     hints: ServerHints = field(default_factory=ServerHints)
     entries: tuple[RawEntry, ...] = ()
     warnings: tuple[str, ...] = ()
+    facts: FeedFacts = field(default_factory=FeedFacts)

@@ -99,7 +99,7 @@ def read_piece(source: str, *, is_cut: bool) -> Piece:
         if not found:
             break
         kind, at = _KINDS[found[1].lower()], found.end()
-        attributes = {key.lower(): html.unescape(a or b or c) for key, a, b, c in _ATTRIBUTE.findall(found[2])}
+        attributes = read_attributes(found[2])
         markup, is_whole = "", True
         if not found[2].endswith("/"):
             end, is_whole = ends.find(found[1].lower(), at, is_long=kind in _LONG)
@@ -110,6 +110,11 @@ def read_piece(source: str, *, is_cut: bool) -> Piece:
             piece.is_cut, markup = True, _without_half_a_tag(markup)
         piece.elements.setdefault(kind, []).append((attributes, markup))
     return piece
+
+
+def read_attributes(markup: str) -> dict[str, str]:
+    """Return the attributes of a tag by their names in lower case, unescaped."""
+    return {name.lower(): html.unescape(a or b or c) for name, a, b, c in _ATTRIBUTE.findall(markup)}
 
 
 class _Ends:

@@ -17,9 +17,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from services.fetcher.parse.dates import read_date
+from services.fetcher.parse.facts import read_facts
 from services.fetcher.parse.guarded import MAX_ENTRIES
 from services.fetcher.parse.hints import read_hints
-from services.fetcher.parse.model import ParseError, RawEnclosure, RawEntry, RawFeed, Text
+from services.fetcher.parse.model import (
+    Deadline,
+    OutOfTime,
+    ParseError,
+    RawEnclosure,
+    RawEntry,
+    RawFeed,
+    Text,
+    check_time,
+)
 from services.fetcher.parse.pieces import Piece, read_piece
 from services.fetcher.parse.prolog import strip_illegal
 from services.fetcher.parse.text import html_to_text
@@ -32,7 +42,9 @@ _ENTRY = re.compile(r"<(?:[\w.-]++:)?+(?:item|entry)(?=[\s/>])[^<>]*+>", re.IGNO
 _ENTRY_END = re.compile(r"</(?:[\w.-]++:)?+(?:item|entry)\s*+>", re.IGNORECASE)
 
 
-def read_salvage(text: str, read_document: Callable[[str], RawFeed]) -> RawFeed | None:
+def read_salvage(
+    text: str, read_document: Callable[[str], RawFeed], deadline: Deadline | None = None
+) -> RawFeed | None:
     """Return what can be saved of `text`, or None if nothing in it looks like the entries of a feed.
 
     `read_document` reads a whole document; it is asked about a feed that a page is wrapped around.
@@ -43,10 +55,12 @@ def read_salvage(text: str, read_document: Callable[[str], RawFeed]) -> RawFeed 
     root = _ROOT.search(text)
     if not root:
         return None
-    return _unwrapped(text, root, read_document) if _PAGE.match(text) else _pieces(text)
+    return _unwrapped(text, root, read_document, deadline) if _PAGE.match(text) else _pieces(text, deadline)
 
 
-def _unwrapped(text: str, root: re.Match[str], read_document: Callable[[str], RawFeed]) -> RawFeed | None:
+def _unwrapped(
+    text: str, root: re.Match[str], read_document: Callable[[str], RawFeed], deadline: Deadline | None
+) -> RawFeed | None:
     """Return the feed that a page consists of. A page that shows anything before it is a page *about* feeds."""
     if html_to_text(text[: root.start()]):
         return None
@@ -54,17 +68,20 @@ def _unwrapped(text: str, root: re.Match[str], read_document: Callable[[str], Ra
     source = text[root.start() : text.find(">", end) + 1] if end >= 0 else text[root.start() :]
     try:
         raw = read_document(source)
+    except OutOfTime:
+        raise
     except ParseError:
-        return _pieces(source)
+        return _pieces(source, deadline)
     if not raw.entries:
         return None
     return replace(raw, warnings=("the feed stands within an HTML page", *raw.warnings))
 
 
-def _pieces(text: str) -> RawFeed | None:
+def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
     starts = [found.span() for found, _ in zip(_ENTRY.finditer(text), range(MAX_ENTRIES + 1), strict=False)]
     entries: list[RawEntry] = []
     for (_, begin), end in zip(starts[:MAX_ENTRIES], [start for start, _ in starts[1:]] + [len(text)], strict=False):
+        check_time(deadline)
         closed = _ENTRY_END.search(text, begin, end)
         is_cut = not closed and end == len(text)
         entry = _entry(read_piece(text[begin : closed.start() if closed else end], is_cut=is_cut))
@@ -87,6 +104,7 @@ def _pieces(text: str) -> RawFeed | None:
         ),
         entries=tuple(entries),
         warnings=tuple(warnings),
+        facts=read_facts(text),
     )
 
 
