@@ -8,7 +8,8 @@
 - published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`); counted
   from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
 - entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
-- An entry with neither url nor title nor body is dropped. Entries with the same md5 (url + title): the first stays.
+- An entry with neither url nor title nor body is dropped. Of entries with the same url, http or https, and title the
+  first stays. A guid says nothing here: it is neither unique within a feed nor stable from one fetch to the next.
 - The feed's order is kept. Of more than `max_entries` the newest by date stay, undated ones last.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 
 from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, settle_date
@@ -47,26 +49,43 @@ def build_entries(
     deadline: Deadline | None = None,
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
-    entries: dict[str, Entry] = {}
-    empty = repeated = 0
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     orders = Orders(dates, now=now, language=language)
-    for item in raw.entries:
+    found: dict[tuple[str, str], tuple[int, Entry]] = {}
+    empty = repeated = beyond = 0
+    for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries)):
         check_time(deadline)
-        entry = _build_entry(item, raw.authors, orders, bases=bases, language=language, now=now)
+        if len(found) == max_entries:
+            beyond = len(raw.entries) - count
+            break
+        entry = _build_entry(raw.entries[at], raw.authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
-        elif entry.md5 in entries:
+            continue
+        key = (entry.url.partition("://")[2], entry.title)
+        if key in found:
             repeated += 1
         else:
-            entries[entry.md5] = entry
-    kept = _newest(list(entries.values()), max_entries)
+            found[key] = at, entry
     counted = (
         (empty, "without url, title and text dropped"),
         (repeated, "with the url and title of an earlier one dropped"),
-        (len(entries) - len(kept), f"beyond the newest {max_entries} dropped"),
+        (beyond, f"beyond the newest {max_entries} dropped"),
     )
-    return tuple(kept), tuple(f"entries {what}: {number}" for number, what in counted if number)
+    entries = [entry for _, entry in sorted(found.values(), key=itemgetter(0))]
+    return tuple(entries), tuple(f"entries {what}: {number}" for number, what in counted if number)
+
+
+def _newest_first(entries: Sequence[RawEntry], orders: Orders, now: datetime, limit: int) -> Iterable[int]:
+    """Return the order in which entries are taken: the feed's, unless there are more than the limit."""
+    if len(entries) <= limit:
+        return range(len(entries))
+
+    def age(at: int) -> datetime:
+        dates = (entries[at].published_at, entries[at].updated_at)
+        return next(filter(None, (_settle(date, orders, now, set()) for date in dates)), _NO_DATE)
+
+    return sorted(range(len(entries)), key=age, reverse=True)
 
 
 def read_language(tag: str) -> str | None:
@@ -152,10 +171,3 @@ def _enclosures(raw: Iterable[RawEnclosure], bases: tuple[str, ...]) -> tuple[En
             length = int(item.length) if item.length.isdecimal() and len(item.length) <= 15 else None
             found[url] = Enclosure(url=url, type=clean_line(item.type[:MAX_NAME_CHARS]) or None, length=length or None)
     return tuple(found.values())
-
-
-def _newest(entries: list[Entry], limit: int) -> list[Entry]:
-    if len(entries) <= limit:
-        return entries
-    order = sorted(range(len(entries)), key=lambda at: entries[at].published_at or _NO_DATE, reverse=True)
-    return [entries[at] for at in sorted(order[:limit])]

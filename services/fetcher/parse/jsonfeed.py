@@ -14,8 +14,8 @@ from services.fetcher.parse.dates import Date, read_date
 from services.fetcher.parse.facts import MAX_HUBS
 from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFacts, RawFeed, Text, Unparseable
 
-MAX_ENTRIES = 20_000
-"""Reading stops here, as in the lenient tier."""
+MAX_ENTRIES = 60_000
+"""Reading stops here, as in the strict tier."""
 
 _VERSION = "jsonfeed.org/version/"
 _ABOUT = ("title", "home_page_url", "feed_url", "description")

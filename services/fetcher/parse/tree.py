@@ -15,8 +15,8 @@ from feedparser.mixin import _FeedParserMixin
 from services.fetcher.parse.model import Deadline, Declined, check_time
 
 MAX_DEPTH = 100
-MAX_TAGS = 350_000
-"""As many as 10 MiB of the densest real feed at hand would have. A larger tree is declined: it would take 100 MB."""
+MAX_TAGS = 750_000
+"""`<` of 50,000 entries with seven elements each. A larger tree is declined: it would take over 200 MB."""
 
 _USERLAND = "http://backend.userland.com/rss"
 _XLINK = "http://www.w3.org/1999/xlink"
