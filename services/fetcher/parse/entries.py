@@ -21,7 +21,7 @@ from operator import itemgetter
 
 from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, settle_date
-from services.fetcher.parse.identity import article_md5, content_hash
+from services.fetcher.parse.identity import article_md5, hash_tidied
 from services.fetcher.parse.links import absolute
 from services.fetcher.parse.model import Deadline, RawEnclosure, RawEntry, RawFeed, check_time
 from services.fetcher.parse.text import clean_line, clean_title, content_quality, cut_at_word, to_text
@@ -133,7 +133,7 @@ def _build_entry(
         enclosures=enclosures,
         language=read_language(raw.language) or language,
         md5=md5,
-        content_hash=content_hash(title, body),
+        content_hash=hash_tidied(title, body),
         flags=tuple(sorted(flags)),
     )
 
