@@ -1,7 +1,8 @@
-"""The reader, beside `feedparser.parse` with its defaults over the same bytes: one thread, CPU time, no I/O.
+"""The reader, beside `feedparser.parse` and `fastfeedparser.parse` with their defaults over the same bytes: CPU time.
 
 Both give entries with text, dates and links; ours are validated messages with plain text and hashes, feedparser's are
-dictionaries with sanitised HTML. Contenders take turns within a round.
+dictionaries with sanitised HTML, fastfeedparser's are dictionaries with the HTML as it came. Contenders take turns
+within a round. One more row is wall-clock: all cases read by two threads, beside the same work done by one.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ import io
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import escape
+from importlib import import_module
+from statistics import median
+from typing import Any
 
 import feedparser
 
@@ -25,8 +31,13 @@ from services.cli.farm.documents import render
 from services.cli.farm.specs import FeedFormat
 from services.fetcher.parse import parse_feed
 
+fastfeedparser: Any = None
+with suppress(ImportError):  # of the development environment; without it its rows are left out
+    fastfeedparser = import_module("fastfeedparser")
+
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BESIDE = "feedparser.parse"
+FAST = "fastfeedparser.parse"
 LAP_SECONDS = 0.1
 """A contender reads the feed again and again for so long, and at least once."""
 
@@ -57,6 +68,8 @@ async def run(bench: Bench) -> list[Row]:
             "lenient": partial(_read, case.body + b"<end/>", "lenient"),
             BESIDE: partial(_read_plainly, case.body),
         }
+        if fastfeedparser is not None:
+            contenders[FAST] = partial(_read_fast, case.body)
         laps: dict[str, list[Lap]] = {name: [] for name in contenders}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # feedparser's, of its own use of its own names
@@ -64,7 +77,21 @@ async def run(bench: Bench) -> list[Row]:
                 for name, contender in contenders.items():
                     laps[name].append(_lap(case, contender))
         rows += _rows(case, laps)
+    rows.append(_two_threads(_cases(), bench))
     return rows
+
+
+def _two_threads(cases: list[Case], bench: Bench) -> Row:
+    """Return how many entries a second two threads of one process read; one interpreter lets one of them run."""
+    times = 4 if bench.quick else 20
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(3):
+        for threads, found in rates.items():
+            start = time.monotonic()
+            with ThreadPoolExecutor(threads) as pool:
+                count = sum(pool.map(lambda case: _read(case.body, "strict"), cases * times))
+            found.append(count / (time.monotonic() - start))
+    return Row("reader.two_threads", median(rates[2]), "entries/s", "one thread", median(rates[1]))
 
 
 def _rows(case: Case, laps: dict[str, list[Lap]]) -> list[Row]:
@@ -75,6 +102,9 @@ def _rows(case: Case, laps: dict[str, list[Lap]]) -> list[Row]:
         cost = middle_cpu_ms(laps[tier], "reader") * case.entries
         beside = middle_cpu_ms(other, "reader") * case.entries
         rows.append(Row(f"reader.{size}.{tier}", cost, "CPU-ms/feed", BESIDE, beside))
+    if FAST in laps:
+        fast = middle_rate(laps[FAST])
+        rows.append(Row(f"reader.{size}.beside_fast", middle_rate(laps["strict"]), "entries/s", FAST, fast))
     return rows
 
 
@@ -99,6 +129,10 @@ def _read(body: bytes, tier: str) -> int:
 
 def _read_plainly(body: bytes) -> int:
     return len(feedparser.parse(io.BytesIO(body)).entries)
+
+
+def _read_fast(body: bytes) -> int:
+    return len(fastfeedparser.parse(body).entries)
 
 
 def _cases() -> list[Case]:

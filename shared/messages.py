@@ -201,7 +201,7 @@ class Entry(Record):
     content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
     flags: tuple[str, ...] = ()
-    """What the reader had to guess, e.g. `date_guessed`, `date_clamped`."""
+    """What the reader had to guess or to cut, e.g. `date_guessed`, `date_clamped` (docs/messages.md)."""
 
 
 class FeedInfo(Record):
@@ -261,7 +261,7 @@ class FeedFetched(Message):
     wire_bytes: int = Field(default=0, ge=0)
     decoded_bytes: int = Field(default=0, ge=0)
     tier: str | None = None
-    """Which reader took the body: `strict`, `lenient` or `json`."""
+    """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
     feed: FeedInfo = FeedInfo()
     entries: tuple[Entry, ...] = ()
     error_class: str | None = None

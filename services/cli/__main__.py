@@ -7,8 +7,9 @@ import dataclasses
 import json
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
+import click
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +17,7 @@ from rich.table import Table
 from services.cli import addresses, dead_commands, registry
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
+from services.fetcher.options import read_options
 from shared.errors import FeedmillError
 from shared.logs import quieten_libraries
 from shared.secrets import mask_credentials
@@ -117,7 +119,7 @@ def writer() -> None:
 
 @feeds.command("add")
 def feeds_add(
-    url: Annotated[str, typer.Argument(help="The feed's http(s) URL.")],
+    url: Annotated[str, typer.Argument(help="The feed's http(s) URL, or that of a page that links to it.")],
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     interval: Annotated[
         float | None,
@@ -131,15 +133,50 @@ def feeds_add(
     timeout: Annotated[
         float | None, typer.Option(help="Seconds that a fetch of it may take, redirects included.")
     ] = None,
+    check: Annotated[
+        bool | None,
+        typer.Option(help="Look whether a feed is there. By default only if the URL doesn't say that it is one."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Of a page's feeds take the first, without asking.")] = False,
 ) -> None:
-    """Register a feed; it is due at once. Its own headers and password go to its own origin only."""
+    """Register a feed; it is due at once. Its own headers and password go to its own origin only.
+
+    Given a page, its feeds are looked for: asks which at a terminal, otherwise takes the first.
+    """
     config = registry.make_config(header or [], _with_password(user), timeout)
+    url = _settle_url(url, config, check=check, yes=yes)
     feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
     settings = read_settings(CliSettings)
     with registry.connect(addresses.find(settings).database_url) as connection:
         id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set())
     said = "added as" if is_new else "is there already, unchanged, as"
     console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)
+
+
+def _settle_url(url: str, config: dict[str, Any], *, check: bool | None, yes: bool) -> str:
+    """Return the URL to register: that of the page's feed, if `url` is a page."""
+    from services.cli import discovery
+    from services.fetcher.__main__ import make_client
+    from services.fetcher.settings import FetcherSettings
+
+    registry.check_feed(registry.NewFeed(url, config=config))
+    if check is False or (check is None and discovery.looks_meant(url)):
+        return url
+
+    def choose(found: list[discovery.Found]) -> discovery.Found:
+        if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return found[0]
+        for number, one in enumerate(found, 1):
+            console.print(f"{number}  {one.title or '(no title)'}  {mask_credentials(one.url)}", soft_wrap=True)
+        number = int(typer.prompt("Which feed", type=click.IntRange(1, len(found)), default=1))
+        return found[number - 1]
+
+    client = make_client(read_settings(FetcherSettings))
+    try:
+        search = discovery.Discovery(client, read_options(config))
+        return discovery.settle_url(url, search, choose, lambda text: console.print(text, soft_wrap=True))
+    finally:
+        client.close()
 
 
 def _with_password(user: str | None) -> tuple[str, str] | None:

@@ -56,12 +56,8 @@ def add_feed(connection: Connection, feed: NewFeed, proxy_hosts: frozenset[str] 
     Raises:
         ConfigurationError: the URL can't be fetched from, or its own settings can't be used; says why.
     """
-    try:
-        url = clean_url(feed.url)
-        group = politeness_group(url, proxy_hosts)
-        read_options(feed.config)
-    except (BadUrl, BadOptions) as error:
-        raise ConfigurationError(f"{mask_credentials(feed.url)[:200]}: {error}") from error
+    url = check_feed(feed)
+    group = politeness_group(url, proxy_hosts)
     row = connection.execute(
         """
         INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group, source_config)
@@ -74,6 +70,19 @@ def add_feed(connection: Connection, feed: NewFeed, proxy_hosts: frozenset[str] 
     there = connection.execute("SELECT id FROM feeds WHERE url = %s", [url]).fetchone()
     assert there is not None
     return there["id"], False
+
+
+def check_feed(feed: NewFeed) -> str:
+    """Return the feed's URL as it is registered.
+
+    Raises:
+        ConfigurationError: the URL can't be fetched from, or its own settings can't be used; says why.
+    """
+    try:
+        read_options(feed.config)
+        return clean_url(feed.url)
+    except (BadUrl, BadOptions) as error:
+        raise ConfigurationError(f"{mask_credentials(feed.url)[:200]}: {error}") from error
 
 
 def make_config(

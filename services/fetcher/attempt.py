@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -32,10 +33,12 @@ Sent = Callable[[], None]
 
 @dataclass(frozen=True)
 class Clock:
-    """Both clocks as functions: aware wall time, and monotonic seconds."""
+    """The clocks as functions: aware wall time, monotonic seconds, and a thread's own seconds."""
 
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
+    cpu: Callable[[], float] = time.thread_time
+    """Seconds of CPU that the calling thread has used."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class ReaderLimits:
     """Of a fetch with all its redirects, if the feed has no deadline of its own."""
     max_entries: int = 5000
     proxy_hosts: frozenset[str] = frozenset()
+    parse_seconds: float = 10.0
+    """CPU seconds that reading one body may take. Not wall-clock: others' threads are not its fault."""
 
 
 @dataclass
@@ -141,6 +146,7 @@ class FeedReader:
         return self._read(job, answer, facts, body_hash, now)
 
     def _read(self, job: FetchFeed, answer: Answer, facts: dict[str, Any], body_hash: str, now: datetime) -> _Findings:
+        end = self._clock.cpu() + self._limits.parse_seconds
         try:
             with self._large if len(answer.body) > LARGE_BYTES else nullcontext():
                 parsed = parse_feed(
@@ -149,6 +155,7 @@ class FeedReader:
                     content_type=answer.headers.get("content-type"),
                     now=now,
                     max_entries=self._limits.max_entries,
+                    deadline=lambda: self._clock.cpu() > end,
                 )
         except ParseError as error:
             outcome = Outcome.NOT_A_FEED if isinstance(error, NotAFeed) else Outcome.UNPARSEABLE

@@ -75,6 +75,9 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
         12, description="Bodies over 512 KiB that are in memory at a time; others wait, off their deadline."
     )
     max_entries: Count = Field(5000, description="Entries taken from one feed; of more, the newest.")
+    parse_seconds: Seconds = Field(
+        10.0, description="CPU time that reading one body may take; beyond it the body is `unparseable`."
+    )
     allow_networks: Annotated[str, AfterValidator(_check_networks)] = Field(
         "",
         description="Networks that may be fetched from although they are not public, comma-separated"
@@ -105,4 +108,6 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
 
     def reader_limits(self) -> ReaderLimits:
         """Return what the reader needs of these settings."""
-        return ReaderLimits(self.fetch_deadline_seconds, self.max_entries, self.proxy_host_set())
+        return ReaderLimits(
+            self.fetch_deadline_seconds, self.max_entries, self.proxy_host_set(), parse_seconds=self.parse_seconds
+        )

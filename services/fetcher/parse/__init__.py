@@ -1,30 +1,51 @@
 """The reader: takes the bytes of a feed, gives its entries. Pure: no I/O, no network, no clock (`now` is given).
 
 A tier is a function to `RawFeed`; `_read` is the one place that chooses. Tiers change speed, never the answer: what
-the strict tier does not read exactly as the lenient one does, it declines. Whatever the bytes are, the answer is a
-`ParsedFeed` or a `ParseError`. What becomes of an entry is told in `entries`.
+the strict tier does not read exactly as the lenient one does, it declines; what neither can read goes to salvage.
+Whatever the bytes are, the answer is a `ParsedFeed` or a `ParseError`. What becomes of an entry is told in `entries`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from services.fetcher.parse.charset import decode
 from services.fetcher.parse.document import prepare
 from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
+from services.fetcher.parse.facts import read_facts
 from services.fetcher.parse.jsonfeed import read_json
 from services.fetcher.parse.lenient import read_lenient
 from services.fetcher.parse.links import absolute
-from services.fetcher.parse.model import Declined, NotAFeed, ParsedFeed, ParseError, RawFeed, Unparseable
+from services.fetcher.parse.model import (
+    Deadline,
+    Declined,
+    FeedFacts,
+    NotAFeed,
+    OutOfTime,
+    ParsedFeed,
+    ParseError,
+    RawFacts,
+    RawFeed,
+    Unparseable,
+    check_time,
+)
+from services.fetcher.parse.salvage import read_salvage
 from services.fetcher.parse.strict import read_strict
 from services.fetcher.parse.text import clean_title
 from shared.messages import FeedInfo
 
-__all__ = ["NotAFeed", "ParseError", "ParsedFeed", "Unparseable", "parse_feed"]
+__all__ = ["Deadline", "FeedFacts", "NotAFeed", "OutOfTime", "ParseError", "ParsedFeed", "Unparseable", "parse_feed"]
 
 
 def parse_feed(
-    body: bytes, *, url: str, content_type: str | None, now: datetime, max_entries: int = 5000
+    body: bytes,
+    *,
+    url: str,
+    content_type: str | None,
+    now: datetime,
+    max_entries: int = 5000,
+    deadline: Deadline | None = None,
 ) -> ParsedFeed:
     """Return the feed in `body`.
 
@@ -34,20 +55,26 @@ def parse_feed(
         content_type: the HTTP header; its charset counts, its media type does not (servers get it wrong).
         now: aware; what a date in the far future is clamped to.
         max_entries: of more than these the newest are kept.
+        deadline: says whether the time is up; asked all along. A thread can't be stopped, so the reader stops itself.
 
     Raises:
         NotAFeed: it is something else; the message says what.
-        Unparseable: it is a feed that cannot be read; the message says why.
+        Unparseable: it is a feed that cannot be read, or not in time; the message says why.
     """
     decoded = decode(body, content_type)
-    text = decoded.text.lstrip("\ufeff\x00 \t\r\n")
+    text = decoded.text.replace("\ufeff", "").lstrip("\x00 \t\r\n")  # files put together have marks in the middle
     if not text:
         raise NotAFeed("an empty body")
-    tier, raw = _read(text)
+    tier, raw = _read(text, deadline)
     site_url = absolute(raw.link, url)
     language = read_language(raw.language)
     entries, notes = build_entries(
-        raw, bases=tuple(filter(None, (site_url, url))), language=language, now=now, max_entries=max_entries
+        raw,
+        bases=tuple(filter(None, (site_url, url))),
+        language=language,
+        now=now,
+        max_entries=max_entries,
+        deadline=deadline,
     )
     title = clean_title(raw.title)[:MAX_TITLE_CHARS]
     return ParsedFeed(
@@ -56,15 +83,42 @@ def parse_feed(
         tier=tier,
         entries=entries,
         warnings=(*decoded.warnings, *raw.warnings, *notes),
+        facts=_settle_facts(raw.facts, tuple(filter(None, (url, site_url)))),
     )
 
 
-def _read(text: str) -> tuple[str, RawFeed]:
+def _read(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
     """Return the name of the tier that read this text, and what it read."""
     if text[0] in "{[":
         return "json", read_json(text)
-    document = prepare(text)
     try:
-        return "strict", read_strict(document)
+        return _read_document(text, deadline)
+    except OutOfTime:
+        raise
+    except ParseError:
+        saved = read_salvage(text, lambda source: _read_document(source, deadline)[1], deadline)
+        if saved is None:
+            raise
+        return "salvage", saved
+
+
+def _read_document(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
+    document = prepare(text)
+    check_time(deadline)
+    try:
+        tier, raw = "strict", read_strict(document, deadline)
     except Declined:
-        return "lenient", read_lenient(document)
+        check_time(deadline)
+        tier, raw = "lenient", read_lenient(document, deadline)
+    return tier, replace(raw, facts=read_facts(document.source))
+
+
+def _settle_facts(facts: RawFacts, bases: tuple[str, ...]) -> FeedFacts:
+    """Return the facts with absolute addresses; one that is no http(s) address is left out."""
+    return replace(
+        facts,
+        self_url=absolute(facts.self_url, *bases),
+        hubs=tuple(filter(None, (absolute(hub, *bases) for hub in facts.hubs))),
+        icon=absolute(facts.icon, *bases),
+        image=absolute(facts.image, *bases),
+    )

@@ -1,8 +1,10 @@
 """Bytes to text, in the encoding that they really are in.
 
 In this order: byte order mark; the zero bytes of UTF-16 and UTF-32; the charset of the HTTP header; the XML
-declaration; UTF-8; windows-1252. A label is a claim and the bytes are the evidence: text that is valid UTF-8 beyond
-ASCII is UTF-8 whatever single-byte encoding it is said to be, since text in those hardly ever forms valid UTF-8.
+declaration; UTF-8; what the letters tell (`detection`); windows-1252. A label is a claim and the bytes are the
+evidence: text that is valid UTF-8 beyond ASCII is UTF-8 whatever single-byte encoding it is said to be, since text in
+those hardly ever forms valid UTF-8. A western label on a text with hardly any ASCII is the default of some server: the
+letters are asked then, too.
 Labels mean what browsers take them to mean (WHATWG Encoding): `iso-8859-1` is windows-1252, `gb2312` is GB 18030.
 """
 
@@ -11,6 +13,8 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
+
+from services.fetcher.parse.detection import detect
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16: it begins with the same two bytes
@@ -23,12 +27,13 @@ _BOMS = (
 _PATTERNS = (
     (re.compile(rb"[<{]\x00\x00\x00"), "utf-32-le"),
     (re.compile(rb"\x00\x00\x00[<{]"), "utf-32-be"),
-    (re.compile(rb"[<{]\x00[^\x00]\x00"), "utf-16-le"),
-    (re.compile(rb"\x00[<{]\x00[^\x00]"), "utf-16-be"),
+    (re.compile(rb"(?:[\t\n\r ]\x00){0,50}+[<{]\x00[^\x00]\x00"), "utf-16-le"),
+    (re.compile(rb"(?:\x00[\t\n\r ]){0,50}+\x00[<{]\x00[^\x00]"), "utf-16-be"),
     (re.compile(rb"\x4c\x6f\xa7\x94"), "cp037"),  # "<?xm" in EBCDIC
 )
 
 _HTTP_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9._:+-]+)", re.IGNORECASE)
+_EBCDIC = re.compile(r"encoding\s*=\s*[\"'](?:ebcdic-)?(?:ibm|cp)-?0*([0-9]{2,4})[\"']", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']\s*([A-Za-z0-9._:+-]+)")
 
 _SUPERSETS = {
@@ -42,6 +47,7 @@ _SUPERSETS = {
     "shift_jis": "cp932",
     "euc_kr": "cp949",
 }
+_WESTERN = frozenset({"cp1252", "iso8859-15"})
 _MULTI_BYTE = re.compile(r"gb|big5|euc|shift|cp9[345]|johab|hz|iso2022|cp950")
 # Not encodings of text as feeds have it; punycode's decoder is also quadratic.
 _REFUSED = re.compile(r"punycode|idna|escape|undefined|utf-7|mbcs|oem|charmap")
@@ -67,7 +73,9 @@ def decode(body: bytes, content_type: str | None) -> Decoded:
             return Decoded(body[len(mark) :].decode(encoding, "replace"), encoding)
     for pattern, encoding in _PATTERNS:
         if pattern.match(body):
-            return Decoded(body.decode(encoding, "replace"), encoding)
+            return Decoded(
+                *_decode_ebcdic(body) if encoding == "cp037" else (body.decode(encoding, "replace"), encoding)
+            )
     labels = _labels(body, content_type)
     codecs_named = [name for name in map(_codec, labels) if name]
     text, encoding = _decode_labelled(body, codecs_named) or _decode_unlabelled(body)
@@ -99,13 +107,22 @@ def _decode_labelled(body: bytes, names: list[str]) -> tuple[str, str] | None:
         names = ["utf-8", *names]
     for name in names:
         text = _try(body, name)
-        if text is not None:
-            return text, name
+        if text is not None or name in _WESTERN:
+            better = detect(body) if name in _WESTERN else None
+            return (body.decode(better, "replace"), better) if better else (text or body.decode(name, "replace"), name)
     for name in filter(_MULTI_BYTE.match, names):
         text = body.decode(name, "replace")
         if text.count("\ufffd") <= _MAX_DAMAGE * len(text):
             return text, name
     return None
+
+
+def _decode_ebcdic(body: bytes) -> tuple[str, str]:
+    """Read by the declaration, which every EBCDIC has at the same places, if it names one of them."""
+    found = _EBCDIC.search(body[:1024].decode("cp037"))
+    name = found and _codec(f"cp{int(found[1])}")
+    text = _try(body, name) if name else None
+    return (text, name) if name and text and text.startswith("<?xml") else (body.decode("cp037"), "cp037")
 
 
 def _try(body: bytes, name: str) -> str | None:
@@ -116,12 +133,13 @@ def _try(body: bytes, name: str) -> str | None:
 
 
 def _decode_unlabelled(body: bytes) -> tuple[str, str]:
-    """Read as UTF-8; stray bytes in it, or else the whole, as windows-1252."""
+    """Read as UTF-8, stray bytes in it as windows-1252; or else the whole as what its letters tell."""
     text = body.decode("utf-8", "replace")
     damaged = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
     if 2 * damaged > beyond_ascii:
-        return body.decode("cp1252", "replace"), "cp1252"
+        name = detect(body) or "cp1252"
+        return body.decode(name, "replace"), name
     return body.decode("utf-8", "feedmill.cp1252") if damaged else text, "utf-8"
 
 

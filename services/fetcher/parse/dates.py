@@ -1,27 +1,50 @@
-"""Dates of feeds as aware UTC datetimes. The plain cases; the decayed ones are for feedparser or for later.
+"""Dates of feeds as aware UTC datetimes.
 
-No date is None and never "now": an entry without a date is a fact that the ledger knows how to handle.
+A tier reads a date by `read_date`: a moment, or, for one that says too little by itself (`03/04/2026`, `yesterday`),
+its text; `entries` has that read with the feed's other dates and the time of the fetch (`date_orders`). What no form
+here fits is left to feedparser, which knows some more.
+
+A date without a zone is taken as UTC, one without a time as midnight. No date is None and never "now": an entry without
+a date is a fact that the ledger knows how to handle.
 """
 
 from __future__ import annotations
 
 import calendar
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_tz
 
-from feedparser.datetimes import _parse_date
+from feedparser.datetimes import (
+    _parse_date_asctime,
+    _parse_date_greek,
+    _parse_date_hungarian,
+    _parse_date_iso8601,
+    _parse_date_nate,
+    _parse_date_onblog,
+    _parse_date_perforce,
+    _parse_date_rfc822,
+    _parse_date_w3dtf,
+)
 
-FUTURE_TOLERANCE = timedelta(hours=24)
-"""Up to here a date in the future is believed: clocks differ, and so do time zones that were forgotten."""
+from services.fetcher.parse.date_clock import read_clock
+from services.fetcher.parse.date_orders import TOLERANCE, is_loose
+from services.fetcher.parse.date_words import read_words, simplify
+
+FUTURE_TOLERANCE = TOLERANCE
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 """Before it there was no web; such a date is a default that leaked (1970-01-01, 0001-01-01)."""
 
+Date = datetime | str | None
+"""A moment; or the simplified text of one that only its feed and the time of the fetch can tell."""
+
 _MAX_CHARS = 100
 _MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
-_CLOCK = r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?"
-_W3CDTF = re.compile(rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})[Tt]{_CLOCK}([Zz]|[+-][0-9]{{2}}:[0-9]{{2}})?")
+_W3CDTF = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
+    r"([Zz]|[+-][0-9]{2}:?[0-9]{2})?"
+)
 _RFC822 = re.compile(
     r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?([0-9]{1,2}) +"
     r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +([0-9]{4}) +"
@@ -29,15 +52,30 @@ _RFC822 = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _ZONE_HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
-_UNIX = re.compile(r"\d{10}|\d{13}")
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
+_UNIX = re.compile(r"([0-9]{10})(?:\.[0-9]+)?|[0-9]{13}|[0-9]{16}")
+_COMPACT = re.compile(
+    r"(19[0-9]{2}|20[0-9]{2})([0-9]{2})([0-9]{2})(?:[tT_ -]?([0-9]{2}):?([0-9]{2})(?::?([0-9]{2}))?(.*))?"
+)
+_ISO_PARTIAL = re.compile(r"[0-9]{4}-?[0-9]{3}|[0-9]{2}-?[0-9]{2}-?[0-9]{2}")
+"""The rest of ISO 8601 puts this month and day where none is given, says feedparser; that would take a clock."""
+_FEEDPARSERS = (
+    _parse_date_w3dtf,
+    _parse_date_rfc822,
+    _parse_date_asctime,
+    _parse_date_perforce,
+    _parse_date_hungarian,
+    _parse_date_greek,
+    _parse_date_nate,
+    _parse_date_onblog,
+)
+_YEAR_FIRST = re.compile(
+    r"(?:[^\W\d_]{2,12}\.?,? )?([0-9]{4})([-/.]) ?([0-9]{1,2})\2 ?([0-9]{1,2})\.?(?:[ t,_:;@|-]+(.*))?"
+)
+_DOTTED = re.compile(r"(?:[^\W\d_]{2,12}\.?,? )?([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4}|[0-9]{2})(?![0-9.])(.*)")
 
 
-def parse_date(raw: str | float | None) -> datetime | None:
-    """Return the moment that `raw` names: ISO 8601, RFC 822, or Unix time in seconds or milliseconds; else None.
-
-    A date without a zone is taken as UTC.
-    """
+def read_date(raw: str | float | None) -> Date:
+    """Return the moment that `raw` names, its text if it has to be read with its feed, or None if it is no date."""
     if raw is None:
         return None
     if not isinstance(raw, str):
@@ -45,9 +83,7 @@ def parse_date(raw: str | float | None) -> datetime | None:
     text = raw.strip()
     if not text or len(text) > _MAX_CHARS:
         return None
-    if _UNIX.fullmatch(text):
-        return _from_unix(int(text))
-    return _from_iso(text) or _from_rfc822(text)
+    return _plain(text) or _by_digits(text) or _by_words(text)
 
 
 def from_struct(parsed: object) -> datetime | None:
@@ -58,32 +94,6 @@ def from_struct(parsed: object) -> datetime | None:
         return datetime.fromtimestamp(calendar.timegm(tuple(parsed)), tz=UTC)
     except (ValueError, OverflowError, OSError, TypeError):
         return None
-
-
-def parse_feed_date(text: str) -> datetime | None:
-    """Return the moment that feedparser reads from `text`, to the second; the two common forms without asking it."""
-    found = _W3CDTF.fullmatch(text)
-    try:
-        if found:
-            year, month, day, hour, minute, second, zone = found.groups()
-            moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
-            return moment - _offset(zone.replace(":", "")) if zone and zone not in "Zz" else moment
-        found = _RFC822.fullmatch(text)
-        if found:
-            day, month, year, hour, minute, second, zone = found.groups()
-            number = _MONTHS.index(month.lower()) // 3 + 1
-            moment = datetime(int(year), number, int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
-            return moment - _offset(zone)
-    except (ValueError, OverflowError):
-        pass
-    return from_struct(_parse_date(text))
-
-
-def _offset(zone: str) -> timedelta:
-    if zone[0] not in "+-":
-        return timedelta(hours=_ZONE_HOURS.get(zone.upper(), 0))
-    offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:]))
-    return -offset if zone[0] == "-" else offset
 
 
 def settle_date(moment: datetime | None, now: datetime) -> tuple[datetime | None, bool]:
@@ -98,33 +108,71 @@ def settle_date(moment: datetime | None, now: datetime) -> tuple[datetime | None
     return moment, False
 
 
-def _from_unix(number: float) -> datetime | None:
-    # From 1e11 on (the year 5138 in seconds) a number can only be milliseconds.
+def _plain(text: str) -> datetime | None:
+    """Read W3CDTF (RFC 3339) and RFC 822 as they should be: nearly all dates are."""
     try:
-        return datetime.fromtimestamp(number / 1000 if abs(number) >= 1e11 else number, tz=UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _from_iso(text: str) -> datetime | None:
-    found = _ISO.fullmatch(text)
-    if not found:
-        return None
-    day, clock, zone = found.groups()
-    clock = (clock or "00:00").replace(",", ".")
-    try:
-        moment = datetime.fromisoformat(f"{day}T{clock[:15]}{(zone or 'Z').upper()}")
-        return moment.astimezone(UTC)
+        if found := _W3CDTF.fullmatch(text):
+            year, month, day, hour, minute, second, fraction, zone = found.groups()
+            moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
+            if fraction:
+                moment = moment.replace(microsecond=int(fraction[:6].ljust(6, "0")))
+            return moment - _offset(zone.replace(":", "")) if zone and zone not in "Zz" else moment
+        if found := _RFC822.fullmatch(text):
+            day, name, year, hour, minute, second, zone = found.groups()
+            month = _MONTHS.index(name.lower()) // 3 + 1
+            moment = datetime(int(year), month, int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
+            return moment - _offset(zone)
     except (ValueError, OverflowError):
-        return None
+        pass
+    return None
 
 
-def _from_rfc822(text: str) -> datetime | None:
+def _offset(zone: str) -> timedelta:
+    if zone[0] not in "+-":
+        return timedelta(hours=_ZONE_HOURS.get(zone.upper(), 0))
+    offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:]))
+    return -offset if zone[0] == "-" else offset
+
+
+def _by_digits(text: str) -> datetime | None:
+    """Read Unix time, and dates of digits whose order is plain: the year first, or dots between."""
+    if found := _UNIX.fullmatch(text):
+        return _from_unix(float(text) if found[1] else int(text))
+    if found := _COMPACT.fullmatch(text):
+        year, month, day, hour, minute, second, zone = found.groups()
+        return read_clock(f"{hour or '00'}:{minute or '00'}:{second or '00'} {(zone or '').lower()}").on(
+            int(year), int(month), int(day)
+        )
+    lower = simplify(text)
+    if found := _YEAR_FIRST.fullmatch(lower):
+        time = found[5] or ""
+        return read_clock(time if ":" in time else time.replace(".", ":", 2)).on(
+            int(found[1]), int(found[3]), int(found[4])
+        )
+    if found := _DOTTED.fullmatch(lower):
+        year = int(found[3]) + (2000 if len(found[3]) == 2 else 0)
+        return read_clock(found[4]).on(year, int(found[2]), int(found[1]))
+    return None
+
+
+def _by_words(text: str) -> Date:
+    simple = simplify(text)
+    found = read_words(simple)
+    if found:
+        return found
+    if is_loose(simple):
+        return simple
+    for form in (*_FEEDPARSERS, *([_parse_date_iso8601] if _ISO_PARTIAL.fullmatch(text) else [])):
+        with suppress(LookupError, ValueError, TypeError, ArithmeticError, AttributeError):  # feedparser names none
+            if moment := from_struct(form(text)):
+                return moment
+    return None
+
+
+def _from_unix(number: float) -> datetime | None:
+    # From 1e11 on (the year 5138 in seconds) a number can only be milliseconds, from 1e14 on microseconds.
+    scale = 1 if abs(number) < 1e11 else 1e3 if number < 1e14 else 1e6
     try:
-        parts = parsedate_tz(text)
-        if parts is None:
-            return None
-        moment = datetime(*parts[:6], tzinfo=UTC)
-        return moment - timedelta(seconds=parts[9] or 0)
-    except (ValueError, OverflowError, TypeError, IndexError):
+        return datetime.fromtimestamp(number / scale, tz=UTC)
+    except (ValueError, OverflowError, OSError):
         return None

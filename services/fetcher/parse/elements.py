@@ -12,7 +12,6 @@ from typing import Any
 
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
-from services.fetcher.parse.dates import parse_feed_date
 from services.fetcher.parse.fields import Fields
 from services.fetcher.parse.guarded import HANDLED, MAX_TAGS
 from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
@@ -221,19 +220,10 @@ class Elements:
         self.fields.setdefault("media_content", []).append(attributes)
         self.read_children(element, depth)
 
-    # Dates, categories
-
-    def date(self, key: str, element: Node, depth: int) -> None:
-        """Read a date."""
-        value = repaired(leaf_text(element))
-        self.store(key, value, depth)
-        try:
-            self.fields[f"{key}_parsed"] = parse_feed_date(value)
-        except Exception as error:  # as lenient: feedparser names no errors
-            raise Declined("an odd date") from error
+    # Plain texts, categories
 
     def plain(self, key: str, element: Node, depth: int) -> None:
-        """Read a text that is neither HTML nor translated."""
+        """Read a text that is neither HTML nor translated: a date, a language."""
         self.store(key, repaired(leaf_text(element)), depth)
 
     def category(self, element: Node, attributes: Attributes, _depth: int) -> None:

@@ -5,9 +5,11 @@
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
 - body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`).
-- published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`).
+- published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`); counted
+  from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
 - entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
-- An entry with neither url nor title nor body is dropped. Entries with the same md5 (url + title): the first stays.
+- An entry with neither url nor title nor body is dropped. Of entries with the same url, http or https, and title the
+  first stays. A guid says nothing here: it is neither unique within a feed nor stable from one fetch to the next.
 - The feed's order is kept. Of more than `max_entries` the newest by date stay, undated ones last.
 """
 
@@ -15,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 
-from services.fetcher.parse.dates import settle_date
-from services.fetcher.parse.identity import article_md5, content_hash
+from services.fetcher.parse.date_orders import Orders
+from services.fetcher.parse.dates import Date, settle_date
+from services.fetcher.parse.identity import article_md5, hash_tidied
 from services.fetcher.parse.links import absolute
-from services.fetcher.parse.model import RawEnclosure, RawEntry, RawFeed
+from services.fetcher.parse.model import Deadline, RawEnclosure, RawEntry, RawFeed, check_time
 from services.fetcher.parse.text import clean_line, clean_title, content_quality, cut_at_word, to_text
 from shared.messages import Enclosure, Entry
 
@@ -36,26 +40,52 @@ _NO_DATE = datetime.min.replace(tzinfo=UTC)
 
 
 def build_entries(
-    raw: RawFeed, *, bases: tuple[str, ...], language: str | None, now: datetime, max_entries: int
+    raw: RawFeed,
+    *,
+    bases: tuple[str, ...],
+    language: str | None,
+    now: datetime,
+    max_entries: int,
+    deadline: Deadline | None = None,
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
-    entries: dict[str, Entry] = {}
-    empty = repeated = 0
-    for item in raw.entries:
-        entry = _build_entry(item, raw.authors, bases=bases, language=language, now=now)
+    dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
+    orders = Orders(dates, now=now, language=language)
+    found: dict[tuple[str, str], tuple[int, Entry]] = {}
+    empty = repeated = beyond = 0
+    for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries)):
+        check_time(deadline)
+        if len(found) == max_entries:
+            beyond = len(raw.entries) - count
+            break
+        entry = _build_entry(raw.entries[at], raw.authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
-        elif entry.md5 in entries:
+            continue
+        key = (entry.url.partition("://")[2], entry.title)
+        if key in found:
             repeated += 1
         else:
-            entries[entry.md5] = entry
-    kept = _newest(list(entries.values()), max_entries)
+            found[key] = at, entry
     counted = (
         (empty, "without url, title and text dropped"),
         (repeated, "with the url and title of an earlier one dropped"),
-        (len(entries) - len(kept), f"beyond the newest {max_entries} dropped"),
+        (beyond, f"beyond the newest {max_entries} dropped"),
     )
-    return tuple(kept), tuple(f"entries {what}: {number}" for number, what in counted if number)
+    entries = [entry for _, entry in sorted(found.values(), key=itemgetter(0))]
+    return tuple(entries), tuple(f"entries {what}: {number}" for number, what in counted if number)
+
+
+def _newest_first(entries: Sequence[RawEntry], orders: Orders, now: datetime, limit: int) -> Iterable[int]:
+    """Return the order in which entries are taken: the feed's, unless there are more than the limit."""
+    if len(entries) <= limit:
+        return range(len(entries))
+
+    def age(at: int) -> datetime:
+        dates = (entries[at].published_at, entries[at].updated_at)
+        return next(filter(None, (_settle(date, orders, now, set()) for date in dates)), _NO_DATE)
+
+    return sorted(range(len(entries)), key=age, reverse=True)
 
 
 def read_language(tag: str) -> str | None:
@@ -67,7 +97,13 @@ def read_language(tag: str) -> str | None:
 
 
 def _build_entry(
-    raw: RawEntry, feed_authors: Sequence[str], *, bases: tuple[str, ...], language: str | None, now: datetime
+    raw: RawEntry,
+    feed_authors: Sequence[str],
+    orders: Orders,
+    *,
+    bases: tuple[str, ...],
+    language: str | None,
+    now: datetime,
 ) -> Entry | None:
     enclosures = _enclosures(raw.enclosures, bases)
     guid = clean_line(raw.guid)
@@ -76,14 +112,13 @@ def _build_entry(
     own_title, body = clean_title(raw.title), next(filter(None, map(to_text, raw.bodies)), "")
     if not (url or own_title or body):
         return None
-    flags = set[str]()
+    flags = set(raw.flags)
     title = own_title or cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
     title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
     body = _cut(body or own_title, MAX_BODY_CHARS, "body_cut", flags)
-    published_at, clamped = settle_date(raw.published_at, now)
-    updated_at, clamped_too = settle_date(raw.updated_at, now)
+    published_at = _settle(raw.published_at, orders, now, flags)
+    updated_at = _settle(raw.updated_at, orders, now, flags)
     flags |= {"title_guessed"} if not own_title else set()
-    flags |= {"date_clamped"} if clamped or clamped_too else set()
     md5 = article_md5(url, title)
     return Entry(
         entry_id=(guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
@@ -98,9 +133,21 @@ def _build_entry(
         enclosures=enclosures,
         language=read_language(raw.language) or language,
         md5=md5,
-        content_hash=content_hash(title, body),
+        content_hash=hash_tidied(title, body),
         flags=tuple(sorted(flags)),
     )
+
+
+def _settle(date: Date, orders: Orders, now: datetime, flags: set[str]) -> datetime | None:
+    if isinstance(date, str):
+        reading = orders.read(date)
+        flags |= {"date_guessed"} if reading and reading.is_guessed else set()
+        flags |= {"date_ambiguous"} if reading and reading.is_ambiguous else set()
+        date = reading.moment if reading else None
+    moment, is_clamped = settle_date(date, now)
+    if is_clamped:
+        flags.add("date_clamped")
+    return moment
 
 
 def _cut(text: str, limit: int, flag: str, flags: set[str]) -> str:
@@ -124,10 +171,3 @@ def _enclosures(raw: Iterable[RawEnclosure], bases: tuple[str, ...]) -> tuple[En
             length = int(item.length) if item.length.isdecimal() and len(item.length) <= 15 else None
             found[url] = Enclosure(url=url, type=clean_line(item.type[:MAX_NAME_CHARS]) or None, length=length or None)
     return tuple(found.values())
-
-
-def _newest(entries: list[Entry], limit: int) -> list[Entry]:
-    if len(entries) <= limit:
-        return entries
-    order = sorted(range(len(entries)), key=lambda at: entries[at].published_at or _NO_DATE, reverse=True)
-    return [entries[at] for at in sorted(order[:limit])]

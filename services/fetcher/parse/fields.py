@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
-from services.fetcher.parse.dates import EARLIEST, from_struct, parse_date
+from services.fetcher.parse.dates import Date, read_date
 from services.fetcher.parse.hints import read_hints
 from services.fetcher.parse.model import RawEnclosure, RawEntry, RawFeed, Text
 
@@ -105,14 +104,8 @@ def _link(fields: Fields) -> str:
     return next((str(href) for href in alternates if href), "")
 
 
-def _moment(fields: Fields, name: str) -> datetime | None:
-    if name not in fields:
-        return None
-    parsed = fields.get(f"{name}_parsed")
-    moment = parsed if isinstance(parsed, datetime) else from_struct(parsed)
-    if moment is None or moment < EARLIEST:  # feedparser takes Unix time for a year, month and day
-        return parse_date(_string(fields, name)) or moment
-    return moment
+def _moment(fields: Fields, name: str) -> Date:
+    return read_date(_string(fields, name)) if name in fields else None
 
 
 def _authors(fields: Fields) -> tuple[str, ...]:

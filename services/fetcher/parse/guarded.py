@@ -2,7 +2,8 @@
 
 It is taken by its two parsers (6.0.14) and not by `feedparser.parse`, since that one does too much: it opens a string
 that looks like a file name or a URL, lets a DTD reach expat, and takes steps that cost the square of what a feed sends
-(30 KB of letters as `<author>`: 9 s; 1 MB of `<category>`: over a minute).
+(30 KB of letters as `<author>`: 9 s; 1 MB of `<category>`: over a minute). What is left of those is bounded in time:
+its callbacks ask the caller's deadline.
 
 Beyond feedparser: all of `skipHours` and `skipDays` (it keeps the last one of each), a guid that is never taken for a
 link by itself, and `media:description`, `itunes:summary`, `dc:description` kept apart from the entry's own text.
@@ -17,6 +18,8 @@ from typing import Any
 
 import feedparser.api as feedparser
 from feedparser.mixin import _FeedParserMixin
+
+from services.fetcher.parse.model import Deadline, check_time
 
 MAX_ENTRIES = 20_000
 """Reading stops here: 10 MiB of `<item/>` alone would become a gigabyte of dictionaries."""
@@ -38,8 +41,27 @@ class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no type
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
+        self.deadline: Deadline | None = None
         self.skipped_hours: list[str] = []
         self.skipped_days: list[str] = []
+
+    # Whatever feedparser is given comes by one of these; a few microseconds to a few milliseconds lie between two.
+
+    def unknown_starttag(self, tag: str, attrs: list[tuple[str, str]]) -> None:
+        check_time(self.deadline)
+        super().unknown_starttag(tag, attrs)
+
+    def unknown_endtag(self, tag: str) -> None:
+        check_time(self.deadline)
+        super().unknown_endtag(tag)
+
+    def handle_data(self, text: str, escape: int = 1) -> None:
+        check_time(self.deadline)
+        super().handle_data(text, escape)
+
+    def handle_entityref(self, ref: str) -> None:
+        check_time(self.deadline)
+        super().handle_entityref(ref)
 
     def _start_item(self, attrs_d: dict[str, str]) -> None:
         if len(self.entries) >= MAX_ENTRIES:
@@ -114,9 +136,14 @@ HANDLED = frozenset(
 """The elements that feedparser does something about, by its names for them."""
 
 
-def run_feedparser(source: str) -> tuple[Any, str | None]:
-    """Return the parser that read `source`, and what is not well-formed in it."""
+def run_feedparser(source: str, deadline: Deadline | None = None) -> tuple[Any, str | None]:
+    """Return the parser that read `source`, and what is not well-formed in it.
+
+    Raises:
+        OutOfTime: the deadline has passed.
+    """
     strict = _Strict("", None, "utf-8")
+    strict.deadline = deadline
     expat = xml.sax.make_parser()  # noqa: S317
     expat.setFeature(xml.sax.handler.feature_namespaces, True)
     expat.setFeature(xml.sax.handler.feature_external_ges, False)
@@ -135,6 +162,7 @@ def run_feedparser(source: str) -> tuple[Any, str | None]:
     if "junk after document element" in problem:
         return strict, problem
     loose = _Loose("", None, "utf-8", {})
+    loose.deadline = deadline
     with suppress(_Enough):
         loose.feed(source)
     return loose, problem

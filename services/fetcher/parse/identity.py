@@ -7,6 +7,8 @@ import unicodedata
 
 from services.fetcher.parse.text import collapse
 
+_BREAK = "\n"
+
 
 def article_md5(url: str, title: str) -> str:
     """Return MD5(url + title) over UTF-8, as 32 lower-case hex digits: the article's identity (DESIGN, section 4).
@@ -21,5 +23,12 @@ def content_hash(title: str, body: str) -> str:
 
     Form is Unicode's (NFC is compared) and white space (any run counts as one space). Case does count.
     """
-    text = "\n".join(collapse(unicodedata.normalize("NFC", part)) for part in (title, body))
+    return hash_tidied(collapse(title), collapse(body))
+
+
+def hash_tidied(title: str, body: str) -> str:
+    """Return the content hash of texts that `text.tidy` has been over: their only white space is single."""
+    text = f"{title}\n{body.replace(_BREAK, ' ')}"
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

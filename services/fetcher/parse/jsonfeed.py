@@ -2,20 +2,20 @@
 
 A member of the wrong type is skipped, with a warning where an entry is lost; ids may be numbers; 1.0's `author` and
 1.1's `authors` both count, the feed's for entries that name none. `url` goes before `external_url`; the text is
-`content_html`, else `content_text`, else `summary`. Dates are ISO 8601, or Unix time in seconds or milliseconds.
+`content_html`, else `content_text`, else `summary`. Dates are read as everywhere.
 """
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Any
 
-from services.fetcher.parse.dates import parse_date
-from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFeed, Text, Unparseable
+from services.fetcher.parse.dates import Date, read_date
+from services.fetcher.parse.facts import MAX_HUBS
+from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFacts, RawFeed, Text, Unparseable
 
-MAX_ENTRIES = 20_000
-"""Reading stops here, as in the lenient tier."""
+MAX_ENTRIES = 60_000
+"""Reading stops here, as in the strict tier."""
 
 _VERSION = "jsonfeed.org/version/"
 _ABOUT = ("title", "home_page_url", "feed_url", "description")
@@ -57,6 +57,12 @@ def read_json(text: str) -> RawFeed:
         authors=_authors(feed),
         entries=tuple(map(_raw_entry, objects)),
         warnings=tuple(warnings),
+        facts=RawFacts(
+            self_url=_string(feed, "feed_url"),
+            hubs=tuple(_string(hub, "url") for hub in _list(feed, "hubs")[:MAX_HUBS] if isinstance(hub, dict)),
+            icon=_string(feed, "favicon") or _string(feed, "icon"),
+            image=_string(feed, "icon"),
+        ),
     )
 
 
@@ -95,8 +101,8 @@ def _id(value: object) -> str:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
-def _moment(value: object) -> datetime | None:
-    return parse_date(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+def _moment(value: object) -> Date:
+    return read_date(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def _authors(fields: Json) -> tuple[str, ...]:

@@ -12,21 +12,23 @@ import re
 from services.fetcher.parse.document import FEED_ROOTS, Document
 from services.fetcher.parse.fields import raw_feed
 from services.fetcher.parse.guarded import MAX_ENTRIES, run_feedparser
-from services.fetcher.parse.model import NotAFeed, RawFeed, Unparseable
+from services.fetcher.parse.model import Deadline, NotAFeed, OutOfTime, RawFeed, Unparseable
 
 _ENTRY = re.compile(r"<(?:[\w.-]+:)?(?:item|entry)[\s/>]", re.IGNORECASE)
 
 
-def read_lenient(document: Document) -> RawFeed:
+def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFeed:
     """Return the feed in `document`, well-formed or not.
 
     Raises:
         NotAFeed: there is neither a channel nor an entry.
-        Unparseable: it is too broken to give an entry.
+        Unparseable: it is too broken to give an entry, or not read in time.
     """
     source, warnings = document.source, list(document.warnings)
     try:
-        reader, problem = run_feedparser(source)
+        reader, problem = run_feedparser(source, deadline)
+    except OutOfTime:
+        raise
     except Exception as error:  # feedparser names no errors and has many; one odd body is a fact to record, no bug
         raise Unparseable(f"a feed on which feedparser fails with {type(error).__name__}") from error
     if problem and not reader.entries and (_ENTRY.search(source) or not _is_complete(source)):

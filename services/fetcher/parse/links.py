@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 MAX_URL_CHARS = 8192
 """Longer ones are no URL that a server would take (RFC 9110, section 4.1, asks for 8,000)."""
@@ -11,18 +11,20 @@ MAX_URL_CHARS = 8192
 _EDGES = "".join(map(chr, range(0x21)))
 # As most are: nothing to resolve, to clean or to refuse.
 _PLAIN = re.compile(r"https?://[a-zA-Z0-9._-]+(?::[0-9]*)?(?:[/?#][\x21-\x7e]*)?")
+_SPACE = re.compile(r"\s")
 _INSIDE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
 
 
 def absolute(href: str, *bases: str) -> str:
     """Return `href` as an absolute http(s) URL, resolved against the first of `bases` that makes it one, else "".
 
-    Whitespace around and line breaks within are dropped, as browsers do (WHATWG URL); a space within becomes `%20`.
+    Whitespace around and line breaks within are dropped, as browsers do (WHATWG URL); a space within becomes `%20`,
+    other white space its escape.
     `javascript:`, `data:`, `file:` and every other scheme give "".
     """
     if len(href) <= MAX_URL_CHARS and _PLAIN.fullmatch(href):
         return href
-    href = _INSIDE.sub("", href.strip(_EDGES + "\xa0")).replace(" ", "%20")
+    href = _SPACE.sub(lambda found: quote(found[0]), _INSIDE.sub("", href.strip(_EDGES + "\xa0")))
     if not href:
         return ""
     for base in ("", *bases):

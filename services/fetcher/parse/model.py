@@ -1,7 +1,8 @@
 """What the rooms of the reader hand to each other, and what comes out.
 
     bytes ─ charset ─► text ─ document ─► Document ─ strict, or else lenient ─► RawFeed ─ entries ─► ParsedFeed
-                            └ json ──────────────────────────────────────────────►
+                            ├ json ──────────────────────────────────────────────►
+                            └ salvage, for what the others refuse ───────────────►
 
 A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry becomes is decided once, in
 `entries`, so that no tier can give another answer than its neighbour.
@@ -9,11 +10,13 @@ A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry be
     ParseError
     ├── NotAFeed       the bytes are something else: an HTML page, an empty body, a sitemap
     └── Unparseable    a feed was meant, but it is too broken to be read
+        └── OutOfTime  reading it takes more than it is worth
     Declined           by the strict tier, for the lenient one to read
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -32,8 +35,43 @@ class Unparseable(ParseError):
     """The body means to be a feed and cannot be read."""
 
 
+class OutOfTime(Unparseable):
+    """The caller's budget is spent; no other tier is asked."""
+
+
+Deadline = Callable[[], bool]
+"""Tells whether the time is up. Asked again and again while a feed is read, so it has to be quick."""
+
+
+def check_time(is_late: Deadline | None) -> None:
+    """Raise OutOfTime if the time is up."""
+    if is_late is not None and is_late():
+        raise OutOfTime("reading it takes longer than a feed is worth")
+
+
 class Declined(Exception):
     """The strict tier is not sure of its answer; the lenient tier's stands. Never leaves the reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFacts:
+    """What a feed says of itself and the pipeline does not need; addresses absolute, or ""."""
+
+    self_url: str = ""
+    """Its own address (`rel=self`, JSON Feed's `feed_url`); the topic for its hubs."""
+    hubs: tuple[str, ...] = ()
+    """WebSub hubs that push its updates."""
+    icon: str = ""
+    image: str = ""
+    """A larger picture: RSS `image`, Atom `logo`, a podcast's cover."""
+    update_period: str = ""
+    """`sy:updatePeriod`, `updateFrequency`, `updateBase` as they stand; the pace they make is in the hints."""
+    update_frequency: str = ""
+    update_base: str = ""
+
+
+RawFacts = FeedFacts
+"""Before addresses are made absolute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +82,11 @@ class ParsedFeed:
     hints: ServerHints
     """Only what the feed itself says: `ttl_seconds`, `skip_hours`, `skip_days`."""
     tier: str
-    """Which reader took the body: `strict`, `lenient` or `json`."""
+    """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
     """What was wrong and put up with, for people; each kind once."""
+    facts: FeedFacts = field(default_factory=FeedFacts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +117,15 @@ class RawEntry:
     title: Text = Text()
     bodies: tuple[Text, ...] = ()
     """The full text first, then its shorter forms. The first that is not empty becomes the body."""
-    published_at: datetime | None = None
-    updated_at: datetime | None = None
+    published_at: datetime | str | None = None
+    """A moment, or a text that names one only within its feed (`dates.Date`)."""
+    updated_at: datetime | str | None = None
     authors: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     enclosures: tuple[RawEnclosure, ...] = ()
     language: str = ""
+    flags: tuple[str, ...] = ()
+    """What the tier itself has to say of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +140,4 @@ class RawFeed:
     hints: ServerHints = field(default_factory=ServerHints)
     entries: tuple[RawEntry, ...] = ()
     warnings: tuple[str, ...] = ()
+    facts: FeedFacts = field(default_factory=FeedFacts)

@@ -12,11 +12,11 @@ from xml.parsers import expat
 
 from feedparser.mixin import _FeedParserMixin
 
-from services.fetcher.parse.model import Declined
+from services.fetcher.parse.model import Deadline, Declined, check_time
 
 MAX_DEPTH = 100
-MAX_TAGS = 350_000
-"""As many as 10 MiB of the densest real feed at hand would have. A larger tree is declined: it would take 100 MB."""
+MAX_TAGS = 750_000
+"""`<` of 50,000 entries with seven elements each. A larger tree is declined: it would take over 200 MB."""
 
 _USERLAND = "http://backend.userland.com/rss"
 _XLINK = "http://www.w3.org/1999/xlink"
@@ -45,7 +45,7 @@ class Node:
 class Tree:
     """The root element and the version by which feedparser tells Atom from RSS."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, deadline: Deadline | None = None) -> None:
         self.version = ""
         self._prefixes: dict[str, str | None] = {}
         """Of unknown namespaces."""
@@ -55,6 +55,7 @@ class Tree:
         self._names: dict[str, tuple[str, str]] = {}
         self._declared: Attributes = {}
         self._open = [Node("", "", {})]
+        check_time(deadline)
         if source.count("<") > MAX_TAGS:
             raise Declined("more elements than any feed needs")
         parser: Any = expat.ParserCreate(None, " ")
@@ -69,6 +70,7 @@ class Tree:
             parser.Parse(source, True)
         except expat.ExpatError as error:
             raise Declined("not well-formed") from error
+        check_time(deadline)
         self.root = self._open[0].children[0]
 
     def _start(self, tag: str, given: Attributes) -> None:

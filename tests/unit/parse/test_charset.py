@@ -38,3 +38,151 @@ def test_a_stray_byte_does_not_spoil_a_utf_8_feed() -> None:
 def test_a_utf_16_label_on_single_bytes_is_not_believed() -> None:
     text = rss("<item><title>Café</title></item>").replace('"1.0"', '"1.0" encoding="utf-16"')
     assert read(text.encode()).entries[0].title == "Café"
+
+
+# Texts in their own encodings
+
+FRENCH = "L’été à la plage : garçons, œuvres et cafés à 5 €"
+POLISH = "Zażółć gęślą jaźń, powiedział premier w środę"
+CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy"
+TURKISH = "Türkiye’de şiddetli yağış bekleniyor, ığdır"
+RUSSIAN = "Президент подписал закон о новых правилах, которые вступят в силу в понедельник"
+UKRAINIAN = "Уряд ухвалив рішення про підтримку місцевих громад і шкіл"
+GREEK = "Η κυβέρνηση ανακοίνωσε τα νέα μέτρα για την οικονομία"
+HEBREW = "הממשלה הודיעה על תוכנית חדשה לשיפור החינוך בארץ"
+ARABIC = "أعلنت الحكومة عن خطة جديدة لتحسين التعليم في البلاد"
+THAI = "รัฐบาลประกาศแผนใหม่เพื่อปรับปรุงการศึกษาในประเทศ"
+JAPANESE = "政府は新しい計画を発表し、教育の改善に取り組むことになりました"
+SIMPLIFIED = "政府宣布了一项新的计划，以改善全国的教育，我们在这里可以看到他们的工作"
+TRADITIONAL = "政府宣布了一項新的計劃，以改善全國的教育，我們在這裡可以看到他們的工作"
+KOREAN = "정부는 교육을 개선하기 위한 새로운 계획을 발표했다고 밝혔습니다"
+VIETNAMESE = "Chính phủ công bố kế hoạch mới"
+
+DECLARED = [
+    (FRENCH, "utf-8"),
+    (FRENCH, "utf-8-sig"),
+    (FRENCH, "windows-1252"),
+    (FRENCH.replace("’", "'"), "iso-8859-15"),
+    (FRENCH, "macintosh"),
+    (POLISH, "iso-8859-2"),
+    (POLISH, "windows-1250"),
+    (CZECH, "iso-8859-2"),
+    (TURKISH, "windows-1254"),
+    (RUSSIAN, "windows-1251"),
+    (RUSSIAN, "koi8-r"),
+    (RUSSIAN, "iso-8859-5"),
+    (RUSSIAN, "cp866"),
+    (UKRAINIAN, "koi8-u"),
+    (GREEK, "iso-8859-7"),
+    (GREEK, "windows-1253"),
+    (HEBREW, "windows-1255"),
+    (HEBREW, "iso-8859-8"),
+    (ARABIC, "windows-1256"),
+    (THAI, "tis-620"),
+    (VIETNAMESE, "utf-8"),
+    (JAPANESE, "shift_jis"),
+    (JAPANESE, "euc-jp"),
+    (JAPANESE, "iso-2022-jp"),
+    (SIMPLIFIED, "gb2312"),
+    (SIMPLIFIED, "gbk"),
+    (SIMPLIFIED, "gb18030"),
+    (TRADITIONAL, "big5"),
+    (KOREAN, "euc-kr"),
+    (RUSSIAN, "utf-16"),
+    (RUSSIAN, "utf-16-le"),
+    (JAPANESE, "utf-16-be"),
+    (FRENCH, "utf-32"),
+    (FRENCH, "utf-32-le"),
+    (FRENCH.replace("’", "'").replace("€", "F").replace("œ", "oe"), "cp500"),
+    (FRENCH.replace("’", "'").replace("€", "F").replace("œ", "oe"), "cp037"),
+]
+
+
+def feed(text: str, label: str | None) -> str:
+    declared = f' encoding="{label}"' if label else ""
+    body = rss(f"<item><title>{text}</title><description>{text}. {text}</description></item>")
+    return body.replace('"1.0"', f'"1.0"{declared}', 1)
+
+
+@pytest.mark.parametrize(("text", "encoding"), DECLARED)
+def test_a_declared_encoding_is_read_without_a_warning(text: str, encoding: str) -> None:
+    parsed = read(feed(text, encoding).encode(encoding))
+    assert (parsed.entries[0].title, parsed.warnings) == (text, ())
+
+
+@pytest.mark.parametrize(("text", "encoding"), [pair for pair in DECLARED if pair[1] not in {"cp500", "iso-2022-jp"}])
+def test_the_http_header_alone_is_enough(text: str, encoding: str) -> None:
+    assert read(feed(text, None).encode(encoding), f'text/xml; charset="{encoding}"').entries[0].title == text
+
+
+GUESSED = [
+    (FRENCH, "windows-1252"),
+    (RUSSIAN, "windows-1251"),
+    (RUSSIAN, "koi8-r"),
+    (RUSSIAN, "iso-8859-5"),
+    (RUSSIAN, "cp866"),
+    (UKRAINIAN, "windows-1251"),
+    (UKRAINIAN, "koi8-u"),
+    (GREEK, "windows-1253"),
+    (HEBREW, "windows-1255"),
+    (ARABIC, "windows-1256"),
+    (THAI, "cp874"),
+    (JAPANESE, "shift_jis"),
+    (JAPANESE, "euc-jp"),
+    (SIMPLIFIED, "gb2312"),
+    (SIMPLIFIED, "gb18030"),
+    (TRADITIONAL, "big5"),
+    (KOREAN, "euc-kr"),
+    (RUSSIAN, "utf-16-le"),
+    (JAPANESE, "utf-16-be"),
+    (GREEK, "utf-32-be"),
+]
+
+
+@pytest.mark.parametrize("label", [None, "utf-8", "iso-8859-1", "us-ascii", "no-such-charset"])
+@pytest.mark.parametrize(("text", "encoding"), GUESSED)
+def test_without_a_true_label_the_letters_tell(text: str, encoding: str, label: str | None) -> None:
+    assert read(feed(text, label).encode(encoding)).entries[0].title == text
+
+
+def test_a_wrong_label_is_told() -> None:
+    parsed = read(feed(RUSSIAN, "utf-8").encode("koi8-r"))
+    assert parsed.warnings == ("the body is labelled utf-8 and read as koi8-u",)
+
+
+def test_a_byte_order_mark_goes_before_header_and_declaration() -> None:
+    for encoding in ("utf-8-sig", "utf-16", "utf-32"):
+        body = feed(RUSSIAN, "windows-1251").encode(encoding)
+        assert read(body, "text/xml; charset=koi8-r").entries[0].title == RUSSIAN
+
+
+def test_the_header_goes_before_the_declaration_unless_it_cannot_be() -> None:
+    assert (
+        read(feed(RUSSIAN, "koi8-r").encode("windows-1251"), "text/xml; charset=windows-1251").entries[0].title
+        == RUSSIAN
+    )
+    assert read(feed(JAPANESE, "euc-jp").encode("euc-jp"), "text/xml; charset=shift_jis").entries[0].title == JAPANESE
+    assert read(feed(RUSSIAN, "utf-8").encode(), "text/xml; charset=windows-1251").entries[0].title == RUSSIAN
+
+
+def test_byte_order_marks_in_the_middle_are_dropped() -> None:
+    body = "\ufeff<?xml version='1.0'?>\n\ufeff" + rss("<item><title>\ufeffa\ufeffb</title></item>")[21:]
+    parsed = read(body)
+    assert (parsed.tier, parsed.entries[0].title) == ("strict", "ab")
+
+
+def test_utf_7_is_never_read() -> None:
+    body = "<rss><channel><item><title>+ADw-script+AD4-</title></item></channel></rss>"
+    assert read(body, "text/xml; charset=utf-7").entries[0].title == "+ADw-script+AD4-"
+
+
+def test_utf_8_taken_for_latin_1_is_put_right_where_it_is_certain() -> None:
+    twice = FRENCH.encode().decode("latin-1")
+    assert read(feed(twice, "utf-8")).entries[0].title == FRENCH
+    for certain in ("SÃO PAULO", "Ã la carte", "naïve Â"):
+        assert read(feed(certain, "utf-8")).entries[0].title == certain
+
+
+def test_a_western_text_is_never_taken_for_another() -> None:
+    for text in (FRENCH, "Größe", "Ñandú", "À É Î Õ Ü", "5 € – “ça va?”", "å ä ö"):
+        assert read(feed(text, "iso-8859-1").encode("windows-1252")).entries[0].title == text

@@ -1,0 +1,123 @@
+"""The time of the day and the zone within the text of a date, and what is left without them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_HOURS: dict[str, float] = {
+    **dict.fromkeys(["z", "ut", "utc", "gmt", "wet"], 0),
+    **dict.fromkeys(["cet", "met", "bst", "west", "wat", "mez"], 1),
+    **dict.fromkeys(["cest", "mest", "eet", "sast", "cat", "mesz"], 2),
+    **dict.fromkeys(["eest", "msk", "eat", "trt"], 3),
+    "irst": 3.5,
+    "gst": 4,
+    "pkt": 5,
+    "ist": 5.5,
+    "npt": 5.75,
+    **dict.fromkeys(["ict", "wib"], 7),
+    **dict.fromkeys(["hkt", "sgt", "pht", "awst", "wita", "myt"], 8),
+    **dict.fromkeys(["jst", "kst", "wit"], 9),
+    "acst": 9.5,
+    "aest": 10,
+    "acdt": 10.5,
+    "aedt": 11,
+    "nzst": 12,
+    "nzdt": 13,
+    "nst": -3.5,
+    "ndt": -2.5,
+    "brt": -3,
+    "art": -3,
+    "clt": -4,
+    "cot": -5,
+    "pet": -5,
+    "adt": -3,
+    "ast": -4,
+    "at": -4,
+    "edt": -4,
+    "est": -5,
+    "et": -5,
+    "cdt": -5,
+    "cst": -6,
+    "ct": -6,
+    "mdt": -6,
+    "mst": -7,
+    "mt": -7,
+    "pdt": -7,
+    "pst": -8,
+    "pt": -8,
+    "akdt": -8,
+    "akst": -9,
+    "hst": -10,
+}
+"""Names of zones to hours east of Greenwich. Of those with several meanings: CST and EST in America, IST in India, BST
+in Britain (RFC 5322, section 4.3, for the American ones). The military letters are not believed (the same section)."""
+
+_CLOCK = re.compile(
+    r"(?<![\d:])(?:([ap])\.?m\.?\s*)?(\d{1,2})(?::|h\s?)(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:\s*([ap])\.?m\b\.?)?",
+)
+_HOUR = re.compile(r"(?<![\d:])(\d{1,2})()()()\s*([ap])\.?m\b\.?")
+_DOTTED = re.compile(r"(?<=\s)()(\d{1,2})\.(\d{2})()()()(?=\s*$)")
+_OFFSET = re.compile(r"(?:\b(?:gmt|utc)\s*)?(?<!\d)([+\-\u2212])\s?(\d{1,2}):?(\d{2})?(?![\d/.-])(?:\s*\([\w /+-]*\))?")
+_WORD = re.compile(r"(?:etc/)?([a-z]{1,4})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A time of the day, how far east of Greenwich, and the rest of the text."""
+
+    hour: int
+    minute: int
+    second: int
+    microsecond: int
+    offset: timedelta
+    rest: str
+
+    def on(self, year: int, month: int, day: int) -> datetime | None:
+        """Return the moment in UTC, or None if there is no such day or time. 24:00 is the next day's midnight."""
+        try:
+            midnight = datetime(year, month, day, tzinfo=UTC)
+            if (self.hour, self.minute, self.second) == (24, 0, 0):
+                return midnight + timedelta(days=1) - self.offset
+            second = min(self.second, 59) if self.second == 60 else self.second  # a leap second
+            return (
+                midnight.replace(hour=self.hour, minute=self.minute, second=second, microsecond=self.microsecond)
+                - self.offset
+            )
+        except (ValueError, OverflowError):
+            return None
+
+
+def read_clock(text: str) -> Clock:
+    """Return the time of the day in `text`, which is lower case; midnight in UTC without one.
+
+    A zone is looked for behind the time. One without a known name counts as UTC.
+    """
+    found = _CLOCK.search(text) or _DOTTED.search(text)
+    if found:
+        before, hours, minutes, seconds, fraction, after = found.groups()
+        half = before or after
+    else:
+        found = _HOUR.search(text)
+        if not found:
+            return Clock(0, 0, 0, 0, timedelta(), text)
+        hours, minutes, seconds, fraction, half = found.groups()
+    hour = int(hours)
+    if half and hour <= 12:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    offset, tail = _zone(text[found.end() :])
+    microsecond = int((fraction or "0")[:6].ljust(6, "0"))
+    rest = f"{text[: found.start()]} {tail}"
+    return Clock(hour, int(minutes or 0), int(seconds or 0), microsecond, offset, rest)
+
+
+def _zone(tail: str) -> tuple[timedelta, str]:
+    found = _OFFSET.search(tail)
+    if found:
+        offset = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+        return offset if found[1] == "+" else -offset, tail[: found.start()] + " " + tail[found.end() :]
+    for word in _WORD.finditer(tail):
+        if word[1] in _HOURS:
+            return timedelta(hours=_HOURS[word[1]]), tail[: word.start()] + " " + tail[word.end() :]
+    return timedelta(), tail

@@ -1,0 +1,126 @@
+"""The salvage tier: titles, links, dates and texts by expressions, out of what no other tier takes.
+
+Two kinds of wreck come here. A *page around a feed* (a browser's view that was saved, an error handler that puts
+everything into `<pre>`) is unwrapped, unescaped if need be, and what stands in it is read by the other tiers. *Pieces*
+are all else: markup beyond a parser's patience. It is cut at each `<item>` or `<entry>`, and in each piece the elements
+with a known name are looked for (`pieces`).
+
+Everything here takes time in proportion to what it reads: quantifiers are possessive, or end where the next one can't
+begin, and an end is looked for either once or within a bound.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from services.fetcher.parse.dates import read_date
+from services.fetcher.parse.facts import read_facts
+from services.fetcher.parse.guarded import MAX_ENTRIES
+from services.fetcher.parse.hints import read_hints
+from services.fetcher.parse.model import (
+    Deadline,
+    OutOfTime,
+    ParseError,
+    RawEnclosure,
+    RawEntry,
+    RawFeed,
+    Text,
+    check_time,
+)
+from services.fetcher.parse.pieces import Piece, read_piece
+from services.fetcher.parse.prolog import strip_illegal
+from services.fetcher.parse.text import html_to_text
+
+_NAMES = r"(?:rdf:rdf|rss|feed|channel)"
+_ROOT = re.compile(rf"</?({_NAMES})(?=[\s>])", re.IGNORECASE)
+_ESCAPED_ROOT = re.compile(rf"&(?:lt|#60|#x3c);/?{_NAMES}(?=[\s&])", re.IGNORECASE)
+_PAGE = re.compile(r"\s*+(?:<\?xml[^<>]*+>\s*+)?+<(?:!doctype\s++html|html|head|body|pre)(?=[\s>])", re.IGNORECASE)
+_ENTRY = re.compile(r"<(?:[\w.-]++:)?+(?:item|entry)(?=[\s/>])[^<>]*+>", re.IGNORECASE)
+_ENTRY_END = re.compile(r"</(?:[\w.-]++:)?+(?:item|entry)\s*+>", re.IGNORECASE)
+
+
+def read_salvage(
+    text: str, read_document: Callable[[str], RawFeed], deadline: Deadline | None = None
+) -> RawFeed | None:
+    """Return what can be saved of `text`, or None if nothing in it looks like the entries of a feed.
+
+    `read_document` reads a whole document; it is asked about a feed that a page is wrapped around.
+    """
+    text = strip_illegal(text)
+    if not _ROOT.search(text) and _ESCAPED_ROOT.search(text):
+        text = html.unescape(text)
+    root = _ROOT.search(text)
+    if not root:
+        return None
+    return _unwrapped(text, root, read_document, deadline) if _PAGE.match(text) else _pieces(text, deadline)
+
+
+def _unwrapped(
+    text: str, root: re.Match[str], read_document: Callable[[str], RawFeed], deadline: Deadline | None
+) -> RawFeed | None:
+    """Return the feed that a page consists of. A page that shows anything before it is a page *about* feeds."""
+    if html_to_text(text[: root.start()]):
+        return None
+    end = text.rfind(f"</{root[1]}", root.start())
+    source = text[root.start() : text.find(">", end) + 1] if end >= 0 else text[root.start() :]
+    try:
+        raw = read_document(source)
+    except OutOfTime:
+        raise
+    except ParseError:
+        return _pieces(source, deadline)
+    if not raw.entries:
+        return None
+    return replace(raw, warnings=("the feed stands within an HTML page", *raw.warnings))
+
+
+def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
+    starts = [found.span() for found, _ in zip(_ENTRY.finditer(text), range(MAX_ENTRIES + 1), strict=False)]
+    entries: list[RawEntry] = []
+    for (_, begin), end in zip(starts[:MAX_ENTRIES], [start for start, _ in starts[1:]] + [len(text)], strict=False):
+        check_time(deadline)
+        closed = _ENTRY_END.search(text, begin, end)
+        is_cut = not closed and end == len(text)
+        entry = _entry(read_piece(text[begin : closed.start() if closed else end], is_cut=is_cut))
+        if entry.title.value.strip() or entry.link:
+            entries.append(entry)
+    if not entries:
+        return None
+    channel = read_piece(text[: starts[0][0]], is_cut=False)
+    warnings = ["beyond parsing: entries were saved piece by piece"]
+    if len(starts) > MAX_ENTRIES:
+        warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
+    return RawFeed(
+        title=channel.text("title"),
+        link=channel.link(),
+        language=channel.plain("language"),
+        hints=read_hints(
+            ttl=channel.plain("ttl"),
+            period=channel.plain("sy:updateperiod"),
+            frequency=channel.plain("sy:updatefrequency"),
+        ),
+        entries=tuple(entries),
+        warnings=tuple(warnings),
+        facts=read_facts(text),
+    )
+
+
+def _entry(piece: Piece) -> RawEntry:
+    bodies = tuple(text for text in map(piece.text, ("content", "summary")) if text.value)
+    return RawEntry(
+        guid=piece.plain("guid"),
+        guid_is_link=piece.attribute("guid", "ispermalink").lower() != "false",
+        link=piece.link(),
+        title=piece.text("title"),
+        bodies=bodies or (Text(),),
+        published_at=read_date(piece.plain("published")),
+        updated_at=read_date(piece.plain("updated")),
+        authors=piece.all_plain("author") or piece.all_plain("name"),
+        categories=piece.all_plain("category"),
+        enclosures=tuple(RawEnclosure(*found) for found in piece.enclosures()),
+        language=piece.plain("language"),
+        flags=("body_cut",) if piece.is_cut else (),
+    )

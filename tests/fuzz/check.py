@@ -1,0 +1,45 @@
+"""What must hold for any bytes: what both the hypothesis tests and the fuzzers check."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
+from services.fetcher.parse.charset import decode
+from services.fetcher.parse.dates import EARLIEST, FUTURE_TOLERANCE
+from services.fetcher.parse.document import prepare
+from services.fetcher.parse.lenient import read_lenient
+from services.fetcher.parse.model import Declined
+from services.fetcher.parse.strict import read_strict
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+URL = "https://example.org/feeds/news.xml"
+
+
+def check(body: bytes, content_type: str | None = None) -> ParsedFeed | None:
+    """Read `body`; fail if anything but a ParseError leaves the reader, or what it gives breaks its promises."""
+    try:
+        parsed = parse_feed(body, url=URL, content_type=content_type, now=NOW)
+    except ParseError:
+        return None
+    assert parsed.tier in {"strict", "lenient", "json", "salvage"}
+    for entry in parsed.entries:
+        assert entry.title == " ".join(entry.title.split())
+        for url in (entry.url, *(enclosure.url for enclosure in entry.enclosures)):
+            assert url.startswith(("http://", "https://")) or not url
+        for moment in (entry.published_at, entry.updated_at):
+            assert moment is None or EARLIEST <= moment <= NOW + FUTURE_TOLERANCE
+        entry.model_dump_json().encode()
+    return parsed
+
+
+def check_tiers(body: bytes) -> bool:
+    """Fail if the strict tier reads something else than the lenient one; return whether it read it at all."""
+    text = decode(body, None).text.replace("\ufeff", "").lstrip("\x00 \t\r\n")
+    try:
+        document = prepare(text)
+        strict = read_strict(document)
+    except (ParseError, Declined):
+        return False
+    assert strict == read_lenient(document)
+    return True
