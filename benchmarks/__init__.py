@@ -5,6 +5,7 @@
 
 Rooms: rows (a figure and what stands beside it) · laps (rounds within a time budget, medians) · bench (the servers,
 and a fresh vhost and database for each subject) · processes (the real services and the farm, and what they cost) ·
-bare (loops that do nothing but fetch) · clients (other clients in such a loop) · bare_sql (COPY and executemany) · duel (ours and the bare loop over the
-same feeds) · wire (straight to the queues) · results (what a writer is given) · cpu (/proc).
+bare (loops that do nothing but fetch) · clients (other clients in such a loop) · bare_sql (COPY and executemany) ·
+duel (ours and the bare loop over the same feeds) · wire (straight to the queues) · memory (large feeds) · results
+(what a writer is given) · cpu (/proc).
 """
