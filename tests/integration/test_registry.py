@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
+from services.cli.discovery import NoFeed
 from shared.errors import ConfigurationError
+from tests.integration.raw_server import answer, saying, serving
 
 
 @pytest.fixture
@@ -65,3 +67,31 @@ def test_settings_that_cannot_be_used_are_refused_at_once(add: Any, arguments: l
         add("http://news.example/feed", *arguments)
     assert complaint in str(caught.value)
     assert "word" not in str(caught.value).replace("password", "")
+
+
+PAGE = b"""<html><head><link rel=alternate type="application/rss+xml" title="[/b] Posts" href="/posts.xml">
+<link rel=alternate type="application/rss+xml" title="Comments" href="/comments.xml"></head></html>"""
+
+
+def test_of_a_page_its_first_feed_is_added_and_said(
+    add: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEEDMILL_ALLOW_NETWORKS", "127.0.0.0/8")
+    with serving(saying(answer(200, PAGE))) as server:
+        said = add(server.url("/blog/"))
+        assert len(server.requests) == 1
+        assert f"a page with 2 feeds; took {server.url('/posts.xml')}" in said
+        assert add(server.url("/blog/"), "--no-check").endswith("added as feed 2\n")
+        assert add(server.url("/feed")).endswith("added as feed 3\n")
+        assert len(server.requests) == 1
+        assert "took" in add(server.url("/feed"), "--check", "--yes")
+    with psycopg.connect(database_url) as connection:
+        urls = [row[0] for row in connection.execute("SELECT url FROM feeds ORDER BY id")]
+    assert urls == [server.url(path) for path in ("/posts.xml", "/blog/", "/feed")]
+
+
+def test_a_page_without_a_feed_is_not_added(add: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEEDMILL_ALLOW_NETWORKS", "127.0.0.0/8")
+    monkeypatch.setattr("services.cli.discovery.SPACING_SECONDS", 0.0)
+    with serving(saying(answer(200, b"<html>"))) as server, pytest.raises(NoFeed, match="no feed was found"):
+        add(server.url("/"))

@@ -68,22 +68,19 @@ def parse_feed(
     tier, raw = _read(text, deadline)
     site_url = absolute(raw.link, url)
     language = read_language(raw.language)
+    bases = tuple(filter(None, (site_url, url)))
     entries, notes = build_entries(
-        raw,
-        bases=tuple(filter(None, (site_url, url))),
-        language=language,
-        now=now,
-        max_entries=max_entries,
-        deadline=deadline,
+        raw, bases=bases, language=language, now=now, max_entries=max_entries, deadline=deadline
     )
-    title = clean_title(raw.title)[:MAX_TITLE_CHARS]
     return ParsedFeed(
-        feed=FeedInfo(title=title or None, site_url=site_url or None, language=language),
+        feed=FeedInfo(
+            title=clean_title(raw.title)[:MAX_TITLE_CHARS] or None, site_url=site_url or None, language=language
+        ),
         hints=raw.hints,
         tier=tier,
         entries=entries,
         warnings=(*decoded.warnings, *raw.warnings, *notes),
-        facts=_settle_facts(raw.facts, tuple(filter(None, (url, site_url)))),
+        facts=_settle_facts(raw.facts, bases[::-1]),
     )
 
 

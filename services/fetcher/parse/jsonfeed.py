@@ -57,12 +57,16 @@ def read_json(text: str) -> RawFeed:
         authors=_authors(feed),
         entries=tuple(map(_raw_entry, objects)),
         warnings=tuple(warnings),
-        facts=RawFacts(
-            self_url=_string(feed, "feed_url"),
-            hubs=tuple(_string(hub, "url") for hub in _list(feed, "hubs")[:MAX_HUBS] if isinstance(hub, dict)),
-            icon=_string(feed, "favicon") or _string(feed, "icon"),
-            image=_string(feed, "icon"),
-        ),
+        facts=_facts(feed),
+    )
+
+
+def _facts(feed: Json) -> RawFacts:
+    return RawFacts(
+        self_url=_string(feed, "feed_url"),
+        hubs=tuple(_string(hub, "url") for hub in _list(feed, "hubs")[:MAX_HUBS] if isinstance(hub, dict)),
+        icon=_string(feed, "favicon") or _string(feed, "icon"),
+        image=_string(feed, "icon"),
     )
 
 

@@ -152,7 +152,7 @@ def tidy(text: str) -> str:
 
 def _is_clean(text: str) -> bool:
     """Return whether `text` is printable but for its line breaks."""
-    if text.isascii():
+    if text.isascii() and len(text) > 200:
         return not text.encode().translate(None, _PRINTABLE)  # a fourth of what `isprintable` takes
     return text.replace("\n", "").isprintable()
 
