@@ -1,6 +1,6 @@
 """Between the event loop and the threads: who waits, who runs, and how many jobs to take meanwhile.
 
-The scoreboard decides; this room acts on it. Everything but `_Turn.run` happens on the event loop.
+The scoreboard decides; this room acts on it. Everything but a turn itself happens on the event loop.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from services.fetcher.admission import Called, Excess, Held, LetOut, Nobody
 from services.fetcher.group import Refusal, Report, Requeue
 from services.fetcher.intake import Intake
-from services.fetcher.scoreboard import Called, Excess, Held, LetOut, Nobody, Scoreboard
+from services.fetcher.scoreboard import Scoreboard
 from shared.errors import GiveBack
 from shared.valve import Valve
 from shared.waiting import until_any
@@ -120,10 +121,15 @@ class Turns:
     async def take(self, group: str, label: str, work: Work[R], *, front: bool = False) -> R | Refusal:
         """Wait for the group's next turn, do the work in it on a thread, return its result.
 
+        `front`: it goes on with what a redirect began in this process. Its message does not know of that, so that it
+        is requeued where another would be given back.
+
         Raises:
             GiveBack: the service stops, or there is no room for this job in this process.
         """
         self._loop = asyncio.get_running_loop()
+        if self._stopped and front:
+            return Requeue()
         if self._stopped:
             raise GiveBack("stopping")
         turn = _Turn(self, group, label, work, self._loop.create_future(), front)

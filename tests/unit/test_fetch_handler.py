@@ -209,6 +209,23 @@ async def test_on_stop_a_waiting_job_is_given_back_and_a_running_one_ends(rooms:
     assert len(await running) == 1
 
 
+async def test_a_redirect_that_is_found_while_stopping_is_taken_later_where_it_leads(
+    rooms: Callable[..., Room],
+) -> None:
+    room = rooms()
+    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",), None, False), "b.example", NOW, 0.5)
+    room.reader.answer = lambda job, leg: onward
+    room.reader.gate.clear()
+    running = asyncio.create_task(room.handle())
+    await room.until_started(1)
+    room.stopping.set()
+    await room.turns.stop_when(room.stopping)
+    room.reader.gate.set()
+    ((key, again),) = await running
+    assert isinstance(again, FetchFeed)
+    assert (key, again.detour) == (STAGE.fast_delay, make_detour("http://b.example/"))
+
+
 async def test_cancelled_jobs_leave_nothing_on_the_scoreboard(rooms: Callable[..., Room]) -> None:
     room = rooms(threads=1, host_concurrency=2)
     room.reader.gate.clear()

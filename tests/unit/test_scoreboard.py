@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from services.fetcher.admission import Called, Excess, Held, LetOut, Nobody, Totals
 from services.fetcher.group import HostPolicy, Limits, Report, Requeue, Skip
-from services.fetcher.scoreboard import Called, Excess, Held, LetOut, Nobody, Scoreboard, Totals
+from services.fetcher.scoreboard import Scoreboard
 
 GOOD = Report(latency_seconds=0.1)
 DOWN = Report(latency_seconds=0.1, connected=False, succeeded=False)

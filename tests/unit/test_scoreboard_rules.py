@@ -10,8 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from services.fetcher.admission import Called, Held, LetOut, Nobody
 from services.fetcher.group import HostPolicy, Limits, Report
-from services.fetcher.scoreboard import Called, Held, LetOut, Nobody, Scoreboard
+from services.fetcher.scoreboard import Scoreboard
 
 CONCURRENCY, MAX_ACTIVE, SHARE, HOLD, INTERVAL = 2, 4, 5, 20.0, 1.0
 LIMITS = Limits(
