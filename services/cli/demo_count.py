@@ -39,22 +39,23 @@ class Snapshot:
 async def watching_queues(broker: RabbitMQ, topology: Topology) -> AsyncIterator[Mapping[str, int]]:
     """Yield the ready messages by queue, kept up to date for the length of the block, whatever the broker does."""
     depths = {queue.name: 0 for queue in topology.queues}
+    done = asyncio.Event()
 
     async def watch() -> None:
-        while True:
+        while not done.is_set():
             with contextlib.suppress(Unavailable):
                 async with broker.connect(None) as session:
-                    while True:
+                    while not done.is_set():
                         for name in depths:
                             depths[name] = await session.count_ready(name) or 0
-                        await pause(LOOK_SECONDS)
-            await pause(4 * LOOK_SECONDS)
+                        await pause(LOOK_SECONDS, done)
+            await pause(4 * LOOK_SECONDS, done)
 
     watching = asyncio.create_task(watch())
     try:
         yield depths
     finally:
-        watching.cancel()
+        done.set()  # told rather than cancelled: the AMQP library may take a cancellation for its own
         await asyncio.wait({watching})
 
 

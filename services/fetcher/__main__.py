@@ -65,7 +65,8 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
     health.add_page("/debug/scoreboard", watch.dump)
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, watch.log_dump)
     try:
-        async with beside(stop, turns.stop_when(stop), watch.watch(), backpressure.watch(lambda: consumer.session)):
+        backpressure_watch = backpressure.watch(lambda: consumer.session, stop)
+        async with beside(stop, turns.stop_when(stop), watch.watch(), backpressure_watch):
             await consumer.run(stop)
     finally:
         workers.close()
@@ -86,6 +87,7 @@ async def beside(stop: asyncio.Event, *coroutines: Coroutine[Any, Any, None]) ->
     try:
         yield
     finally:
+        stop.set()
         for task in tasks:
             task.cancel()
         ended = await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -29,16 +30,16 @@ class Backpressure:
         self._valve = valve
         self._shut = False
 
-    async def watch(self, session: Callable[[], Session | None]) -> None:
-        """Look every second, until cancelled."""
-        while True:
+    async def watch(self, session: Callable[[], Session | None], stop: asyncio.Event) -> None:
+        """Look every second until `stop`. To be told, not cancelled: the AMQP library may take that for its own."""
+        while not stop.is_set():
             standing = session()
             if standing is not None and not standing.lost.is_set():
                 try:
                     self.note(await standing.count_ready(self._queue) or 0)
                 except Unavailable as error:
                     log.debug("cannot look at %s: %s", self._queue, error)
-            await pause(LOOK_SECONDS)
+            await pause(LOOK_SECONDS, stop)
 
     def note(self, ready: int) -> None:
         """Turn the valve by the number of messages that are ready."""

@@ -139,7 +139,7 @@ ISO_DATES = st.builds(
     TWO_DIGITS,
     TWO_DIGITS,
     *[TWO_DIGITS] * 3,
-    ZONES.filter(lambda zone: zone != "-0530"),
+    ZONES.filter(lambda zone: zone not in {"-0530", "EST", "pdt"}),
 )
 DAYS = st.sampled_from(["Mon, ", "Tuesday ", "thu,", "", "Sat  ", "Xyz, "])
 MONTHS = st.sampled_from(["Jan", "feb", "Sept", "October", "Dez", "1"])
@@ -149,7 +149,7 @@ MAIL_DATES = st.builds("{}{} {} {} {}:{}:{} {}".format, DAYS, TWO_DIGITS, MONTHS
 @given(ISO_DATES | MAIL_DATES | st.text("0123456789-:TZ JanFebMGTES", max_size=20).map("Mon, {} 10:00".format))
 @settings(max_examples=300, deadline=None, database=None)
 def test_a_date_that_feedparser_reads_too_is_read_as_it_does(text: str) -> None:
-    """But for zones that it does not know (`-0530` in ISO 8601 is one), and what it fills up with today's date."""
+    """But for zones that it does not know (`-0530`, `EST` in ISO 8601), and what it fills up with today's date."""
     moment, other = read_date(text), from_struct(_parse_date(text))
     if isinstance(moment, datetime) and other and re.match(r"\d{4}-\d\d-\d\dT|\w+,? *\d\d [A-Z]\w\w \d{4} ", text):
         assert moment == other
