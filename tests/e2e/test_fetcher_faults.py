@@ -50,7 +50,7 @@ async def test_connections_lost_again_and_again_repeat_no_fetch_lose_no_result_a
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
 async def test_a_broker_that_restarts_keeps_what_is_in_every_queue_and_the_fetcher_goes_on(
-    amqp_url: str, servers: Servers, kill: bool
+    amqp_url: str, servers: Servers, control: BrokerControl, kill: bool
 ) -> None:
     queues, fetcher_stage, writer_stage = Queues(amqp_url), TOPOLOGY.fetcher, TOPOLOGY.writer
     assert fetcher_stage.fast_delay is not None
@@ -70,6 +70,7 @@ async def test_a_broker_that_restarts_keeps_what_is_in_every_queue_and_the_fetch
         await queues.put(writer_stage.queue, make_result(feed_id=1001))
         await queues.put(writer_stage.retry, make_result(feed_id=1002))
         await queues.put(writer_stage.dead, make_result(feed_id=1003))
+        await asyncio.to_thread(control.save_queues)
         await asyncio.to_thread(servers.rabbitmq.kill if kill else servers.rabbitmq.stop)
         server.release()
         await fetcher.until_said("fetch ended", 100)
