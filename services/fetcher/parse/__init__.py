@@ -14,7 +14,7 @@ from services.fetcher.parse.charset import decode
 from services.fetcher.parse.document import prepare
 from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
 from services.fetcher.parse.facts import read_facts
-from services.fetcher.parse.jsonfeed import read_json
+from services.fetcher.parse.jsonfeed import read_json, save_json
 from services.fetcher.parse.lenient import read_lenient
 from services.fetcher.parse.links import absolute
 from services.fetcher.parse.model import (
@@ -87,13 +87,23 @@ def parse_feed(
 def _read(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
     """Return the name of the tier that read this text, and what it read."""
     if text[0] in "{[":
-        return "json", read_json(text)
+        return _read_json(text)
     try:
         return _read_document(text, deadline)
     except OutOfTime:
         raise
     except ParseError:
         saved = read_salvage(text, lambda source: _read_document(source, deadline)[1], deadline)
+        if saved is None:
+            raise
+        return "salvage", saved
+
+
+def _read_json(text: str) -> tuple[str, RawFeed]:
+    try:
+        return "json", read_json(text)
+    except Unparseable:
+        saved = save_json(text)
         if saved is None:
             raise
         return "salvage", saved
