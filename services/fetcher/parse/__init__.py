@@ -66,22 +66,25 @@ def parse_feed(
     if not text:
         raise NotAFeed("an empty body")
     tier, raw = _read(text, deadline)
-    site_url = absolute(raw.link, url)
-    language = read_language(raw.language)
-    bases = tuple(filter(None, (site_url, url)))
+    about = _about(raw, url)
+    bases = tuple(filter(None, (about.site_url, url)))
     entries, notes = build_entries(
-        raw, bases=bases, language=language, now=now, max_entries=max_entries, deadline=deadline
+        raw, bases=bases, language=about.language, now=now, max_entries=max_entries, deadline=deadline
     )
     return ParsedFeed(
-        feed=FeedInfo(
-            title=clean_title(raw.title)[:MAX_TITLE_CHARS] or None, site_url=site_url or None, language=language
-        ),
+        feed=about,
         hints=raw.hints,
         tier=tier,
         entries=entries,
         warnings=(*decoded.warnings, *raw.warnings, *notes),
         facts=_settle_facts(raw.facts, bases[::-1]),
     )
+
+
+def _about(raw: RawFeed, url: str) -> FeedInfo:
+    title = clean_title(raw.title)[:MAX_TITLE_CHARS]
+    site_url = absolute(raw.link, url)
+    return FeedInfo(title=title or None, site_url=site_url or None, language=read_language(raw.language))
 
 
 def _read(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
