@@ -14,7 +14,7 @@ from services.fetcher.parse.charset import decode
 from services.fetcher.parse.document import prepare
 from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
 from services.fetcher.parse.facts import read_facts
-from services.fetcher.parse.jsonfeed import read_json
+from services.fetcher.parse.jsonfeed import read_json, save_json
 from services.fetcher.parse.lenient import read_lenient
 from services.fetcher.parse.links import absolute
 from services.fetcher.parse.model import (
@@ -66,16 +66,13 @@ def parse_feed(
     if not text:
         raise NotAFeed("an empty body")
     tier, raw = _read(text, deadline)
-    site_url = absolute(raw.link, url)
-    language = read_language(raw.language)
-    bases = tuple(filter(None, (site_url, url)))
+    about = _about(raw, url)
+    bases = tuple(filter(None, (about.site_url, url)))
     entries, notes = build_entries(
-        raw, bases=bases, language=language, now=now, max_entries=max_entries, deadline=deadline
+        raw, bases=bases, language=about.language, now=now, max_entries=max_entries, deadline=deadline
     )
     return ParsedFeed(
-        feed=FeedInfo(
-            title=clean_title(raw.title)[:MAX_TITLE_CHARS] or None, site_url=site_url or None, language=language
-        ),
+        feed=about,
         hints=raw.hints,
         tier=tier,
         entries=entries,
@@ -84,16 +81,32 @@ def parse_feed(
     )
 
 
+def _about(raw: RawFeed, url: str) -> FeedInfo:
+    title = clean_title(raw.title)[:MAX_TITLE_CHARS]
+    site_url = absolute(raw.link, url)
+    return FeedInfo(title=title or None, site_url=site_url or None, language=read_language(raw.language))
+
+
 def _read(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
     """Return the name of the tier that read this text, and what it read."""
     if text[0] in "{[":
-        return "json", read_json(text)
+        return _read_json(text)
     try:
         return _read_document(text, deadline)
     except OutOfTime:
         raise
     except ParseError:
         saved = read_salvage(text, lambda source: _read_document(source, deadline)[1], deadline)
+        if saved is None:
+            raise
+        return "salvage", saved
+
+
+def _read_json(text: str) -> tuple[str, RawFeed]:
+    try:
+        return "json", read_json(text)
+    except Unparseable:
+        saved = save_json(text)
         if saved is None:
             raise
         return "salvage", saved

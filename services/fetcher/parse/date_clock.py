@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
 
 _HOURS: dict[str, float] = {
     **dict.fromkeys(["z", "ut", "utc", "gmt", "wet"], 0),
     **dict.fromkeys(["cet", "met", "bst", "west", "wat", "mez"], 1),
     **dict.fromkeys(["cest", "mest", "eet", "sast", "cat", "mesz"], 2),
-    **dict.fromkeys(["eest", "msk", "eat", "trt"], 3),
+    **dict.fromkeys(["eest", "msk", "eat", "trt", "мск"], 3),
     "irst": 3.5,
     "gst": 4,
     "pkt": 5,
@@ -60,7 +61,10 @@ _CLOCK = re.compile(
 _HOUR = re.compile(r"(?<![\d:])(\d{1,2})()()()\s*([ap])\.?m\b\.?")
 _DOTTED = re.compile(r"(?<=\s)()(\d{1,2})\.(\d{2})()()()(?=\s*$)")
 _OFFSET = re.compile(r"(?:\b(?:gmt|utc)\s*)?(?<!\d)([+\-\u2212])\s?(\d{1,2}):?(\d{2})?(?![\d/.-])(?:\s*\([\w /+-]*\))?")
-_WORD = re.compile(r"(?:etc/)?([a-z]{1,4})\b")
+_WORD = re.compile(r"(?:etc/)?([^\W\d_]{1,4})\b")
+_PLACE = re.compile(
+    r"\b(?:africa|america|antarctica|asia|atlantic|australia|europe|indian|pacific)/[a-z_]{3,30}(?:/[a-z_]{3,30})?\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,19 @@ class Clock:
     microsecond: int
     offset: timedelta
     rest: str
+    zone: tzinfo | None = None
+    """Instead of the offset: one that depends on the day."""
 
     def on(self, year: int, month: int, day: int) -> datetime | None:
         """Return the moment in UTC, or None if there is no such day or time. 24:00 is the next day's midnight."""
         try:
             midnight = datetime(year, month, day, tzinfo=UTC)
+            if self.zone:
+                return (
+                    midnight.replace(hour=self.hour, minute=self.minute, second=self.second)
+                    .replace(tzinfo=self.zone)
+                    .astimezone(UTC)
+                )
             if (self.hour, self.minute, self.second) == (24, 0, 0):
                 return midnight + timedelta(days=1) - self.offset
             second = min(self.second, 59) if self.second == 60 else self.second  # a leap second
@@ -107,9 +119,21 @@ def read_clock(text: str) -> Clock:
     if half and hour <= 12:
         hour = hour % 12 + (12 if half == "p" else 0)
     offset, tail = _zone(text[found.end() :])
+    zone, tail = _place(tail)
     microsecond = int((fraction or "0")[:6].ljust(6, "0"))
     rest = f"{text[: found.start()]} {tail}"
-    return Clock(hour, int(minutes or 0), int(seconds or 0), microsecond, offset, rest)
+    return Clock(hour, int(minutes or 0), int(seconds or 0), microsecond, offset, rest, zone)
+
+
+def _place(tail: str) -> tuple[tzinfo | None, str]:
+    """Return the zone of a place (`europe/brussels`), if this machine's table of zones has it."""
+    found = _PLACE.search(tail)
+    if not found:
+        return None, tail
+    try:
+        return ZoneInfo(found[0].title()), tail[: found.start()] + " " + tail[found.end() :]
+    except (LookupError, ValueError, OSError):
+        return None, tail
 
 
 def _zone(tail: str) -> tuple[timedelta, str]:

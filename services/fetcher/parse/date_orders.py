@@ -44,13 +44,13 @@ _DAYS_AGO = dict.fromkeys(_TODAY.split(), 0) | dict.fromkeys(_YESTERDAY.split(),
 _AGO_WORDS = "ago vor hace il ha fa geleden temu назад тому sedan siden sitten once pred 前 전"
 _AGO = frozenset(_AGO_WORDS.split())
 _BEGINNINGS = {
-    timedelta(seconds=1): "sec sek seg сек 秒 초",
-    timedelta(minutes=1): "min мин хвил dakika 分 분",
+    timedelta(seconds=1): "s sec sek seg сек 秒 초",
+    timedelta(minutes=1): "m min мин хвил dakika 分 분",
     timedelta(hours=1): "hour hr h stund heure hora ora ore uur godz час timm time saat 時 小 시",
-    timedelta(weeks=1): "week woche semain seman settiman tydz недел viikko veck uge",
+    timedelta(weeks=1): "w week woche semain seman settiman tydz недел viikko veck uge",
     timedelta(days=30): "month monat mois mes miesi месяц manad maned 月 월",
-    timedelta(days=365): "year jahr an ans ano anno jaar rok lat год yil 年 년",
-    timedelta(days=1): "day tag jour dia giorn dag dni dzien день дня gun 日 天 일",
+    timedelta(days=365): "y year jahr an ans ano anno jaar rok lat год yil 年 년",
+    timedelta(days=1): "d day tag jour dia giorn dag dni dzien день дня gun 日 天 일",
 }
 """How a unit's name begins; one of one or two letters is the whole name."""
 

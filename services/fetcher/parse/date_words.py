@@ -37,6 +37,7 @@ _LANGUAGES = """
     ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie
     ιανουαριου φεβρουαριου μαρτιου απριλιου μαιου ιουνιου
         ιουλιου αυγουστου σεπτεμβριου οκτωβριου νοεμβριου δεκεμβριου
+    يناير فبراير مارس أبريل مايو يونيو يوليو أغسطس سبتمبر أكتوبر نوفمبر ديسمبر
     """
 """Twelve months each, as `simplify` writes them."""
 

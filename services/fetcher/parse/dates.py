@@ -52,7 +52,7 @@ _RFC822 = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _ZONE_HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
-_UNIX = re.compile(r"([0-9]{10})(?:\.[0-9]+)?|[0-9]{13}|[0-9]{16}")
+_UNIX = re.compile(r"([0-9]{10})(?:\.[0-9]+)?|[0-9]{13}(?:\.0+)?|[0-9]{16}")
 _COMPACT = re.compile(
     r"(19[0-9]{2}|20[0-9]{2})([0-9]{2})([0-9]{2})(?:[tT_ -]?([0-9]{2}):?([0-9]{2})(?::?([0-9]{2}))?(.*))?"
 )
@@ -69,7 +69,8 @@ _FEEDPARSERS = (
     _parse_date_onblog,
 )
 _YEAR_FIRST = re.compile(
-    r"(?:[^\W\d_]{2,12}\.?,? )?([0-9]{4})([-/.]) ?([0-9]{1,2})\2 ?([0-9]{1,2})\.?(?:[ t,_:;@|-]+(.*))?"
+    r"(?:[^\W\d_]{2,12}\.?,? )?([0-9]{4})([-/.]) ?([0-9]{1,2})\2 ?([0-9]{1,2})\.?(?:\([^()]{1,12}\))?"
+    r"(?:[ t,_:;@|-]+(.*))?"
 )
 _DOTTED = re.compile(r"(?:[^\W\d_]{2,12}\.?,? )?([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4}|[0-9]{2})(?![0-9.])(.*)")
 
@@ -137,7 +138,7 @@ def _offset(zone: str) -> timedelta:
 def _by_digits(text: str) -> datetime | None:
     """Read Unix time, and dates of digits whose order is plain: the year first, or dots between."""
     if found := _UNIX.fullmatch(text):
-        return _from_unix(float(text) if found[1] else int(text))
+        return _from_unix(float(text) if "." in text else int(text))
     if found := _COMPACT.fullmatch(text):
         year, month, day, hour, minute, second, zone = found.groups()
         return read_clock(f"{hour or '00'}:{minute or '00'}:{second or '00'} {(zone or '').lower()}").on(

@@ -8,6 +8,9 @@ A member of the wrong type is skipped, with a warning where an entry is lost; id
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from services.fetcher.parse.dates import Date, read_date
@@ -17,6 +20,9 @@ from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFa
 MAX_ENTRIES = 60_000
 """Reading stops here, as in the strict tier."""
 
+_DECODER = json.JSONDecoder(strict=False)  # line breaks within strings are put up with
+_ITEMS = re.compile(r"\"items\"\s*+:\s*+\[")
+_COMMA = re.compile(r"[\s,]*+")
 _VERSION = "jsonfeed.org/version/"
 _ABOUT = ("title", "home_page_url", "feed_url", "description")
 
@@ -31,11 +37,35 @@ def read_json(text: str) -> RawFeed:
         Unparseable: not JSON.
     """
     try:
-        feed = json.loads(text)
+        feed = _DECODER.decode(text)
     except ValueError as error:
         raise Unparseable(f"broken JSON ({error})") from error
     except RecursionError as error:
         raise Unparseable("JSON that is nested too deep") from error
+    return _raw_feed(feed)
+
+
+def save_json(text: str) -> RawFeed | None:
+    """Return what stands before the break in a broken JSON Feed, item by item; None if that is not one item."""
+    items = _ITEMS.search(text)
+    if not items:
+        return None
+    found: list[Any] = []
+    at = items.end()
+    with suppress(ValueError, RecursionError):
+        feed = _DECODER.decode(text[:at] + "]}")
+        while len(found) <= MAX_ENTRIES:
+            item, at = _DECODER.raw_decode(text, _COMMA.match(text, at).end())  # type: ignore[union-attr]
+            found.append(item)
+    if not any(isinstance(item, dict) for item in found):
+        return None
+    with suppress(NotAFeed):
+        raw = _raw_feed(feed | {"items": found})
+        return replace(raw, warnings=("broken JSON: the items before the break were saved", *raw.warnings))
+    return None
+
+
+def _raw_feed(feed: object) -> RawFeed:
     if not isinstance(feed, dict):
         raise NotAFeed("JSON that is no object")
     is_labelled = _VERSION in _string(feed, "version")

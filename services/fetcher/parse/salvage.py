@@ -50,12 +50,13 @@ def read_salvage(
     `read_document` reads a whole document; it is asked about a feed that a page is wrapped around.
     """
     text = strip_illegal(text)
+    is_wrapped = bool(_PAGE.match(text))
     if not _ROOT.search(text) and _ESCAPED_ROOT.search(text):
-        text = html.unescape(text)
+        text, is_wrapped = html.unescape(text), True
     root = _ROOT.search(text)
     if not root:
         return None
-    return _unwrapped(text, root, read_document, deadline) if _PAGE.match(text) else _pieces(text, deadline)
+    return _unwrapped(text, root, read_document, deadline) if is_wrapped else _pieces(text, deadline)
 
 
 def _unwrapped(
@@ -74,7 +75,7 @@ def _unwrapped(
         return _pieces(source, deadline)
     if not raw.entries:
         return None
-    return replace(raw, warnings=("the feed stands within an HTML page", *raw.warnings))
+    return replace(raw, warnings=("the feed is escaped, or stands within an HTML page", *raw.warnings))
 
 
 def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:

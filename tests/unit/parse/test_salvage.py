@@ -40,8 +40,12 @@ ONE = ("salvage", [("One & two", "https://example.org/1")])
 def test_a_feed_within_a_page_is_unwrapped(write: type[str]) -> None:
     parsed = read(PAGE.format(write(rss(ITEM))))
     assert facts(parsed) == ONE
-    assert parsed.warnings == ("the feed stands within an HTML page",)
+    assert parsed.warnings == ("the feed is escaped, or stands within an HTML page",)
     assert parsed.entries[0].body == "Long & wide"
+
+
+def test_a_feed_that_is_escaped_as_a_whole_is_read() -> None:
+    assert facts(read(escape(rss(ITEM)))) == ONE
 
 
 def test_a_page_that_tells_of_feeds_is_a_page() -> None:
@@ -145,6 +149,40 @@ def test_ten_hostile_megabytes_take_ten_times_as_long() -> None:
     started = time.process_time()
     salvage("<rss><item><title>t</title>" + "".join(unit * (500_000 // len(unit)) for unit in HOSTILE))
     assert time.process_time() - started < 60
+
+
+JSON = '{"version":"https://jsonfeed.org/version/1.1","title":"News","items":[{"title":"a"},{"title":"b\tc"}'
+
+
+@pytest.mark.parametrize(
+    ("rest", "titles"),
+    [
+        ("]}<script>x</script>", ["a", "b c"]),
+        (",]}", ["a", "b c"]),
+        (',{"title":"c', ["a", "b c"]),
+        ("", ["a", "b c"]),
+        (',{"title":c},{"title":"d"}]}', ["a", "b c"]),
+    ],
+)
+def test_of_broken_json_the_items_before_the_break_are_saved(rest: str, titles: list[str]) -> None:
+    parsed = read(JSON + rest)
+    assert (parsed.tier, parsed.feed.title) == ("salvage", "News")
+    assert [entry.title for entry in parsed.entries] == titles
+    assert "broken JSON: the items before the break were saved" in parsed.warnings
+
+
+@pytest.mark.parametrize(
+    "text", ['{"items":[', '{"items":[{"a":1', '{"items":"x"', '{"title":"t","items":[1,2', "{", "[{]"]
+)
+def test_of_broken_json_without_an_item_nothing_is_saved(text: str) -> None:
+    with pytest.raises(Unparseable, match="broken JSON"):
+        read(text)
+
+
+@pytest.mark.parametrize("unit", ['{"items":[', '[{"a":', '{"a":1},', '"items":[{},', '{"items": ['])
+def test_hostile_json_is_worked_off_once(unit: str) -> None:
+    with pytest.raises(ParseError):
+        read('{"items":[' + unit * (1_000_000 // len(unit)) + "!")
 
 
 SCRAPS = st.sampled_from([*"<>/='\" &;![]-", "item", "title", "link", "rss", "CDATA["])
