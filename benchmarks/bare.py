@@ -35,10 +35,21 @@ class Fetch:
 
 
 class Loop(ABC):
-    """Fetches in so many threads. The body is read and decompressed, and thrown away."""
+    """Fetches in so many threads. The body is read and decompressed, and thrown away. A context manager."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to let go of
+        """Let go of what the loop holds."""
 
     @abstractmethod
     def ask(self, fetch: Fetch) -> int:
@@ -71,7 +82,7 @@ class Loop(ABC):
 
 
 class BareLoop(Loop):
-    """One shared `httpx.Client`, and no more than that; a context manager.
+    """One shared `httpx.Client`, and no more than that.
 
     Without `keep_alive` no idle connection is kept, as the fetcher does it: `Connection: close`, since even a pool that
     keeps none may close one that another thread was just given (encode/httpcore#1110). With it: 2,000 of them, what one
@@ -87,12 +98,8 @@ class BareLoop(Loop):
             trust_env=False,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the client."""
         self._client.close()
 
     def ask(self, fetch: Fetch) -> int:

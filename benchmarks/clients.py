@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 from http.client import HTTPConnection, HTTPException
 from ipaddress import ip_network
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 from benchmarks.bare import FAILED, HEADERS, Fetch, Loop
@@ -35,18 +33,14 @@ class StandardLoop(Loop):
 
 
 class ClientLoop(Loop):
-    """The fetcher's own client with all its checks, without messages, scoreboard and reading; a context manager."""
+    """The fetcher's own client with all its checks, without messages, scoreboard and reading."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads)
         self._client = FeedClient(ClientLimits(), user_agent="feedmill-bench", allowed=(ip_network("127.0.0.0/8"),))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the client."""
         self._client.close()
 
     def ask(self, fetch: Fetch) -> int:
