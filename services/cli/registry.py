@@ -126,8 +126,7 @@ def count_all(connection: Connection) -> dict[str, int]:
         SELECT count(*) AS feeds,
             count(*) FILTER (WHERE NOT enabled) AS disabled,
             count(*) FILTER (WHERE enabled AND claim_expires_at > now()) AS in_flight,
-            count(*) FILTER (WHERE enabled AND next_fetch_at <= now()
-                             AND (claim_expires_at IS NULL OR claim_expires_at <= now())) AS due,
+            count(*) FILTER (WHERE enabled AND due_at <= now()) AS due,
             count(*) FILTER (WHERE enabled AND failures > 0) AS failing,
             (SELECT count(*) FROM pending_articles) AS pending_articles
         FROM feeds

@@ -26,6 +26,7 @@ async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health
         batch=settings.claim_batch,
         claim_seconds=settings.claim_seconds,
         high_water=settings.fetcher_high_water,
+        group_jobs=settings.group_jobs,
     )
     broker = RabbitMQ(str(settings.amqp_url), name="feedmill scheduler", max_message_bytes=settings.max_message_bytes)
     ticker = Ticker(broker, topology, tick, full=settings.claim_batch, seconds=settings.tick_seconds)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from uuid import UUID
 
-from prometheus_client import Counter
+from prometheus_client import Counter, Histogram
 
 from services.scheduler.store import claim_due_feeds, disable_feed, release_claims
 from shared.broker import Session
@@ -20,6 +20,12 @@ from shared.topology import Topology, fetch_routing_key
 log = logging.getLogger(__name__)
 
 CLAIMED = Counter("feedmill_feeds_claimed_total", "Due feeds claimed by this scheduler.")
+EXPIRED = Counter("feedmill_claims_expired_total", "Of these, feeds whose earlier claim had run out unanswered.")
+LATENESS = Histogram(
+    "feedmill_claim_lateness_seconds",
+    "For how long a feed had been due when it was claimed, in seconds.",
+    buckets=(1, 2, 5, 15, 60, 300, 900, 3600, 14400, 86400),
+)
 PUBLISHED = Counter("feedmill_jobs_published_total", "Jobs that the broker confirmed.")
 RELEASED = Counter("feedmill_claims_released_total", "Claims given back because their job could not be published.")
 
@@ -31,13 +37,21 @@ class Tick:
     """What one scheduler does again and again. Spans in seconds."""
 
     def __init__(
-        self, database: Database, topology: Topology, *, batch: int, claim_seconds: float, high_water: int
+        self,
+        database: Database,
+        topology: Topology,
+        *,
+        batch: int,
+        claim_seconds: float,
+        high_water: int,
+        group_jobs: int | None = None,
     ) -> None:
         self._database = database
         self._topology = topology
         self._batch = batch
         self._claim_seconds = claim_seconds
         self._high_water = high_water
+        self._group_jobs = group_jobs
 
     async def run(self, session: Session) -> int:
         """Issue the feeds that are due, up to one batch; return how many were claimed.
@@ -51,14 +65,21 @@ class Tick:
         if room <= 0:
             log.warning("the fetchers lag behind, publishing pauses", extra={"backlog": backlog})
             return 0
-        limit = min(self._batch, room)
         async with self._database.transaction() as connection:
-            jobs = await claim_due_feeds(connection, limit=limit, claim_seconds=self._claim_seconds)
-        CLAIMED.inc(len(jobs))
-        if jobs:
-            await self._publish_all(session, jobs)
-            log.info("issued %d feeds", len(jobs), extra={"feed_ids": [job.feed_id for job in jobs]})
-        return len(jobs)
+            claimed = await claim_due_feeds(
+                connection,
+                limit=min(self._batch, room),
+                claim_seconds=self._claim_seconds,
+                per_group=self._group_jobs,
+            )
+        CLAIMED.inc(claimed.feeds)
+        EXPIRED.inc(claimed.expired)
+        for seconds in claimed.lateness:
+            LATENESS.observe(seconds)
+        if claimed.jobs:
+            await self._publish_all(session, claimed.jobs)
+            log.info("issued %d feeds", len(claimed.jobs), extra={"feed_ids": [job.feed_id for job in claimed.jobs]})
+        return claimed.feeds
 
     async def _publish_all(self, session: Session, jobs: Sequence[FetchFeed]) -> None:
         slots = asyncio.Semaphore(IN_FLIGHT)

@@ -34,6 +34,7 @@ class FeedState:
     url: str
     claim_id: UUID | None
     claim_expires_at: datetime | None
+    issued_at: datetime | None
     enabled: bool
     disabled_reason: str | None
     next_fetch_at: datetime
@@ -68,10 +69,11 @@ def advance(feed: FeedState, fetched: FeedFetched, *, new_items: int, now: datet
     """
     if feed.claim_id != fetched.claim_id:
         return feed
+    heard = replace(feed, issued_at=None)
     if not fetched.final:
-        noted = replace(feed, claim_expires_at=fetched.claim_until)
+        noted = replace(heard, claim_expires_at=fetched.claim_until)
         return _note_attempt(noted, fetched) if fetched.outcome.is_attempt else noted
-    released = replace(feed, claim_id=None, claim_expires_at=None)
+    released = replace(heard, claim_id=None, claim_expires_at=None)
     if not fetched.outcome.is_attempt:
         return released  # dropped unasked (stale): it is as due as it was, and keeps its place
     noted = _note_attempt(released, fetched)

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 
-from services.scheduler.store import claim_due_feeds
+from services.scheduler.store import CLAIM_LOCK, claim_due_feeds
 from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
 from shared.errors import BrokerUnavailable
@@ -35,9 +36,30 @@ def add(database_url: str, count: int, **columns: object) -> None:
         )
 
 
-async def claim(database: Database, limit: int = 100, seconds: float = 60.0) -> list[FetchFeed]:
+async def claim(
+    database: Database, limit: int = 100, seconds: float = 60.0, per_group: int | None = None
+) -> list[FetchFeed]:
     async with database.transaction() as connection:
-        return await claim_due_feeds(connection, limit=limit, claim_seconds=seconds)
+        claimed = await claim_due_feeds(connection, limit=limit, claim_seconds=seconds, per_group=per_group)
+    return claimed.jobs
+
+
+def add_crowd(database_url: str, group: str, count: int, *, due_minutes: int, priority: int = 0) -> None:
+    """Add feeds of one host that have been due for so long and up to a minute less."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            """
+            INSERT INTO feeds (url, politeness_group, priority, next_fetch_at)
+            SELECT format('http://%%s/%%s', %(group)s::text, n), %(group)s, %(priority)s,
+                now() - make_interval(mins => %(minutes)s) + n * interval '1 minute' / %(count)s
+            FROM generate_series(1, %(count)s) AS n
+            """,
+            {"group": group, "priority": priority, "minutes": due_minutes, "count": count},
+        )
+
+
+def groups(jobs: list[FetchFeed]) -> Counter[str]:
+    return Counter(job.group for job in jobs)
 
 
 async def test_only_what_is_due_is_claimed(database: Database, database_url: str) -> None:
@@ -74,6 +96,73 @@ async def test_priority_goes_first_then_the_longest_overdue(database: Database, 
     assert urls == ["http://h2.example/", "http://h1.example/", "http://h0.example/"]
 
 
+async def test_hosts_take_turns_and_a_crowd_keeps_nobody_waiting(database: Database, database_url: str) -> None:
+    add_crowd(database_url, "crowd.example", 14_000, due_minutes=90)
+    add_crowd(database_url, "mob.example", 6_000, due_minutes=60)
+    add_crowd(database_url, "pair.example", 2, due_minutes=2)
+    add(database_url, 100, next_fetch_at=datetime.now(UTC) - timedelta(seconds=1))
+    jobs = await claim(database, limit=500)
+    assert len(jobs) == 500
+    found = groups(jobs)
+    assert (found["crowd.example"], found["mob.example"], found["pair.example"]) == (199, 199, 2)
+    assert [job.group for job in jobs[:3]] == ["crowd.example", "mob.example", "pair.example"]
+    assert len({job.group for job in jobs[:103]}) == 103  # everybody's first before anybody's second
+
+
+async def test_each_group_goes_on_from_where_its_jobs_under_way_are(database: Database, database_url: str) -> None:
+    add_crowd(database_url, "crowd.example", 50, due_minutes=5)
+    assert len(await claim(database, limit=10)) == 10
+    add_crowd(database_url, "late.example", 50, due_minutes=2)
+    assert groups(await claim(database, limit=10)) == {"late.example": 10}
+    assert groups(await claim(database, limit=10)) == {"late.example": 5, "crowd.example": 5}
+
+
+async def test_a_crowd_of_low_priority_waits_for_one_of_high(database: Database, database_url: str) -> None:
+    add_crowd(database_url, "low.example", 2_000, due_minutes=90)
+    add_crowd(database_url, "high.example", 1_200, due_minutes=2, priority=5)
+    add_crowd(database_url, "highest.example", 10, due_minutes=2, priority=9)
+    jobs = await claim(database, limit=1_300)
+    assert groups(jobs) == {"highest.example": 10, "high.example": 1_200, "low.example": 90}
+    assert [job.group for job in jobs] == ["highest.example"] * 10 + ["high.example"] * 1_200 + ["low.example"] * 90
+
+
+async def test_a_group_has_so_many_jobs_under_way_and_those_in_retry_are_not_among_them(
+    database: Database, database_url: str
+) -> None:
+    add_crowd(database_url, "crowd.example", 20, due_minutes=5)
+    add_crowd(database_url, "crowd.example:8080", 3, due_minutes=5, priority=1)
+    first = await claim(database, per_group=4)
+    assert groups(first) == {"crowd.example": 4, "crowd.example:8080": 3}
+    assert await claim(database, per_group=4) == []
+    async with database.transaction() as connection:  # as the writer does when it hears of a first attempt
+        await connection.execute("UPDATE feeds SET issued_at = NULL WHERE id = %s", [first[-1].feed_id])
+    assert groups(await claim(database, per_group=4)) == {"crowd.example": 1}
+
+
+async def test_what_a_writer_holds_is_passed_over_and_waited_for_by_nobody(
+    database: Database, database_url: str
+) -> None:
+    add(database_url, 3)
+    async with database.transaction() as writer:
+        cursor = await writer.execute("SELECT id FROM feeds ORDER BY id LIMIT 1 FOR NO KEY UPDATE")
+        (held,) = await cursor.fetchall()
+        async with asyncio.timeout(2):
+            jobs = await claim(database)
+    assert len(jobs) == 2
+    assert [job.feed_id for job in await claim(database)] == [held["id"]]
+
+
+async def test_an_expired_claim_is_counted(database: Database, database_url: str) -> None:
+    add(database_url, 2)
+    await claim(database, limit=1)
+    async with database.transaction() as connection:
+        await connection.execute(
+            "UPDATE feeds SET claim_expires_at = now() - interval '1 s' WHERE claim_id IS NOT NULL"
+        )
+        claimed = await claim_due_feeds(connection, limit=10, claim_seconds=60)
+    assert (claimed.feeds, claimed.expired, len(claimed.jobs)) == (2, 1, 2)
+
+
 async def test_the_job_carries_all_that_the_fetcher_needs(database: Database, database_url: str) -> None:
     add(database_url, 1, etag='"e"', last_modified="lm", validators_url="http://v/", body_hash="h")
     (job,) = await claim(database, seconds=60)
@@ -96,6 +185,34 @@ async def test_schedulers_side_by_side_get_every_feed_exactly_once(
 
     claimed = [id_ for mine in await asyncio.gather(*(work() for _ in range(workers))) for id_ in mine]
     assert len(claimed) == len(set(claimed)) == 400
+
+
+@pytest.mark.parametrize("workers", [2, 8])
+async def test_schedulers_side_by_side_each_get_as_many_as_they_asked_for(
+    database: Database, database_url: str, workers: int
+) -> None:
+    add_crowd(database_url, "crowd.example", 300, due_minutes=5)
+    add(database_url, 50 * workers)
+    claims = await asyncio.gather(*(claim(database, limit=50) for _ in range(workers)))
+    assert [len(jobs) for jobs in claims] == [50] * workers
+    assert len({job.feed_id for jobs in claims for job in jobs}) == 50 * workers
+
+
+async def test_a_scheduler_that_stands_still_in_its_claim_is_thrown_out(database: Database, database_url: str) -> None:
+    async with database.transaction() as connection:
+        await claim_due_feeds(connection, limit=1, claim_seconds=60)
+        cursor = await connection.execute(
+            "SELECT current_setting('idle_in_transaction_session_timeout') AS mine, "
+            "current_setting('lock_timeout') AS other"
+        )
+        assert await cursor.fetchone() == {"mine": "10s", "other": "5s"}
+        other = await psycopg.AsyncConnection.connect(database_url)
+        async with other:
+            lock = await other.execute("SELECT pg_try_advisory_xact_lock(%s)", [CLAIM_LOCK])
+            assert await lock.fetchone() == (False,)
+    async with database.transaction() as connection:  # and nothing of this stays with the connection
+        cursor = await connection.execute("SELECT current_setting('idle_in_transaction_session_timeout') AS mine")
+        assert await cursor.fetchone() == {"mine": "0"}
 
 
 async def test_a_tick_publishes_what_it_claims(database: Database, database_url: str) -> None:

@@ -20,6 +20,7 @@ def feed(**changes: Any) -> FeedState:
         url="http://news.example/feed",
         claim_id=CLAIM,
         claim_expires_at=NOW + timedelta(hours=1),
+        issued_at=NOW - timedelta(seconds=5),
         enabled=True,
         disabled_reason=None,
         next_fetch_at=NOW - timedelta(minutes=1),

@@ -1,0 +1,73 @@
+-- Claims feeds that are due: the highest priority first, within it politeness groups in turn, within a turn the one
+-- that has been due for longest. A group's turns are counted from the jobs of it that are under way already, and it
+-- has `per_group` of them at most.
+WITH RECURSIVE
+-- The priorities in use: one look into the index for each.
+priorities (priority) AS (
+    SELECT max(priority) FROM feeds WHERE enabled
+    UNION ALL
+    SELECT (SELECT max(feeds.priority) FROM feeds WHERE enabled AND feeds.priority < above.priority)
+    FROM priorities AS above
+    WHERE above.priority IS NOT NULL
+),
+under_way AS MATERIALIZED (
+    SELECT politeness_group, count(*) AS jobs
+    FROM feeds
+    WHERE issued_at IS NOT NULL AND claim_expires_at > now()
+    GROUP BY politeness_group
+),
+-- Of each priority the longest due, as many as `span`. Where few groups fill that, they are a crowd that others may
+-- stand behind: look again, past them, until the span holds all that is due or many groups.
+look (priority, is_crowded, crowds, ids, groups, moments) AS (
+    SELECT priority, true, ARRAY(SELECT politeness_group FROM under_way WHERE jobs >= %(per_group)s),
+        NULL::bigint[], NULL::text[], NULL::timestamptz[]
+    FROM priorities
+    WHERE priority IS NOT NULL
+    UNION ALL
+    SELECT look.priority, seen.feeds = %(span)s AND seen.crowds IS NOT NULL, look.crowds || seen.crowds,
+        seen.ids, seen.groups, seen.moments
+    FROM look CROSS JOIN LATERAL (
+        SELECT count(*) AS feeds, array_agg(id) AS ids, array_agg(politeness_group) AS groups,
+            array_agg(due_at) AS moments,
+            array_agg(DISTINCT politeness_group) FILTER (WHERE of_group * 4 >= %(span)s) AS crowds
+        FROM (
+            SELECT *, count(*) OVER (PARTITION BY politeness_group) AS of_group
+            FROM (
+                SELECT id, politeness_group, due_at
+                FROM feeds
+                WHERE enabled AND priority = look.priority AND due_at <= now()
+                  AND politeness_group <> ALL (look.crowds)
+                ORDER BY due_at, id
+                LIMIT %(span)s
+            ) AS longest_due
+        ) AS counted
+    ) AS seen
+    WHERE look.is_crowded
+),
+turns AS (
+    SELECT id, priority, due_at,
+        row_number() OVER (PARTITION BY politeness_group ORDER BY priority DESC, due_at, id) + coalesce(jobs, 0) AS turn
+    FROM look
+    CROSS JOIN LATERAL unnest(ids, groups, moments) AS found (id, politeness_group, due_at)
+    LEFT JOIN under_way USING (politeness_group)
+),
+-- Locked one by one in that order, until there are enough. What a writer holds at the moment is passed over, and what
+-- was claimed since the statement began is seen to be claimed.
+due AS (
+    SELECT free.id, ordered.turn, ordered.due_at, free.claim_id
+    FROM (SELECT * FROM turns WHERE turn <= %(per_group)s ORDER BY priority DESC, turn, due_at, id) AS ordered
+    CROSS JOIN LATERAL (
+        SELECT id, claim_id
+        FROM feeds
+        WHERE feeds.id = ordered.id AND enabled AND feeds.due_at <= now()
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS free
+    LIMIT %(limit)s
+)
+UPDATE feeds
+SET claim_id = gen_random_uuid(), claim_expires_at = now() + make_interval(secs => %(claim_seconds)s), issued_at = now()
+FROM due
+WHERE feeds.id = due.id
+RETURNING feeds.id, url, source_type, source_config, etag, last_modified, validators_url, body_hash, cursor_at,
+    politeness_group, priority, feeds.claim_id, claim_expires_at,
+    due.turn, due.due_at AS was_due_at, due.claim_id IS NOT NULL AS had_expired
