@@ -27,7 +27,7 @@ SELECT set_config('jit', 'off', true), set_config('lock_timeout', '5s', true),
     set_config('idle_in_transaction_session_timeout', '10s', true), pg_advisory_xact_lock(%s)
 """
 
-SPAN = 4
+SPAN = 2
 """The claim looks at so many times the feeds that it is to give, ..."""
 
 LEAST_SPAN = 1000
