@@ -163,6 +163,8 @@ class FetchFeed(Message):
     """A fetch under way: goes on here instead of at `url`."""
     reason: Literal["due", "manual", "batch"] = "due"
     dry_run: bool = False
+    probe: bool = False
+    """Leave the validators out this once, to see whether the server's 304 have been true."""
     queued_at: Moment
 
     def headers(self) -> dict[str, str | int]:
@@ -241,6 +243,8 @@ class FeedFetched(Message):
     claim_until: Moment | None = None
     """Not final: the new deadline of the claim, since a retry follows."""
     reason: Literal["due", "manual", "batch"] = "due"
+    probe: bool = False
+    """The validators were left out on purpose."""
     outcome: Outcome
     final: bool
     """False if the same job comes back (`soft_error`, `skipped`); the feed's state waits for that one."""

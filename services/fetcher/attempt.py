@@ -177,6 +177,7 @@ def result_identity(job: FetchFeed) -> dict[str, Any]:
         "url": job.url,
         "claim_id": job.claim_id,
         "reason": job.reason,
+        "probe": job.probe,
         "attempt": job.attempt,
         "queued_at": job.queued_at,
     }
@@ -199,7 +200,7 @@ def unattempted(
 
 def _is_conditional(job: FetchFeed, url: str) -> bool:
     """Whether the job's validators belong to `url` and are sent to it."""
-    return job.validators_url == url and bool(job.etag or job.last_modified)
+    return not job.probe and job.validators_url == url and bool(job.etag or job.last_modified)
 
 
 def _error_class(error: ParseError) -> str:

@@ -81,5 +81,7 @@ def _come_back(
     if attempt > rules.max_retries or skips > rules.max_retries:
         return fetched.model_copy(update={"outcome": Outcome.GAVE_UP, "final": True}), None
     until = now + timedelta(seconds=rules.retry_delay_seconds + rules.claim_seconds)
-    again = job.model_copy(update={"attempt": attempt, "skips": skips, "not_after": until, "detour": None})
+    # No probe any more: a server in trouble, or one that asked us to slow down, is asked conditionally.
+    changes = {"attempt": attempt, "skips": skips, "not_after": until, "detour": None, "probe": False}
+    again = job.model_copy(update=changes)
     return fetched.model_copy(update={"final": False, "claim_until": until}), again

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from shared.messages import FetchFeed
+from shared.messages import FetchFeed, Outcome
 from shared.postgres import Connection
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,12 @@ LEAST_SPAN = 1000
 
 NO_LIMIT = 2**62
 
+PROBE_EVERY = timedelta(days=1)
+"""A feed is asked unconditionally at most so often, to see whether its server's 304 are true, ..."""
+
+PROBE_SHARE = 0.01
+"""... and in this part of its polls, unless it was found to lie: then every time that it may be."""
+
 SOURCE_TYPES = frozenset({"feed"})
 """What the fetcher knows how to fetch."""
 
@@ -53,7 +60,12 @@ class Claimed:
 
 
 async def claim_due_feeds(
-    connection: Connection, *, limit: int, claim_seconds: float, per_group: int | None = None
+    connection: Connection,
+    *,
+    limit: int,
+    claim_seconds: float,
+    per_group: int | None = None,
+    chance: Callable[[], float] = random.random,
 ) -> Claimed:
     """Claim up to `limit` due feeds in one short statement (claim.sql tells which) and return their jobs.
 
@@ -66,6 +78,7 @@ async def claim_due_feeds(
         limit: at least 1.
         claim_seconds: how long the claims live.
         per_group: jobs of one politeness group under way at most, those claimed before included.
+        chance: gives numbers in [0, 1).
     """
     await connection.execute(PREPARE, [CLAIM_LOCK])
     cursor = await connection.execute(
@@ -83,14 +96,14 @@ async def claim_due_feeds(
     jobs = []
     for row in rows:
         try:
-            jobs.append(_make_job(row, queued_at))
+            jobs.append(_make_job(row, queued_at, chance))
         except ValueError as error:  # pydantic's ValidationError is one
             await disable_feed(connection, row["id"], f"configuration: {' '.join(str(error).split())}")
     lateness = [(queued_at - row["was_due_at"]).total_seconds() for row in rows]
     return Claimed(jobs, len(rows), sum(row["had_expired"] for row in rows), lateness)
 
 
-def _make_job(row: Mapping[str, Any], queued_at: datetime) -> FetchFeed:
+def _make_job(row: Mapping[str, Any], queued_at: datetime, chance: Callable[[], float]) -> FetchFeed:
     if row["source_type"] not in SOURCE_TYPES:
         raise ValueError(f"unknown source type {row['source_type']!r}; known: {', '.join(sorted(SOURCE_TYPES))}")
     return FetchFeed(
@@ -106,8 +119,18 @@ def _make_job(row: Mapping[str, Any], queued_at: datetime) -> FetchFeed:
         group=row["politeness_group"],
         claim_id=row["claim_id"],
         not_after=row["claim_expires_at"],
+        probe=_is_time_to_probe(row, queued_at, chance),
         queued_at=queued_at,
     )
+
+
+def _is_time_to_probe(row: Mapping[str, Any], now: datetime, chance: Callable[[], float]) -> bool:
+    """Whether to leave out the validators this once: only a 304 can have been a lie."""
+    if row["last_outcome"] != Outcome.NOT_MODIFIED:
+        return False
+    if row["probed_at"] is not None and now - row["probed_at"] < PROBE_EVERY:
+        return False
+    return row["lying_since"] is not None or chance() < PROBE_SHARE
 
 
 async def disable_feed(connection: Connection, feed_id: int, reason: str) -> None:

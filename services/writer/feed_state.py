@@ -11,6 +11,12 @@ from services.writer.schedule import adapt_interval, backoff, server_floor
 from shared.messages import FeedFetched, Outcome
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url
 
+LIE_MARGIN = timedelta(minutes=10)
+"""An entry shows in its feed a while after the time that it bears: caches, and people who write it down before."""
+
+GAP_MEMORY = 0.2
+"""How much the last gap counts in the usual one (exponential smoothing)."""
+
 LONGEST_INTERVAL_SECONDS = 31_536_000.0
 """A year: what somebody writes into the column must not take the calendar past its end."""
 
@@ -56,6 +62,9 @@ class FeedState:
     moved_to: str | None
     moved_since: datetime | None
     moved_sightings: int
+    probed_at: datetime | None
+    lying_since: datetime | None
+    news_gap_seconds: float | None
     title: str | None
     site_url: str | None
     language: str | None
@@ -83,8 +92,34 @@ def advance(feed: FeedState, fetched: FeedFetched, *, new_items: int, now: datet
 
 
 def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
+    probed_at = fetched.started_at if fetched.probe else feed.probed_at
+    lying = feed.lying_since or (fetched.started_at if _has_lied(feed, fetched) else None)
     return replace(
-        feed, last_attempt_at=fetched.started_at, last_outcome=fetched.outcome.value, last_error=fetched.error
+        feed,
+        last_attempt_at=fetched.started_at,
+        last_outcome=fetched.outcome.value,
+        last_error=fetched.error,
+        probed_at=probed_at,
+        lying_since=lying,
+    )
+
+
+def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
+    """Whether a probe shows that the 304 before it was untrue.
+
+    What changed since then is no lie. But the same validators with another body are one, and so is an entry that we
+    don't have though it was out before that 304.
+    """
+    if not (fetched.probe and fetched.outcome is Outcome.FETCHED and feed.last_outcome == Outcome.NOT_MODIFIED):
+        return False
+    if (fetched.etag, fetched.last_modified) == (feed.etag, feed.last_modified):
+        return True
+    if feed.cursor_at is None or feed.last_attempt_at is None:
+        return False
+    hidden_until = feed.last_attempt_at - LIE_MARGIN
+    return any(
+        entry.published_at and feed.cursor_at < entry.published_at < hidden_until and not entry.flags
+        for entry in fetched.entries
     )
 
 
@@ -103,12 +138,23 @@ def _after_success(feed: FeedState, fetched: FeedFetched, new_items: int, now: d
         gone_since=None,
         last_success_at=fetched.started_at,
         last_new_at=fetched.started_at if new_items else feed.last_new_at,
+        news_gap_seconds=_usual_gap(feed, fetched.started_at) if new_items else feed.news_gap_seconds,
         cursor_at=_newest(feed.cursor_at, fetched, now),
         title=fetched.feed.title or feed.title,
         site_url=fetched.feed.site_url or feed.site_url,
         language=fetched.feed.language or feed.language,
     )
     return replace(_follow_move(known, fetched, rules), next_fetch_at=_next_fetch(known, fetched, poll, now))
+
+
+def _usual_gap(feed: FeedState, now: datetime) -> float | None:
+    """Return the usual time between two polls that bring something new, in seconds; None before the second."""
+    if feed.last_new_at is None:
+        return None
+    gap = max((now - feed.last_new_at).total_seconds(), 0.0)
+    if feed.news_gap_seconds is None:
+        return gap
+    return (1 - GAP_MEMORY) * feed.news_gap_seconds + GAP_MEMORY * gap
 
 
 def _remember_validators(feed: FeedState, fetched: FeedFetched) -> FeedState:

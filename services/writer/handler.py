@@ -19,6 +19,11 @@ log = logging.getLogger(__name__)
 ARTICLES = Counter(
     "feedmill_articles_total", "Articles written: new, updated, or repeated (known already).", ["result"]
 )
+CLAIMS = Counter(
+    "feedmill_claims_ended_total",
+    "Claims that ended with a result: completed, failed, or dropped (stale job); late: the claim was over before.",
+    ["how"],
+)
 BATCH_SECONDS = Histogram("feedmill_write_batch_seconds", "Time of one transaction of the writer, in seconds.")
 
 
@@ -42,6 +47,8 @@ class WriteArticles:
                 )
         for result, count in (("new", written.new), ("updated", written.updated), ("repeated", written.repeated)):
             ARTICLES.labels(result).inc(count)
+        for how, count in written.claims.items():
+            CLAIMS.labels(how).inc(count)
         log.info(
             "wrote %d results",
             len(batch),

@@ -7,8 +7,10 @@ side cannot deadlock.
 from __future__ import annotations
 
 import json
+import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from uuid import UUID
 
@@ -18,6 +20,8 @@ from services.writer.feed_state import FeedState, Rules, advance
 from shared.messages import Entry, FeedFetched
 from shared.politeness import politeness_group
 from shared.postgres import Connection
+
+log = logging.getLogger(__name__)
 
 MAX_UPDATES = 24
 """A feed that prints the time into its entries changes them for ever; after so many updates they count as unchanged."""
@@ -30,11 +34,16 @@ _STATE_COLUMNS = tuple(field.name for field in fields(FeedState))
 
 @dataclass(frozen=True)
 class Written:
-    """What a batch came to, in articles."""
+    """What a batch came to."""
 
     new: int
+    """Articles that nobody had seen."""
     updated: int
+    """Articles whose text had changed."""
     repeated: int
+    """Articles that were known as they are."""
+    claims: Counter[str] = field(default_factory=Counter, compare=False)
+    """Claims that ended: `completed`, `failed`, `dropped` (stale job); `late`: results whose claim was over before."""
 
 
 async def write_batch(
@@ -59,8 +68,8 @@ async def write_batch(
     for md5 in new:
         new_by_result[articles[md5].result_id] += 1
     await _log(connection, fresh, new_by_result)
-    await _advance_feeds(connection, feeds, fresh, new_by_result, now, rules, proxy_hosts)
-    return Written(new=len(new), updated=updated, repeated=len(articles) - len(new) - updated)
+    claims = await _advance_feeds(connection, feeds, fresh, new_by_result, now, rules, proxy_hosts)
+    return Written(new=len(new), updated=updated, repeated=len(articles) - len(new) - updated, claims=claims)
 
 
 @dataclass(frozen=True)
@@ -276,9 +285,12 @@ async def _advance_feeds(
     now: datetime,
     rules: Rules,
     proxy_hosts: frozenset[str],
-) -> None:
+) -> Counter[str]:
     after = dict(feeds)
+    claims: Counter[str] = Counter()
     for fetched in batch:
+        if end := _end_of_claim(after[fetched.feed_id], fetched):
+            claims[end] += 1
         after[fetched.feed_id] = advance(
             after[fetched.feed_id], fetched, new_items=new_items[fetched.result_id], now=now, rules=rules
         )
@@ -295,11 +307,42 @@ async def _advance_feeds(
             [dict(vars(state)) for state in changed],
         )
     for state in moved:
-        # Another feed may have that URL already; then this one stays where it is.
-        await connection.execute(
-            """
-            UPDATE feeds SET url = %(url)s, politeness_group = %(group)s
-            WHERE id = %(id)s AND NOT EXISTS (SELECT 1 FROM feeds WHERE url = %(url)s)
-            """,
-            {"id": state.id, "url": state.url, "group": politeness_group(state.url, proxy_hosts)},
-        )
+        await _move(connection, state, politeness_group(state.url, proxy_hosts))
+    return claims
+
+
+def _end_of_claim(feed: FeedState, fetched: FeedFetched) -> str | None:
+    """Return how this result ends the claim that it belongs to; None if the job comes back."""
+    if feed.claim_id != fetched.claim_id:
+        return "late"
+    if not fetched.final:
+        return None
+    if not fetched.outcome.is_attempt:
+        return "dropped"
+    return "completed" if fetched.outcome.is_success else "failed"
+
+
+async def _move(connection: Connection, feed: FeedState, group: str) -> None:
+    """Give a feed its new URL. If another feed has it and is polled, this one is a duplicate and is fetched no more."""
+    cursor = await connection.execute(
+        """
+        UPDATE feeds SET url = %(url)s, politeness_group = %(group)s
+        WHERE id = %(id)s AND NOT EXISTS (SELECT 1 FROM feeds WHERE url = %(url)s)
+        """,
+        {"id": feed.id, "url": feed.url, "group": group},
+    )
+    if cursor.rowcount:
+        return
+    cursor = await connection.execute(
+        """
+        UPDATE feeds
+        SET enabled = false,
+            disabled_reason = left(format('duplicate: moved for good to the URL of feed %%s', other.id), 500)
+        FROM (SELECT id FROM feeds WHERE url = %(url)s AND enabled) AS other
+        WHERE feeds.id = %(id)s AND feeds.id <> other.id
+        RETURNING disabled_reason
+        """,
+        {"id": feed.id, "url": feed.url},
+    )
+    if row := await cursor.fetchone():
+        log.warning("feed disabled: %s", row["disabled_reason"], extra={"feed_id": feed.id})

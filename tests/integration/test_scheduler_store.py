@@ -187,6 +187,37 @@ async def test_schedulers_side_by_side_get_every_feed_exactly_once(
     assert len(claimed) == len(set(claimed)) == 400
 
 
+@pytest.mark.parametrize(
+    ("outcome", "probed_hours_ago", "lies", "drawn", "is_probe"),
+    [
+        ("not_modified", None, False, 0.009, True),
+        ("not_modified", None, False, 0.011, False),
+        ("not_modified", 23, False, 0.0, False),
+        ("not_modified", 25, False, 0.0, True),
+        ("not_modified", 25, True, 0.99, True),
+        ("not_modified", 23, True, 0.0, False),
+        ("fetched", None, True, 0.0, False),
+        ("throttled", 25, True, 0.0, False),
+        (None, None, False, 0.0, False),
+    ],
+)
+async def test_one_poll_in_a_hundred_after_a_304_looks_whether_it_was_true(
+    database: Database,
+    database_url: str,
+    outcome: str | None,
+    probed_hours_ago: int | None,
+    lies: bool,
+    drawn: float,
+    is_probe: bool,
+) -> None:
+    now = datetime.now(UTC)
+    probed_at = now - timedelta(hours=probed_hours_ago) if probed_hours_ago else None
+    add(database_url, 1, last_outcome=outcome, probed_at=probed_at, lying_since=now if lies else None)
+    async with database.transaction() as connection:
+        claimed = await claim_due_feeds(connection, limit=1, claim_seconds=60, chance=lambda: drawn)
+    assert [job.probe for job in claimed.jobs] == [is_probe]
+
+
 @pytest.mark.parametrize("workers", [2, 8])
 async def test_schedulers_side_by_side_each_get_as_many_as_they_asked_for(
     database: Database, database_url: str, workers: int

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -176,24 +177,65 @@ async def test_last_seen_follows_the_feed_about_once_a_day(database: Database, f
         assert item["last_seen_at"] == NOW + timedelta(hours=25 if hours == 25 else 0)
 
 
-async def test_an_adopted_move_changes_url_and_group_unless_another_feed_is_there(
-    database: Database, database_url: str, feed_id: int
-) -> None:
-    async def see_move(to: str) -> None:
-        for days in (0, 1, 2):
-            claim_id = await claim(database, feed_id)
-            moved = make_result(feed_id=feed_id, claim_id=claim_id, moved_to=to, started_at=NOW + timedelta(days=days))
-            await write(database, moved)
+async def see_move(database: Database, feed_id: int, to: str) -> None:
+    for days in (0, 1, 2):
+        claim_id = await claim(database, feed_id)
+        moved = make_result(feed_id=feed_id, claim_id=claim_id, moved_to=to, started_at=NOW + timedelta(days=days))
+        await write(database, moved)
 
+
+async def test_an_adopted_move_changes_url_and_group(database: Database, feed_id: int) -> None:
+    await see_move(database, feed_id, "http://free.example:8080/feed")
+    found = await rows(database, "SELECT url, politeness_group, enabled FROM feeds ORDER BY id")
+    assert [tuple(row.values()) for row in found] == [("http://free.example:8080/feed", "free.example:8080", True)]
+
+
+@pytest.mark.parametrize("other_is_polled", [True, False])
+async def test_a_feed_that_moved_to_where_another_is_is_a_duplicate_while_that_one_is_polled(
+    database: Database, database_url: str, feed_id: int, other_is_polled: bool
+) -> None:
     with connect(database_url) as connection:
-        add_feed(connection, NewFeed("http://taken.example/feed"))
-    await see_move("http://taken.example/feed")
-    await see_move("http://free.example:8080/feed")
-    found = await rows(database, "SELECT url, politeness_group FROM feeds ORDER BY id")
-    assert [tuple(row.values()) for row in found] == [
-        ("http://free.example:8080/feed", "free.example:8080"),
-        ("http://taken.example/feed", "taken.example"),
-    ]
+        other, _ = add_feed(connection, NewFeed("http://taken.example/feed"))
+        connection.execute("UPDATE feeds SET enabled = %s WHERE id = %s", [other_is_polled, other])
+    await see_move(database, feed_id, "http://taken.example/feed")
+    mine, theirs = await rows(database, "SELECT url, enabled, disabled_reason FROM feeds ORDER BY id")
+    assert mine["url"] != theirs["url"]
+    assert mine["enabled"] is not other_is_polled
+    assert mine["disabled_reason"] == (
+        f"duplicate: moved for good to the URL of feed {other}" if other_is_polled else None
+    )
+
+
+async def test_claims_are_counted_by_how_they_end(database: Database, feed_id: int) -> None:
+    async def ends(**result: Any) -> Counter[str]:
+        result = {"claim_id": await claim(database, feed_id), **result}
+        return (await write(database, make_result(feed_id=feed_id, **result))).claims
+
+    assert await ends() == {"completed": 1}
+    assert await ends(outcome=Outcome.HARD_ERROR) == {"failed": 1}
+    assert await ends(outcome=Outcome.STALE) == {"dropped": 1}
+    assert await ends(outcome=Outcome.SOFT_ERROR, final=False, claim_until=NOW) == {}
+    assert await ends(claim_id=uuid4()) == {"late": 1}
+
+
+async def test_health_tells_how_a_feed_has_fared_and_whether_it_is_stale(database: Database, feed_id: int) -> None:
+    for minutes, outcome in ((40, Outcome.FETCHED), (30, Outcome.HARD_ERROR), (20, Outcome.NOT_MODIFIED)):
+        claim_id = await claim(database, feed_id)
+        started_at = datetime.now(UTC) - timedelta(minutes=minutes)
+        entries = (make_entry(),) if outcome is Outcome.FETCHED else ()
+        await write(
+            database,
+            make_result(feed_id=feed_id, claim_id=claim_id, outcome=outcome, started_at=started_at, entries=entries),
+        )
+    (health,) = await rows(database, "SELECT * FROM feed_health")
+    assert (health["attempts"], round(health["success_rate"], 2), health["mean_seconds"]) == (3, 0.67, 0.25)
+    assert health["seconds_since_success"] == pytest.approx(1200, abs=60)
+    assert health["seconds_since_news"] == pytest.approx(2400, abs=60)
+    assert (health["failures"], health["stale"]) == (0, False)
+    async with database.transaction() as connection:
+        await connection.execute("UPDATE feeds SET last_new_at = now() - interval '4 days', news_gap_seconds = 90000")
+    (health,) = await rows(database, "SELECT * FROM feed_health")
+    assert health["stale"] is True
 
 
 async def test_writers_side_by_side_with_the_same_articles_neither_deadlock_nor_double(

@@ -42,6 +42,9 @@ def feed(**changes: Any) -> FeedState:
         moved_to=None,
         moved_since=None,
         moved_sightings=0,
+        probed_at=None,
+        lying_since=None,
+        news_gap_seconds=None,
         title=None,
         site_url=None,
         language=None,
@@ -229,3 +232,50 @@ def test_a_redirect_that_changes_its_mind_is_counted_anew() -> None:
     state = after(replace(state, claim_id=CLAIM), now=NOW + timedelta(days=2), moved_to="http://b.example/")
     assert (state.moved_to, state.moved_sightings) == ("http://b.example/", 1)
     assert after(replace(state, claim_id=CLAIM), now=NOW + timedelta(days=3)).moved_to is None
+
+
+HIDDEN = NOW - timedelta(minutes=30)
+
+
+@pytest.mark.parametrize(
+    ("before", "result", "has_lied"),
+    [
+        ({}, {"etag": '"old"'}, True),  # the validators of before, and another body
+        ({}, {"etag": '"new"'}, False),  # changed since, which is nobody's fault
+        ({}, {"etag": '"new"', "entries": (make_entry(1, published_at=HIDDEN),)}, True),  # was there at the last 304
+        ({}, {"etag": '"new"', "entries": (make_entry(1, published_at=HIDDEN, flags=("date_guessed",)),)}, False),
+        ({}, {"etag": '"new"', "entries": (make_entry(1, published_at=NOW - timedelta(minutes=12)),)}, False),
+        ({"cursor_at": HIDDEN}, {"etag": '"new"', "entries": (make_entry(1, published_at=HIDDEN),)}, False),
+        ({"last_outcome": "fetched"}, {"etag": '"old"'}, False),
+        ({}, {"etag": '"old"', "outcome": Outcome.UNCHANGED}, False),
+        ({}, {"etag": '"old"', "probe": False}, False),
+    ],
+)
+def test_a_probe_finds_out_servers_whose_304_are_untrue(
+    before: dict[str, Any], result: dict[str, Any], has_lied: bool
+) -> None:
+    known = {"last_outcome": "not_modified", "last_attempt_at": NOW - timedelta(minutes=15)}
+    known |= {"cursor_at": NOW - timedelta(hours=5)} | before
+    state = after(feed(**known), **({"probe": True} | result))
+    assert (state.lying_since is not None) == has_lied
+    assert state.probed_at == (None if result.get("probe") is False else NOW)
+
+
+def test_a_liar_stays_one() -> None:
+    assert after(feed(lying_since=HIDDEN, last_outcome="not_modified"), probe=True, etag='"x"').lying_since == HIDDEN
+
+
+def test_the_usual_gap_between_news_is_smoothed() -> None:
+    first = after(feed(), new_items=3)
+    assert first.news_gap_seconds is None
+    second = after(replace(first, claim_id=CLAIM), new_items=1, now=NOW + timedelta(hours=1))
+    assert second.news_gap_seconds == 3600
+    none = after(replace(second, claim_id=CLAIM), now=NOW + timedelta(hours=2))
+    assert none.news_gap_seconds == 3600
+    third = after(replace(none, claim_id=CLAIM), new_items=1, now=NOW + timedelta(hours=3))
+    assert third.news_gap_seconds == pytest.approx(0.8 * 3600 + 0.2 * 7200)
+
+
+def test_once_something_is_heard_of_a_job_it_counts_no_more_as_waiting_in_the_queue() -> None:
+    assert after(feed(), outcome=Outcome.SOFT_ERROR, final=False, claim_until=NOW).issued_at is None
+    assert after(feed()).issued_at is None

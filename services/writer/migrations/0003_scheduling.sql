@@ -17,3 +17,43 @@ ALTER TABLE feeds SET (
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_analyze_scale_factor = 0.05
 );
+
+-- What a feed's pace is chosen by (services/writer/pace.py), and the rate in it, for people.
+ALTER TABLE feeds
+    ADD COLUMN pace jsonb NOT NULL DEFAULT '{}',
+    ADD COLUMN items_per_day double precision;
+COMMENT ON COLUMN feeds.items_per_day IS 'New articles that a day of this feed is expected to bring.';
+
+-- Validators that lie: a server that answers 304 though there is something new.
+ALTER TABLE feeds
+    ADD COLUMN probed_at timestamptz,
+    ADD COLUMN lying_since timestamptz;
+COMMENT ON COLUMN feeds.probed_at IS 'Last poll that left the validators out on purpose, to see whether 304 had been true.';
+COMMENT ON COLUMN feeds.lying_since IS '304 was found to be untrue: one poll a day leaves the validators out.';
+
+-- Health: how a feed has fared, and whether it is stale (it answers well, and nothing new comes).
+ALTER TABLE feeds ADD COLUMN news_gap_seconds double precision;
+COMMENT ON COLUMN feeds.news_gap_seconds IS 'Usual time between two polls that bring something new (smoothed).';
+CREATE INDEX feed_fetch_log_ok ON feed_fetch_log (started_at) WHERE ok;
+
+CREATE VIEW feed_health AS
+SELECT feeds.id AS feed_id,
+    feeds.enabled,
+    recent.attempts,
+    recent.success_rate,
+    recent.mean_seconds,
+    feeds.failures,
+    extract(epoch FROM now() - feeds.last_success_at)::double precision AS seconds_since_success,
+    extract(epoch FROM now() - feeds.last_new_at)::double precision AS seconds_since_news,
+    feeds.news_gap_seconds,
+    feeds.enabled AND feeds.failures = 0
+        AND extract(epoch FROM now() - feeds.last_new_at) > 3 * greatest(feeds.news_gap_seconds, 86400) AS stale
+FROM feeds
+CROSS JOIN LATERAL (
+    SELECT count(*) AS attempts,
+        avg(ok::int)::double precision AS success_rate,
+        avg(elapsed_seconds) FILTER (WHERE ok) AS mean_seconds
+    FROM feed_fetch_log
+    WHERE feed_fetch_log.feed_id = feeds.id AND started_at > now() - interval '7 days'
+) AS recent;
+COMMENT ON VIEW feed_health IS 'Per feed: the last 7 days of the fetch log, failures in a row, freshness, staleness.';
