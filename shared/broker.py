@@ -84,6 +84,9 @@ class Session(Protocol):
     async def count_ready(self, queue: str) -> int | None:
         """Return how many messages wait in `queue`, or None if there is no such queue."""
 
+    async def count_consumers(self, queue: str) -> int:
+        """Return how many consumers `queue` has in all; 0 if there is no such queue."""
+
 
 class Broker(Protocol):
     """Where sessions come from."""

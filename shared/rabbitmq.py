@@ -31,6 +31,7 @@ from aio_pika.exceptions import (
 )
 from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
+from pamqp.commands import Queue
 
 from shared.amqp import bare_channel, declare_topology, to_delivery, to_properties
 from shared.broker import Delivery, Publication, Session
@@ -243,6 +244,15 @@ class RabbitMQSession:
 
     async def count_ready(self, queue: str) -> int | None:
         """See `shared.broker.Session.count_ready`."""
+        found = await self._look_at(queue)
+        return found.message_count if found else None
+
+    async def count_consumers(self, queue: str) -> int:
+        """See `shared.broker.Session.count_consumers`."""
+        found = await self._look_at(queue)
+        return found.consumer_count or 0 if found else 0
+
+    async def _look_at(self, queue: str) -> Queue.DeclareOk | None:
         try:
             # A passive declaration of a missing queue closes the channel, so it gets one of its own; on the consuming
             # connection, since a broker under an alarm answers nothing on one that publishes.
@@ -251,7 +261,7 @@ class RabbitMQSession:
                 self._consuming.channel(publisher_confirms=False) as channel,
             ):
                 found = await channel.declare_queue(queue, passive=True)
-                return found.declaration_result.message_count
+                return found.declaration_result
         except ChannelNotFoundEntity:
             return None
         except _AWAY as error:

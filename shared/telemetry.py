@@ -37,6 +37,7 @@ class Health:
         self._clock = clock
         self._last_beat = clock()
         self._checks: dict[str, Check] = {}
+        self._warnings: dict[str, Check] = {}
         self.pages: dict[str, Callable[[], Any]] = {}
 
     def beat(self) -> None:
@@ -47,6 +48,10 @@ class Health:
         """Let readiness depend on `check`."""
         self._checks[name] = check
 
+    def add_warning(self, name: str, check: Check) -> None:
+        """Report `check` on /healthz and /readyz. It changes no status: a restart would not help."""
+        self._warnings[name] = check
+
     def add_page(self, path: str, page: Callable[[], Any]) -> None:
         """Serve what `page` returns as JSON at `path`. It is called on another thread than the main loop's."""
         self.pages[path] = page
@@ -55,12 +60,20 @@ class Health:
         """Return the readiness checks that fail, with their reasons. A service without any is not put together yet."""
         if not self._checks:
             return {"service": "starting"}
-        results = ((name, check()) for name, check in self._checks.items())
-        return {name: reason for name, reason in results if reason is not None}
+        return _said_by(self._checks)
+
+    def warnings(self) -> Mapping[str, str]:
+        """Return what people should know of."""
+        return _said_by(self._warnings)
 
     def stalled(self) -> bool:
         """Return whether the main loop has stopped beating."""
         return self._clock() - self._last_beat > STALLED_AFTER_SECONDS
+
+
+def _said_by(checks: Mapping[str, Check]) -> Mapping[str, str]:
+    results = ((name, check()) for name, check in checks.items())
+    return {name: reason for name, reason in results if reason is not None}
 
 
 Answer = tuple[HTTPStatus, str, bytes]
@@ -75,8 +88,8 @@ def serve_telemetry(health: Health, host: str, port: int) -> Iterator[int]:
     """
     routes: dict[str, Callable[[], Answer]] = {
         "/metrics": lambda: (HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest()),
-        "/healthz": lambda: _report({"main_loop": "stalled"} if health.stalled() else {}),
-        "/readyz": lambda: _report(health.failures()),
+        "/healthz": lambda: _report({"main_loop": "stalled"} if health.stalled() else {}, health.warnings()),
+        "/readyz": lambda: _report(health.failures(), health.warnings()),
     }
     try:
         server = ThreadingHTTPServer((host, port), _handler_for(routes, health.pages))
@@ -95,8 +108,8 @@ def serve_telemetry(health: Health, host: str, port: int) -> Iterator[int]:
         thread.join()
 
 
-def _report(failures: Mapping[str, str]) -> Answer:
-    body = json.dumps({"ok": not failures, "failures": dict(failures)}).encode()
+def _report(failures: Mapping[str, str], warnings: Mapping[str, str]) -> Answer:
+    body = json.dumps({"ok": not failures, "failures": dict(failures), "warnings": dict(warnings)}).encode()
     return HTTPStatus.SERVICE_UNAVAILABLE if failures else HTTPStatus.OK, "application/json", body
 
 

@@ -231,12 +231,12 @@ def parse(
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
-    """Show the queues' depths, the feeds that are due or in flight, and the pending articles."""
+    """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
     from services.cli import status as view
 
     found = view.look(addresses.find(read_settings(CliSettings)))
     if as_json:
-        print(json.dumps(dataclasses.asdict(found)))
+        print(json.dumps(found.as_json(), ensure_ascii=False))
     else:
         view.show(found, console)
 

@@ -1,25 +1,45 @@
-"""`feedmill status`: the backlog, the feeds, the articles, at one glance."""
+"""`feedmill status`: the backlog, the feeds, the articles, and why nothing moves, at one glance."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from services.cli.addresses import Addresses
-from services.cli.registry import connect, count_all
+from services.cli.diagnosis import FeedCounts, Marks, QueueLevel, Situation, explain, in_words
+from services.cli.registry import busiest_groups, connect, count_all
+from services.fetcher.settings import FetcherSettings
+from services.scheduler.settings import SchedulerSettings
 from shared.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings, read_settings
 
 
 @dataclass(frozen=True)
 class Status:
-    """Ready messages by queue (None: there is no such queue yet), and counts of feeds and articles."""
+    """How things stand."""
 
-    queues: dict[str, int | None]
-    counts: dict[str, int]
+    queues: dict[str, QueueLevel | None]
+    """By name; None: there is no such queue yet."""
+    counts: FeedCounts
+    busiest: dict[str, int]
+    """The politeness groups with the most jobs under way."""
+    reasons: list[str] = field(default_factory=list)
+    """What keeps things from moving."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for machines: `queues` holds ready messages, `consumers` who reads them."""
+        return {
+            "queues": {name: level.ready if level else None for name, level in self.queues.items()},
+            "consumers": {name: level.consumers if level else 0 for name, level in self.queues.items()},
+            "counts": asdict(self.counts),
+            "busiest": self.busiest,
+            "reasons": self.reasons,
+        }
 
 
 def look(addresses: Addresses) -> Status:
@@ -30,25 +50,71 @@ def look(addresses: Addresses) -> Status:
         ConfigurationError: not migrated yet.
     """
     with connect(addresses.database_url) as connection:
-        counts = count_all(connection)
-    return Status(asyncio.run(_depths(addresses.amqp_url)), counts)
-
-
-async def _depths(amqp_url: str) -> dict[str, int | None]:
+        counts, busiest = count_all(connection), busiest_groups(connection)
     topology = read_settings(BrokerSettings).topology()
+    queues = asyncio.run(_levels(addresses.amqp_url, [queue.name for queue in topology.queues]))
+    fetcher, writer = queues[topology.fetcher.queue], queues[topology.writer.queue]
+    return Status(queues, counts, busiest, explain(Situation(counts, fetcher, writer, busiest, _marks())))
+
+
+def _marks() -> Marks:
+    scheduler, fetcher = read_settings(SchedulerSettings), read_settings(FetcherSettings)
+    return Marks(
+        fetcher_high_water=scheduler.fetcher_high_water,
+        writer_high_water=fetcher.writer_high_water,
+        group_jobs=scheduler.group_jobs,
+        silence_seconds=scheduler.silence_seconds,
+    )
+
+
+async def _levels(amqp_url: str, names: list[str]) -> dict[str, QueueLevel | None]:
     broker = RabbitMQ(amqp_url, name="feedmill status", max_message_bytes=1024)
+    levels: dict[str, QueueLevel | None] = {}
     async with broker.connect(None) as session:
-        return {queue.name: await session.count_ready(queue.name) for queue in topology.queues}
+        for name in names:
+            ready = await session.count_ready(name)
+            levels[name] = None if ready is None else QueueLevel(ready, await session.count_consumers(name))
+    return levels
 
 
 def show(status: Status, console: Console) -> None:
-    """Print it as two tables."""
-    queues = Table("queue", title="messages ready")
+    """Print it: two tables, and the reasons."""
+    queues = Table("queue", title="messages")
     queues.add_column("ready", justify="right")
-    for name, ready in status.queues.items():
-        queues.add_row(name, "not declared" if ready is None else str(ready))
-    counts = Table("what", title="feeds and articles")
-    counts.add_column("number", justify="right")
-    for name, number in status.counts.items():
-        counts.add_row(name.replace("_", " "), str(number))
-    console.print(queues, counts)
+    queues.add_column("consumers", justify="right")
+    for name, level in status.queues.items():
+        queues.add_row(name, *("not declared", "") if level is None else (f"{level.ready:,}", str(level.consumers)))
+    console.print(queues, _counts_table(status.counts, status.busiest))
+    for reason in status.reasons:
+        console.print(f"- {reason}", soft_wrap=True)
+
+
+def _counts_table(counts: FeedCounts, busiest: Mapping[str, int]) -> Table:
+    table = Table("what", title="feeds and articles")
+    table.add_column("number", justify="right")
+    rows: list[tuple[str, str]] = [
+        ("feeds", f"{counts.feeds:,}"),
+        ("  disabled", f"{counts.disabled:,}"),
+        ("  failing", f"{counts.failing:,}"),
+        ("  due", f"{counts.due:,}"),
+        ("  overdue (due for over a minute)", f"{counts.overdue:,}"),
+        ("  in flight, nothing heard yet", f"{counts.queued:,}"),
+        ("  in flight, to be tried again", f"{counts.retrying:,}"),
+    ]
+    rows += [(f"    of {group}", f"{jobs:,}") for group, jobs in busiest.items() if jobs > 1]
+    rows += [
+        ("pending articles", f"{counts.pending_articles:,}"),
+        ("longest due for", _span(counts.longest_due_seconds)),
+        ("next one due in", _span(counts.next_due_seconds)),
+        (
+            "last success, anywhere",
+            f"{_span(counts.seconds_since_success)} ago" if counts.seconds_since_success else "never",
+        ),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _span(seconds: float | None) -> str:
+    return "–" if seconds is None else in_words(seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.silence import SilenceWatch
 from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
 from shared.postgres import Database, tables_found
@@ -12,8 +13,8 @@ from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
 from shared.telemetry import Health
 
-CONNECTIONS = 2
-"""Database connections of one scheduler: the claim at hand, and one to spare for a connection check."""
+CONNECTIONS = 3
+"""Database connections of one scheduler: the claim at hand, the look for silence, and one to spare for a check."""
 
 
 async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health) -> None:
@@ -32,9 +33,16 @@ async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health
     ticker = Ticker(broker, topology, tick, full=settings.claim_batch, seconds=settings.tick_seconds)
     health.add_check("broker", ticker.check)
     health.add_check("database", database.check)
+    watch = SilenceWatch(database, seconds=settings.silence_seconds)
+    health.add_warning("silence", watch.check)
     async with database.open():
         if await tables_found(database, stop):
-            await ticker.run(stop)
+            watching = asyncio.create_task(watch.run(stop))
+            try:
+                await ticker.run(stop)
+            finally:
+                stop.set()
+                await watching
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ class SchedulerSettings(BrokerSettings, ClaimSettings, DatabaseSettings, Telemet
     tick_seconds: Seconds = Field(1.0, description="How often the scheduler looks for feeds that are due.")
     claim_batch: Count = Field(500, description="Feeds claimed and published in one go.")
     fetcher_high_water: Count = Field(5000, description="No jobs are published while this many wait in `fetcher`.")
+    silence_seconds: Seconds = Field(
+        1800.0, description="An alarm is raised when feeds are due and none, anywhere, was fetched for so long."
+    )
     group_jobs: Count = Field(
         400,
         description="Jobs of one politeness group under way at most: what one host can't take yet must not fill the "

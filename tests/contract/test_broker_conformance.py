@@ -253,6 +253,21 @@ async def test_a_queue_that_does_not_exist_is_counted_as_none(broker: Broker) ->
         assert not session.lost.is_set()
 
 
+async def test_consumers_of_all_sessions_are_counted(broker: Broker) -> None:
+    async def count(session: Session, expected: int) -> None:
+        async with asyncio.timeout(10):
+            while await session.count_consumers("fetcher") != expected:
+                await asyncio.sleep(0.02)
+
+    async with broker.connect(TOPOLOGY) as session, broker.connect(TOPOLOGY) as other:
+        assert await session.count_consumers("nobody") == await session.count_consumers("fetcher") == 0
+        await session.consume("fetcher", prefetch=1, deliver=lambda _: None)
+        await other.consume("fetcher", prefetch=1, deliver=lambda _: None)
+        await count(session, 2)
+        await other.stop_consuming()
+        await count(session, 1)
+
+
 async def test_declaring_again_changes_nothing_and_other_arguments_are_a_clear_error(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication())

@@ -57,6 +57,9 @@ class MemoryBroker:
             session.end()
             self._sessions.discard(session)
 
+    def count_consumers(self, queue: str) -> int:
+        return sum(session.is_consuming(queue) for session in self._sessions)
+
     def drop_connections(self) -> None:
         """End all sessions, as a broker that is killed does; queues keep their messages."""
         for session in list(self._sessions):
@@ -176,6 +179,13 @@ class MemorySession:
         self._alive()
         standing = self._broker.queues.get(queue)
         return len(standing.ready) if standing else None
+
+    async def count_consumers(self, queue: str) -> int:
+        self._alive()
+        return self._broker.count_consumers(queue)
+
+    def is_consuming(self, queue: str) -> bool:
+        return self.consuming == queue and self._deliver is not None and not self.lost.is_set()
 
     def pull(self) -> None:
         standing = self._broker.queues.get(self.consuming or "")

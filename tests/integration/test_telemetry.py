@@ -32,7 +32,8 @@ def test_a_service_is_healthy_while_its_main_loop_beats() -> None:
         clock.now = STALLED_AFTER_SECONDS
         assert httpx.get(url, trust_env=False).status_code == 200
         clock.now += 1
-        assert httpx.get(url, trust_env=False).json() == {"ok": False, "failures": {"main_loop": "stalled"}}
+        stalled = {"ok": False, "failures": {"main_loop": "stalled"}, "warnings": {}}
+        assert httpx.get(url, trust_env=False).json() == stalled
         health.beat()
         assert httpx.get(url, trust_env=False).status_code == 200
 
@@ -48,6 +49,18 @@ def test_a_service_is_ready_when_every_check_passes() -> None:
         assert (waiting.status_code, waiting.json()["failures"]) == (503, {"broker": "no session with the broker"})
         problem.clear()
         assert httpx.get(url, trust_env=False).status_code == 200
+
+
+def test_a_warning_is_told_and_changes_no_status() -> None:
+    health = Health()
+    health.add_check("broker", lambda: None)
+    health.add_warning("silence", lambda: "no news")
+    health.add_warning("other", lambda: None)
+    with serve_telemetry(health, "127.0.0.1", 0) as port:
+        for page in ("healthz", "readyz"):
+            answer = httpx.get(f"http://127.0.0.1:{port}/{page}", trust_env=False)
+            assert answer.status_code == 200
+            assert answer.json() == {"ok": True, "failures": {}, "warnings": {"silence": "no news"}}
 
 
 def test_another_path_is_404_and_says_what_there_is() -> None:

@@ -1,0 +1,122 @@
+"""Pure: from numbers to what a person wants to know: whether feeds are fetched in time, and if not, what keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+LATE_SECONDS = 60.0
+"""A feed that has been due for longer is overdue: schedulers look every second."""
+
+
+@dataclass(frozen=True)
+class FeedCounts:
+    """How the feeds stand. Spans in seconds."""
+
+    feeds: int
+    disabled: int
+    due: int
+    """To be claimed now."""
+    overdue: int
+    """Of these, due for more than a minute."""
+    queued: int
+    """Claimed, and nothing heard of the job yet: it waits in a queue or is being fetched."""
+    retrying: int
+    """Claimed, and at least one attempt failed: the job waits in the retry queue, or is tried again."""
+    failing: int
+    pending_articles: int
+    longest_due_seconds: float | None
+    next_due_seconds: float | None
+    """Until the next one that is not due yet; None if there is none."""
+    seconds_since_success: float | None
+    """Since an attempt that succeeded began, at any feed; None if there never was one."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The settings that make things wait."""
+
+    fetcher_high_water: int
+    writer_high_water: int
+    group_jobs: int
+    silence_seconds: float
+
+
+@dataclass(frozen=True)
+class QueueLevel:
+    """A queue as the broker sees it."""
+
+    ready: int
+    consumers: int
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that the reasons are found from. A queue that is not declared is None."""
+
+    counts: FeedCounts
+    fetcher: QueueLevel | None
+    writer: QueueLevel | None
+    busiest: Mapping[str, int]
+    """Politeness groups with the most jobs under way, and how many."""
+    marks: Marks
+    """The settings of this environment, which the services should have as well."""
+
+
+def explain(at: Situation) -> list[str]:
+    """Return what keeps things from moving, each reason a sentence; what explains most stands first."""
+    if at.counts.feeds == 0:
+        return ["there are no feeds yet: `feedmill feeds add URL`"]
+    if at.counts.feeds == at.counts.disabled:
+        return ["all feeds are disabled: `feedmill feeds list` tells why"]
+    if at.fetcher is None or at.writer is None:
+        return ["the queues are not declared: no service has run on this broker yet"]
+    return [*_at_queues(at.fetcher, at.writer, at), *_at_claims(at.fetcher, at), *_at_feeds(at.counts, at.marks)]
+
+
+def _at_queues(fetcher: QueueLevel, writer: QueueLevel, at: Situation) -> Iterator[str]:
+    choked = writer.ready >= at.marks.writer_high_water
+    if choked:
+        yield (
+            f"{writer.ready:,} results wait in `writer` (FEEDMILL_WRITER_HIGH_WATER is {at.marks.writer_high_water:,}):"
+            " the fetchers take no jobs until half of them are written"
+        )
+    if writer.ready and not writer.consumers:
+        yield f"nobody reads `writer`, where {writer.ready:,} results wait: is a writer running?"
+    if fetcher.ready and not fetcher.consumers and not choked:
+        yield f"nobody reads `fetcher`, where {fetcher.ready:,} jobs wait: is a fetcher running?"
+
+
+def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
+    paused = fetcher.ready >= at.marks.fetcher_high_water
+    if paused and at.counts.due:
+        yield (
+            f"{fetcher.ready:,} jobs wait in `fetcher` (FEEDMILL_FETCHER_HIGH_WATER is"
+            f" {at.marks.fetcher_high_water:,}): no more are issued until there is room"
+        )
+    full = {group: jobs for group, jobs in at.busiest.items() if jobs >= at.marks.group_jobs}
+    for group, jobs in full.items():
+        yield (
+            f"{group} has {jobs:,} jobs under way (FEEDMILL_GROUP_JOBS is {at.marks.group_jobs:,}): its other feeds"
+            " wait for these"
+        )
+    if at.counts.overdue and not paused and not full:
+        longest = in_words(at.counts.longest_due_seconds or 0)
+        yield f"feeds have been due for up to {longest} and nobody claims them: is a scheduler running?"
+
+
+def _at_feeds(counts: FeedCounts, marks: Marks) -> Iterator[str]:
+    if counts.due + counts.queued == 0 and counts.next_due_seconds is not None:
+        yield f"no feed is due: the next one is in {in_words(counts.next_due_seconds)}"
+    silence = counts.seconds_since_success or 0.0
+    if counts.due + counts.queued and silence > marks.silence_seconds:
+        yield f"no feed was fetched successfully for {in_words(silence)}"
+
+
+def in_words(seconds: float) -> str:
+    """Return a span as a person would say it: in its largest whole unit."""
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * length or (unit == "day" and seconds >= length):
+            number = int(seconds // length)
+            return f"{number} {unit}{'s' if number != 1 else ''}"
+    return f"{int(seconds)} second{'s' if int(seconds) != 1 else ''}"
