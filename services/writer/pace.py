@@ -10,13 +10,15 @@ square root). docs/polling.md derives it and shows what it does to 47,000 simula
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 
 HOUR = 3600.0
 DAY = 86400.0
+MONDAY = 72
+"""What is added to hours since 1970-01-01, a Thursday, to have them begin on a Monday."""
 
 PRIOR_ITEMS = 1.0
 PRIOR_DAYS = 0.5
@@ -78,8 +80,6 @@ class Pace:
     """Successful polls in a row that brought nothing new."""
     window_items: int = 0
     """Entries in the feed when it was read last; 0 if that is not known."""
-    surge: float = 0.0
-    """The largest part of the window that one hour replaced, each worth exp(-age / MEMORY_DAYS)."""
     rhythm: tuple[int, ...] = (0,) * 31
     """New items by UTC hour (0-23), then by UTC weekday (Monday first)."""
 
@@ -100,17 +100,17 @@ def observe(
     if pace.seen_at is None:
         return _begin(now, window, published)
     start = pace.seen_at
-    gap_days = max((now - start).total_seconds(), 0.0) / DAY
-    expected_days = _rhythm_days(pace, start, gap_days)
+    expected_days = _rhythm_days(pace, start, max((now - start).total_seconds(), 0.0))
     kept = math.exp(-expected_days / MEMORY_DAYS)
-    known = replace(
-        pace,
+    known = Pace(
         seen_at=max(now, start),
+        rhythm_since=pace.rhythm_since,
         recent_items=pace.recent_items * kept + new_items,
         recent_days=pace.recent_days * kept + MEMORY_DAYS * (1.0 - kept),
         silent_days=0.0 if new_items > 0 else pace.silent_days + expected_days,
         empty_polls=0 if new_items > 0 else pace.empty_polls + 1,
         window_items=window,
+        rhythm=pace.rhythm,
     )
     return _count(known, start, now, new_items, published) if new_items > 0 else known
 
@@ -120,19 +120,21 @@ def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
     rate = expected_rate(pace) / DAY
     room = WINDOW_SHARE * pace.window_items if pace.window_items > 1 else math.inf
     hours, days = _weights(pace)
+    slot, length = _slot(now)
     waited = items = passed = 0.0
-    for length, weight in _steps(now, limits.longest, hours, days):
-        here = rate * weight
-        # Within this step: waited + items * t + here * t² / 2 reaches the worth, items + here * t reaches the room.
+    while passed < limits.longest:
+        here = rate * hours[slot % 24] * days[slot // 24 % 7]
+        # Within this hour: waited + items * t + here * t² / 2 reaches the worth, items + here * t reaches the room.
         missing = limits.poll_worth - waited
         enough = 2.0 * missing / (items + math.sqrt(items * items + 2.0 * here * missing))
-        step = min(length, enough, (room - items) / here)
-        passed += step
-        if step < length:
+        if (step := min(enough, (room - items) / here)) < length:
+            passed += step
             break
-        waited += items * length + here * length * length / 2.0
+        waited += (items + here * length / 2.0) * length
         items += here * length
-    return min(max(passed, limits.shortest), max(limits.longest, limits.shortest))
+        passed += length
+        slot, length = slot + 1, HOUR
+    return max(min(passed, limits.longest), limits.shortest)
 
 
 def expected_rate(pace: Pace) -> float:
@@ -183,54 +185,52 @@ def _count(pace: Pace, start: datetime, now: datetime, new_items: int, published
 def _add(rhythm: tuple[int, ...], moments: Sequence[datetime]) -> tuple[int, ...]:
     slots = list(rhythm)
     for moment in moments:
-        hour = int(moment.timestamp() // HOUR)
+        hour, _ = _slot(moment)
         slots[hour % 24] += 1
-        slots[24 + (hour // 24 + 3) % 7] += 1  # the epoch was a Thursday
+        slots[24 + hour // 24 % 7] += 1
     return tuple(slots)
 
 
-def _rhythm_days(pace: Pace, start: datetime, days: float) -> float:
-    """Return how much of the feed's own time passes in `days` from `start`: a quiet night is short."""
-    if days > 14.0:
-        return days
-    hours, weekdays = _weights(pace)
-    return sum(length * weight for length, weight in _steps(start, days * DAY, hours, weekdays)) / DAY
-
-
-def _steps(
-    start: datetime, seconds: float, hours: Sequence[float], days: Sequence[float]
-) -> Iterator[tuple[float, float]]:
-    """Yield `seconds` from `start` on, cut at full UTC hours: length in seconds, expected rate ÷ average rate."""
-    hour, into = divmod(start.timestamp(), HOUR)
-    slot, length = int(hour), HOUR - into
-    while seconds > 0.0:
-        yield min(length, seconds), hours[slot % 24] * days[(slot // 24 + 3) % 7]
+def _rhythm_days(pace: Pace, start: datetime, seconds: float) -> float:
+    """Return how much of the feed's own time passes in `seconds` from `start`: a quiet night is short."""
+    if seconds > 14.0 * DAY:
+        return seconds / DAY
+    hours, days = _weights(pace)
+    slot, length = _slot(start)
+    passed = 0.0
+    while seconds > length:
+        passed += length * hours[slot % 24] * days[slot // 24 % 7]
         seconds -= length
-        slot += 1
-        length = HOUR
+        slot, length = slot + 1, HOUR
+    return (passed + seconds * hours[slot % 24] * days[slot // 24 % 7]) / DAY
+
+
+def _slot(moment: datetime) -> tuple[int, float]:
+    """Return the hour that `moment` falls into, counted from a Monday on, and the seconds left of it."""
+    hour, into = divmod(moment.timestamp(), HOUR)
+    return int(hour) + MONDAY, HOUR - into
 
 
 def _weights(pace: Pace) -> tuple[Sequence[float], Sequence[float]]:
     if pace.seen_at is None or pace.rhythm_since is None or not any(pace.rhythm):
         return _FLAT
     since = pace.rhythm_since.timestamp() // HOUR
-    hours = (pace.seen_at.timestamp() // HOUR) - since + 1
-    if hours > 24 * 28:  # an hour more or less makes no difference any more; and what is worked out is kept longer
-        since, hours = 0.0, hours // 24 * 24
-    return _work_out_weights(pace.rhythm, since, hours)
+    hours = pace.seen_at.timestamp() // HOUR - since
+    if hours < 24 * 14:
+        return _work_out_weights(pace.rhythm, since + MONDAY, hours // 6 * 6 + 6)
+    # By now all slots were passed about as often as others; so what was worked out can be used for a week.
+    return _work_out_weights(pace.rhythm, 0.0, hours // 168 * 168)
 
 
 _FLAT: tuple[Sequence[float], Sequence[float]] = ((1.0,) * 24, (1.0,) * 7)
 
 
 @lru_cache(maxsize=1024)
-def _work_out_weights(
-    rhythm: tuple[int, ...], since: float, hours: float
-) -> tuple[Sequence[float], Sequence[float]]:
+def _work_out_weights(rhythm: tuple[int, ...], since: float, hours: float) -> tuple[Sequence[float], Sequence[float]]:
     """Return the weight of each UTC hour and of each weekday (1 is average), from counts over `hours` from `since`."""
     by_hour, by_day = rhythm[:24], rhythm[24:]
     hour_passes = _passes(since % 24, hours, 24)
-    day_passes = _passes((since / 24 + 3) % 7, hours / 24, 7)
+    day_passes = _passes(since / 24 % 7, hours / 24, 7)
     smooth = [(by_hour[k - 1] + 2 * by_hour[k] + by_hour[(k + 1) % 24]) / 4 for k in range(24)]
     return (
         _shrink(smooth, hour_passes, HOUR_DOUBT_ITEMS, HOUR_DOUBT_PASSES),
@@ -241,6 +241,8 @@ def _work_out_weights(
 def _passes(start: float, length: float, slots: int) -> list[float]:
     """Return how often each slot of a cycle was passed in `length` slots from `start`."""
     whole, rest = divmod(length, slots)
+    if not rest:
+        return [whole] * slots
     end = start + rest
 
     def overlap(slot: int) -> float:
