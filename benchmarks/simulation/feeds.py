@@ -1,7 +1,7 @@
 """Feeds that nobody publishes: when their items appear, what dates they bear, how many stay in the feed.
 
-The classes, their shares and numbers are assumptions, stated in `CLASSES` and in docs/polling.md. Feed `number` of `seed` is
-the same feed whatever policy polls it, and whatever other feeds there are.
+The classes, their shares and numbers are assumptions, stated in `CLASSES` and in docs/polling.md. Feed
+`number` of `seed` is the same feed whatever policy polls it, and whatever other feeds there are.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,10 +121,8 @@ def make_feed(number: int, seed: int, days: float, *, mix: str = "usual", shift_
 def _pick(number: int, shares: dict[str, float]) -> Kind:
     """Spread the classes evenly over the numbers, so that any few thousand feeds hold them in proportion."""
     place = (number * 0.6180339887498949) % 1.0 * sum(shares.values())
-    for name, share in shares.items():
-        place -= share
-        if place < 0:
-            break
+    ends = zip(shares, accumulate(shares.values()), strict=True)
+    name = next((name for name, end in ends if place < end), next(iter(shares)))
     return next(kind for kind in CLASSES if kind.name == name)
 
 
@@ -184,7 +183,7 @@ def _draw_scheduled(kind: Kind, rng: np.random.Generator, rate: float, first: in
         days = days[(days % 7 < 5) | (rng.random(len(days)) < kind.weekend)]
     moments = []
     for _ in range(round(rate)):
-        usual = rng.choice([rng.integers(0, 24), rng.uniform(0, 24)]) * HOUR
+        usual = (float(rng.integers(0, 24)) if rng.random() < 0.5 else rng.uniform(0, 24)) * HOUR
         spread = rng.choice([60.0, 600.0, 2700.0])
         kept = days[rng.random(len(days)) < 0.93]
         moments.append(kept * DAY + usual + np.abs(rng.normal(0, spread, len(kept))))

@@ -30,7 +30,7 @@ class Fixed:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
-    def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:
+    def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:  # noqa: D102
         return self.seconds
 
 
@@ -49,7 +49,7 @@ class StepFormula:
         self.empty = 0
         self.last = 0.0
 
-    def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:
+    def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:  # noqa: D102
         if self.began is None:
             self._begin(now, dates)
         elif new:
@@ -97,7 +97,7 @@ class DuplicateShare:
         self.minutes = 360.0
         self.last: float | None = None
 
-    def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:
+    def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:  # noqa: D102
         known = 100.0 * (seen - new) / seen if seen else 100.0
         if self.last is None:
             self.last = now
@@ -118,7 +118,7 @@ class Ours:
         self.limits = limits
         self.pace = Pace()
 
-    def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:
+    def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:  # noqa: D102
         moment = EPOCH + timedelta(seconds=now)
         published = [EPOCH + timedelta(seconds=date) for date in dates]
         self.pace = observe(self.pace, now=moment, new_items=new, items_seen=seen, published=published)

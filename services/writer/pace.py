@@ -40,7 +40,7 @@ HOUR_DOUBT_ITEMS = 1.5
 HOUR_DOUBT_PASSES = 0.5
 DAY_DOUBT_ITEMS = 3.0
 DAY_DOUBT_PASSES = 0.3
-"""Doubt about a slot: it is believed to be average as if so many items, plus those of so many average passes, said so."""
+"""Doubt about a slot: as if so many items, and those of so many average passes, had said that it is average."""
 
 QUIETEST = 0.02
 """No hour and no day is thought to bring less than this part of the average."""
