@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from services.writer.schedule import adapt_interval, backoff, server_floor
+from services.writer.floors import (
+    add_seconds,
+    back_off,
+    plan_fixed,
+    plan_poll,
+    poll_bounds,
+    server_floor,
+)
+from services.writer.pace import Limits, Pace, expected_rate, next_poll, observe
 from shared.messages import FeedFetched, Outcome
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url
 
@@ -17,9 +26,6 @@ LIE_MARGIN = timedelta(minutes=10)
 GAP_MEMORY = 0.2
 """How much the last gap counts in the usual one (exponential smoothing)."""
 
-LONGEST_INTERVAL_SECONDS = 31_536_000.0
-"""A year: what somebody writes into the column must not take the calendar past its end."""
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -27,6 +33,8 @@ class Rules:
 
     min_poll_seconds: float = 300.0
     max_poll_seconds: float = 86400.0
+    poll_worth: float = Limits().poll_worth
+    """In article-seconds (services/writer/pace.py)."""
     gone_span_seconds: float = 3600.0
     moved_span_seconds: float = 86400.0
     moved_sightings: int = 3
@@ -45,8 +53,14 @@ class FeedState:
     disabled_reason: str | None
     next_fetch_at: datetime
     interval_seconds: float | None
+    shortest_seconds: float | None
+    longest_seconds: float | None
     poll_seconds: float | None
+    pace: Pace
+    items_per_day: float | None
     ttl_seconds: float | None
+    skip_hours: Sequence[int]
+    skip_days: Sequence[int]
     etag: str | None
     last_modified: str | None
     validators_url: str | None
@@ -70,8 +84,17 @@ class FeedState:
     language: str | None
 
 
-def advance(feed: FeedState, fetched: FeedFetched, *, new_items: int, now: datetime, rules: Rules) -> FeedState:
-    """Return the feed after `fetched`, which brought `new_items` articles that nobody had seen.
+@dataclass(frozen=True)
+class News:
+    """The articles of a result that nobody had seen."""
+
+    count: int = 0
+    published: Sequence[datetime] = ()
+    """Their dates, as far as they bear any that were not guessed."""
+
+
+def advance(feed: FeedState, fetched: FeedFetched, *, news: News, now: datetime, rules: Rules) -> FeedState:
+    """Return the feed after `fetched`, which brought `news`.
 
     A result whose claim is not the feed's present one came too late: the feed was issued again, and that job's
     result will tell. Its articles are welcome, its state is not.
@@ -87,7 +110,7 @@ def advance(feed: FeedState, fetched: FeedFetched, *, new_items: int, now: datet
         return released  # dropped unasked (stale): it is as due as it was, and keeps its place
     noted = _note_attempt(released, fetched)
     if fetched.outcome.is_success:
-        return _after_success(noted, fetched, new_items, now, rules)
+        return _after_success(noted, fetched, news, now, rules)
     return _after_failure(noted, fetched, now, rules)
 
 
@@ -123,28 +146,42 @@ def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
     )
 
 
-def _after_success(feed: FeedState, fetched: FeedFetched, new_items: int, now: datetime, rules: Rules) -> FeedState:
-    poll = adapt_interval(
-        feed.poll_seconds,
-        new_items=new_items,
-        shortest=rules.min_poll_seconds,
-        longest=rules.max_poll_seconds,
+def _after_success(feed: FeedState, fetched: FeedFetched, news: News, now: datetime, rules: Rules) -> FeedState:
+    was_read = fetched.outcome is Outcome.FETCHED
+    pace = observe(
+        feed.pace,
+        now=fetched.started_at,
+        new_items=news.count,
+        items_seen=len(fetched.entries) if was_read else None,
+        published=news.published,
+    )
+    shortest, longest = _bounds(feed, rules)
+    wait = next_poll(
+        pace,
+        now=fetched.started_at,
+        limits=Limits(poll_worth=rules.poll_worth, shortest=shortest, longest=longest),
     )
     known = replace(
         _remember_validators(feed, fetched),
-        poll_seconds=poll,
-        ttl_seconds=fetched.hints.ttl_seconds if fetched.outcome is Outcome.FETCHED else feed.ttl_seconds,
+        pace=pace,
+        items_per_day=expected_rate(pace),
+        poll_seconds=wait,
+        ttl_seconds=fetched.hints.ttl_seconds if was_read else feed.ttl_seconds,
+        skip_hours=list(fetched.hints.skip_hours) if was_read else feed.skip_hours,
+        skip_days=list(fetched.hints.skip_days) if was_read else feed.skip_days,
         failures=0,
         gone_since=None,
         last_success_at=fetched.started_at,
-        last_new_at=fetched.started_at if new_items else feed.last_new_at,
-        news_gap_seconds=_usual_gap(feed, fetched.started_at) if new_items else feed.news_gap_seconds,
+        last_new_at=fetched.started_at if news.count else feed.last_new_at,
+        news_gap_seconds=_usual_gap(feed, fetched.started_at) if news.count else feed.news_gap_seconds,
         cursor_at=_newest(feed.cursor_at, fetched, now),
         title=fetched.feed.title or feed.title,
         site_url=fetched.feed.site_url or feed.site_url,
         language=fetched.feed.language or feed.language,
     )
-    return replace(_follow_move(known, fetched, rules), next_fetch_at=_next_fetch(known, fetched, poll, now))
+    return replace(
+        _follow_move(known, fetched, rules), next_fetch_at=_plan(known, fetched, _usual(known, rules), now, rules)
+    )
 
 
 def _usual_gap(feed: FeedState, now: datetime) -> float | None:
@@ -179,12 +216,34 @@ def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> dat
     return max([*moments, cursor] if cursor else moments, default=cursor)
 
 
-def _next_fetch(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime) -> datetime:
+def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, rules: Rules) -> datetime:
+    """Return when to look again, if it were for the poll at hand: in `wait` seconds."""
     floor = _floor(feed, fetched, now)
-    if feed.interval_seconds is not None:
-        interval = min(feed.interval_seconds, LONGEST_INTERVAL_SECONDS)
-        return max(fetched.started_at + timedelta(seconds=interval), floor)
-    return max(now + timedelta(seconds=wait), floor)
+    period = feed.interval_seconds
+    if period is None:
+        return plan_poll(
+            feed.id,
+            now=fetched.started_at,
+            wait=wait,
+            bounds=_bounds(feed, rules),
+            floor=floor,
+            skip_hours=feed.skip_hours,
+            skip_days=feed.skip_days,
+        )
+    return plan_fixed(
+        feed.id,
+        now=add_seconds(fetched.started_at, max(wait - period, 0.0)),  # later than now after failures
+        period=period,
+        floor=floor,
+        skip_hours=feed.skip_hours,
+        skip_days=feed.skip_days,
+    )
+
+
+def _bounds(feed: FeedState, rules: Rules) -> tuple[float, float]:
+    return poll_bounds(
+        feed.shortest_seconds, feed.longest_seconds, shortest=rules.min_poll_seconds, longest=rules.max_poll_seconds
+    )
 
 
 def _floor(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:
@@ -232,12 +291,9 @@ def _without_scheme(url: str) -> tuple[str | int | None, ...]:
 
 def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
     if fetched.outcome is Outcome.THROTTLED:  # asked to slow down is not broken: no back-off beyond what was asked
-        wait = feed.poll_seconds or rules.min_poll_seconds
-        return replace(feed, next_fetch_at=_next_fetch(feed, fetched, wait, now))
-    failures = feed.failures + 1
-    usual = feed.poll_seconds or rules.min_poll_seconds
-    wait = backoff(failures, interval=usual, longest=rules.max_poll_seconds)
-    failed = replace(feed, failures=failures, next_fetch_at=_next_fetch(feed, fetched, wait, now))
+        return replace(feed, next_fetch_at=_plan(feed, fetched, _usual(feed, rules), now, rules))
+    failed = replace(feed, failures=feed.failures + 1)
+    failed = replace(failed, next_fetch_at=_plan_after_failure(failed, fetched, now, rules))
     if fetched.outcome is not Outcome.GONE:
         return replace(failed, gone_since=None)
     if feed.gone_since is None:
@@ -247,3 +303,22 @@ def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: 
     if (fetched.started_at - feed.gone_since).total_seconds() < rules.gone_span_seconds:
         return failed
     return replace(failed, enabled=False, disabled_reason="gone: the server answered 410 twice")
+
+
+def _plan_after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> datetime:
+    """Return when to look again after a failure: later and later, where the interval is fixed too."""
+    usual = _usual(feed, rules)
+    wait = back_off(
+        feed.failures,
+        fetched.outcome,
+        fetched.error_class,
+        feed_id=feed.id,
+        usual=usual,
+        longest=max(_bounds(feed, rules)[1], usual),
+        first=feed.interval_seconds,
+    )
+    return _plan(feed, fetched, wait, now, rules)
+
+
+def _usual(feed: FeedState, rules: Rules) -> float:
+    return feed.interval_seconds or feed.poll_seconds or rules.min_poll_seconds

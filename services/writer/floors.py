@@ -18,6 +18,9 @@ JITTER_SHARE = 0.1
 JITTER_SECONDS = (60.0, 600.0)
 """Polls are spread over 60 to 600 s, and never over more than a tenth of the wait."""
 
+SHORTEST_PERIOD_SECONDS, LONGEST_PERIOD_SECONDS = 0.1, 366 * DAY_SECONDS
+"""Bounds of a fixed interval: what somebody writes into the column must not take the calendar past its end."""
+
 FAILURE_JITTER = 0.25
 """A back-off is up to this part shorter: what failed together shall not come back together."""
 
@@ -99,6 +102,7 @@ def plan_fixed(
     Slots are `period` seconds apart and stand at the feed's phase. One that is less than half a period after `now`
     (a poll was early, by hand, or very late) is left out; so are those before `floor` and in skipped hours.
     """
+    period = _bounded(period)
     slot = next_slot(feed_id, after=add_seconds(now, period / 2), period=period)
     earliest = skip_forbidden(max(slot, floor) if floor else slot, skip_hours, skip_days)
     if earliest <= slot:
@@ -113,9 +117,13 @@ def plan_first(feed_id: int, *, now: datetime, period: float) -> datetime:
 
 def next_slot(feed_id: int, *, after: datetime, period: float) -> datetime:
     """Return the first moment after `after` that is at the feed's phase of `period` (seconds since 1970, UTC)."""
-    period = min(max(period, 1.0), 366 * DAY_SECONDS)
+    period = _bounded(period)
     passed = (after.timestamp() - phase_seconds(feed_id, period)) % period
     return add_seconds(after, period - passed)
+
+
+def _bounded(period: float) -> float:
+    return min(max(period, SHORTEST_PERIOD_SECONDS), LONGEST_PERIOD_SECONDS)
 
 
 def phase_seconds(feed_id: int, period: float) -> float:
@@ -134,14 +142,23 @@ def poll_bounds(
 
 
 def back_off(
-    failures: int, outcome: Outcome, error_class: str | None, *, feed_id: int, usual: float, longest: float
+    failures: int,
+    outcome: Outcome,
+    error_class: str | None,
+    *,
+    feed_id: int,
+    usual: float,
+    longest: float,
+    first: float | None = None,
 ) -> float:
     """Return the wait in seconds after the `failures`-th failure in a row.
 
-    It doubles from failure to failure, from a first wait that depends on what went wrong; it is never less than the
-    `usual` one and ends at `longest`. Nothing here disables a feed, and the first success ends it.
+    It doubles from failure to failure, from the `first` wait, which depends on what went wrong if it is not given; it
+    is never less than the `usual` one and ends at `longest`. Nothing here disables a feed, and the first success
+    ends it.
     """
-    first = _FIRST_BACKOFF_OF_CLASS.get(error_class or "", _FIRST_BACKOFF_SECONDS.get(outcome, 600.0))
+    if first is None:
+        first = _FIRST_BACKOFF_OF_CLASS.get(error_class or "", _FIRST_BACKOFF_SECONDS.get(outcome, 600.0))
     grown = min(first * 2.0 ** min(max(failures - 1, 0), 30), longest)
     share = _share(f"feed-{feed_id}!{failures}")
     return min(max(grown * (1.0 - FAILURE_JITTER * share), usual), longest)

@@ -24,6 +24,10 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     writer_prefetch: Prefetch = Field(200, description="Messages that the writer holds unacknowledged, at most.")
     min_poll_seconds: Seconds = Field(300.0, description="Shortest adaptive poll interval of a feed.")
     max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, after failures too.")
+    poll_worth_seconds: Seconds = Field(
+        Rules().poll_worth,
+        description="What a poll costs, in seconds that one article waits: less polls more often (docs/polling.md).",
+    )
     gone_span_seconds: Seconds = Field(
         3600.0, description="A feed is disabled after two answers 410 that are at least this far apart."
     )
@@ -37,6 +41,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
         return Rules(
             min_poll_seconds=self.min_poll_seconds,
             max_poll_seconds=self.max_poll_seconds,
+            poll_worth=self.poll_worth_seconds,
             gone_span_seconds=self.gone_span_seconds,
             moved_span_seconds=self.moved_span_seconds,
             moved_sightings=self.moved_sightings,

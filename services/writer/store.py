@@ -15,8 +15,10 @@ from datetime import datetime
 from uuid import UUID
 
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
-from services.writer.feed_state import FeedState, Rules, advance
+from services.writer.feed_state import FeedState, News, Rules, advance
+from services.writer.pace_column import read_pace, write_pace
 from shared.messages import Entry, FeedFetched
 from shared.politeness import politeness_group
 from shared.postgres import Connection
@@ -28,6 +30,9 @@ MAX_UPDATES = 24
 
 LAST_SEEN_EVERY = "1 day"
 """`last_seen_at` is refreshed at most this often per article: most polls repeat what is known."""
+
+DOUBTFUL = frozenset({"date_guessed", "date_clamped", "date_ambiguous"})
+"""Flags of an entry whose date says nothing of when it came."""
 
 _STATE_COLUMNS = tuple(field.name for field in fields(FeedState))
 
@@ -64,11 +69,9 @@ async def write_batch(
     updated = await _update_changed(connection, [articles[md5] for md5 in sorted(changed & locked)])
     await _touch(connection, sorted(locked), now)
 
-    new_by_result = {fetched.result_id: 0 for fetched in fresh}
-    for md5 in new:
-        new_by_result[articles[md5].result_id] += 1
-    await _log(connection, fresh, new_by_result)
-    claims = await _advance_feeds(connection, feeds, fresh, new_by_result, now, rules, proxy_hosts)
+    news = _news(fresh, [articles[md5] for md5 in new])
+    await _log(connection, fresh, news)
+    claims = await _advance_feeds(connection, feeds, fresh, news, now, rules, proxy_hosts)
     return Written(new=len(new), updated=updated, repeated=len(articles) - len(new) - updated, claims=claims)
 
 
@@ -93,13 +96,24 @@ def _articles(batch: Sequence[FeedFetched]) -> dict[str, _Article]:
     return articles
 
 
+def _news(batch: Sequence[FeedFetched], new: Sequence[_Article]) -> dict[UUID, News]:
+    """Return what was new in each result."""
+    entries: dict[UUID, list[Entry]] = {fetched.result_id: [] for fetched in batch}
+    for article in new:
+        entries[article.result_id].append(article.entry)
+    return {
+        id_: News(len(own), [e.published_at for e in own if e.published_at and not DOUBTFUL.intersection(e.flags)])
+        for id_, own in entries.items()
+    }
+
+
 async def _lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, FeedState]:
     columns = sql.SQL(", ").join(map(sql.Identifier, _STATE_COLUMNS))
     cursor = await connection.execute(
         sql.SQL("SELECT {} FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE").format(columns),
         [sorted(ids)],
     )
-    return {row["id"]: FeedState(**row) for row in await cursor.fetchall()}
+    return {row["id"]: FeedState(**row | {"pace": read_pace(row["pace"])}) for row in await cursor.fetchall()}
 
 
 async def _logged(connection: Connection, batch: Sequence[FeedFetched]) -> set[UUID]:
@@ -244,7 +258,7 @@ async def _touch(connection: Connection, md5s: Sequence[str], now: datetime) -> 
     await connection.execute("UPDATE feed_items SET last_seen_at = %s WHERE md5 = ANY(%b::text[])", [now, md5s])
 
 
-async def _log(connection: Connection, batch: Sequence[FeedFetched], new_items: Mapping[UUID, int]) -> None:
+async def _log(connection: Connection, batch: Sequence[FeedFetched], news: Mapping[UUID, News]) -> None:
     async with connection.cursor() as cursor:
         await cursor.executemany(
             """
@@ -265,7 +279,7 @@ async def _log(connection: Connection, batch: Sequence[FeedFetched], new_items: 
                     f.attempt,
                     f.status,
                     len(f.entries),
-                    new_items[f.result_id],
+                    news[f.result_id].count,
                     f.wire_bytes,
                     f.decoded_bytes,
                     f.tier,
@@ -281,7 +295,7 @@ async def _advance_feeds(
     connection: Connection,
     feeds: Mapping[int, FeedState],
     batch: Sequence[FeedFetched],
-    new_items: Mapping[UUID, int],
+    news: Mapping[UUID, News],
     now: datetime,
     rules: Rules,
     proxy_hosts: frozenset[str],
@@ -292,7 +306,7 @@ async def _advance_feeds(
         if end := _end_of_claim(after[fetched.feed_id], fetched):
             claims[end] += 1
         after[fetched.feed_id] = advance(
-            after[fetched.feed_id], fetched, new_items=new_items[fetched.result_id], now=now, rules=rules
+            after[fetched.feed_id], fetched, news=news[fetched.result_id], now=now, rules=rules
         )
     changed = [state for id_, state in after.items() if state != feeds[id_]]
     moved = [state for state in changed if state.url != feeds[state.id].url]
@@ -304,7 +318,7 @@ async def _advance_feeds(
     async with connection.cursor() as cursor:
         await cursor.executemany(
             sql.SQL("UPDATE feeds SET {} WHERE id = %(id)s").format(assignments),
-            [dict(vars(state)) for state in changed],
+            [vars(state) | {"pace": Jsonb(write_pace(state.pace))} for state in changed],
         )
     for state in moved:
         await _move(connection, state, politeness_group(state.url, proxy_hosts))

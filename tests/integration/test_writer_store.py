@@ -121,7 +121,9 @@ async def test_the_state_of_a_feed_follows_its_final_result(database: Database, 
     await write(database, make_result(feed_id=feed_id, claim_id=claim_id, etag='W/"x"', entries=(make_entry(1),)))
     (feed,) = await rows(database, "SELECT * FROM feeds")
     assert (feed["etag"], feed["claim_id"], feed["last_outcome"]) == ('W/"x"', None, "fetched")
-    assert feed["next_fetch_at"] == NOW + timedelta(seconds=900)
+    assert feed["next_fetch_at"] > NOW + timedelta(seconds=300)
+    assert feed["poll_seconds"] > 300
+    assert feed["pace"]["seen_at"] == NOW.isoformat().replace("+00:00", "Z")
 
 
 async def test_a_late_result_of_an_old_claim_delivers_articles_and_no_state(database: Database, feed_id: int) -> None:

@@ -57,3 +57,15 @@ CROSS JOIN LATERAL (
     WHERE feed_fetch_log.feed_id = feeds.id AND started_at > now() - interval '7 days'
 ) AS recent;
 COMMENT ON VIEW feed_health IS 'Per feed: the last 7 days of the fetch log, failures in a row, freshness, staleness.';
+
+-- What the feed itself asks for, and what a person sets for it alone.
+ALTER TABLE feeds
+    ADD COLUMN skip_hours smallint[] NOT NULL DEFAULT '{}',
+    ADD COLUMN skip_days smallint[] NOT NULL DEFAULT '{}',
+    ADD COLUMN shortest_seconds double precision CHECK (shortest_seconds > 0),
+    ADD COLUMN longest_seconds double precision CHECK (longest_seconds > 0);
+COMMENT ON COLUMN feeds.skip_hours IS 'skipHours of the body that was read last: UTC, 0 to 23.';
+COMMENT ON COLUMN feeds.skip_days IS 'skipDays of the body that was read last: UTC, Monday is 0.';
+COMMENT ON COLUMN feeds.shortest_seconds IS 'Set by a person: bounds the adaptive interval in place of FEEDMILL_MIN_POLL_SECONDS.';
+COMMENT ON COLUMN feeds.longest_seconds IS 'Set by a person: bounds the adaptive interval in place of FEEDMILL_MAX_POLL_SECONDS.';
+COMMENT ON COLUMN feeds.poll_seconds IS 'How long the next poll was thought to be able to wait, before jitter and floors.';
