@@ -17,9 +17,15 @@ under_way AS MATERIALIZED (
     GROUP BY politeness_group
 ),
 -- Of each priority the longest due, as many as `span`. Where few groups fill that, they are a crowd that others may
--- stand behind: look again, past them, until the span holds all that is due or many groups.
+-- stand behind: look again, past them, until the span holds all that is due or many groups. Groups that have their
+-- share already, or asked to be left alone, are passed over from the beginning.
 look (priority, is_crowded, crowds, ids, groups, moments) AS (
-    SELECT priority, true, ARRAY(SELECT politeness_group FROM under_way WHERE jobs >= %(per_group)s),
+    SELECT priority, true,
+        ARRAY(
+            SELECT politeness_group FROM under_way WHERE jobs >= %(per_group)s
+            UNION
+            SELECT politeness_group FROM throttled_groups WHERE until > now()
+        ),
         NULL::bigint[], NULL::text[], NULL::timestamptz[]
     FROM priorities
     WHERE priority IS NOT NULL

@@ -71,6 +71,7 @@ async def write_batch(
 
     news = _news(fresh, [articles[md5] for md5 in new])
     await _log(connection, fresh, news)
+    await _note_throttles(connection, fresh, proxy_hosts)
     claims = await _advance_feeds(connection, feeds, fresh, news, now, rules, proxy_hosts)
     return Written(new=len(new), updated=updated, repeated=len(articles) - len(new) - updated, claims=claims)
 
@@ -289,6 +290,32 @@ async def _log(connection: Connection, batch: Sequence[FeedFetched], news: Mappi
                 for f in batch
             ],
         )
+
+
+async def _note_throttles(connection: Connection, batch: Sequence[FeedFetched], proxy_hosts: frozenset[str]) -> None:
+    """Remember hosts that asked to be left alone: the fetchers know it too, but forget it when they restart."""
+    until: dict[str, datetime] = {}
+    for fetched in batch:
+        if fetched.status == 429 and fetched.not_before is not None:
+            group = politeness_group(fetched.final_url or fetched.url, proxy_hosts)
+            until[group] = max(until.get(group, fetched.not_before), fetched.not_before)
+    if not until:
+        return
+    await connection.execute(
+        """
+        DELETE FROM throttled_groups WHERE politeness_group IN (
+            SELECT politeness_group FROM throttled_groups WHERE until < now() FOR UPDATE SKIP LOCKED
+        )
+        """
+    )
+    await connection.execute(
+        """
+        INSERT INTO throttled_groups (politeness_group, until)
+        SELECT * FROM unnest(%b::text[], %b::timestamptz[]) AS asked (politeness_group, until) ORDER BY 1
+        ON CONFLICT (politeness_group) DO UPDATE SET until = greatest(throttled_groups.until, excluded.until)
+        """,
+        [list(until), list(until.values())],
+    )
 
 
 async def _advance_feeds(

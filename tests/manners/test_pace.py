@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise, takewhile
@@ -13,7 +13,7 @@ from tests.integration.raw_server import answer
 from tests.manners.replies import REST, fresh, resting, rss
 from tests.manners.services import THROTTLE_SECONDS
 from tests.manners.sites import Site, Visit
-from tests.manners.world import World
+from tests.manners.world import Row, World
 
 LOOPBACK_SECONDS = 0.01
 """What may lie between two clocks that look at the same moment."""
@@ -96,17 +96,64 @@ def test_10_after_a_503_that_feed_alone_is_left_alone(world: World) -> None:
 
 
 def test_10_retry_after_is_kept_for_a_day_at_most(world: World) -> None:
-    for site, path in ((WANTS_A_WEEK, "/feed"), (WANTS_A_WEEK, "/other"), (UNWELL_FOR_A_WEEK, "/feed")):
-        assert A_DAY - 60 <= seconds_throttled(world, site, path) < A_DAY + 60
+    for site in (WANTS_A_WEEK, UNWELL_FOR_A_WEEK):
+        feed = throttled(world, site)
+        assert A_DAY - 60 <= (feed["next_fetch_at"] - feed["last_attempt_at"]).total_seconds() < A_DAY + 660
     asked = WANTS_A_WEEK.wait_for(2)[1]
     assert seconds_after(asked, WANTS_A_WEEK) == []
 
 
-def seconds_throttled(world: World, site: Site, path: str) -> float:
-    """Return for how long a feed is left alone, as soon as it is."""
-    world.until(lambda: world.feed(site, path)["last_outcome"] == "throttled")
-    feed = world.feed(site, path)
-    return float((feed["next_fetch_at"] - feed["last_attempt_at"]).total_seconds())
+def throttled(world: World, site: Site) -> Row:
+    world.until(lambda: world.feed(site)["last_outcome"] == "throttled")
+    return world.feed(site)
+
+
+def test_13_a_throttle_is_kept_where_a_restarted_fetcher_cannot_forget_it(world: World) -> None:
+    throttled(world, WANTS_A_WEEK)
+    kept = (
+        "SELECT extract(epoch FROM until - now()) AS seconds FROM throttled_groups JOIN feeds USING (politeness_group)"
+    )
+    (row,) = world.query(f"{kept} WHERE id = %(id)s", WANTS_A_WEEK)
+    assert A_DAY - 60 <= row["seconds"] <= A_DAY
+    assert not world.query(f"{kept} WHERE id = %(id)s", UNWELL_FOR_A_WEEK)  # a 503 is that feed's alone
+
+
+def hour_of(skipped: Callable[[int], bool]) -> str:
+    hours = "".join(f"<hour>{hour}</hour>" for hour in range(24) if skipped(hour))
+    return f"<skipHours>{hours}</skipHours>"
+
+
+NOW_HOUR = datetime.now(UTC).hour
+OPEN_HOUR = (NOW_HOUR + 5) % 24
+RESTS = Site({"/feed": [fresh(rss("one", extra=hour_of(lambda hour: hour != OPEN_HOUR)), ETag='"1"'), answer(304)]})
+NEVER_OPEN = Site({"/feed": [fresh(rss("one", extra=hour_of(lambda hour: True))), resting()]})
+
+
+def test_09_a_feed_is_not_polled_in_hours_that_it_wants_skipped(world: World) -> None:
+    world.attempts(RESTS, 1)
+    world.until(lambda: world.feed(RESTS)["next_fetch_at"].astimezone(UTC).hour == OPEN_HOUR)
+    world.execute("UPDATE feeds SET next_fetch_at = now() WHERE id = %(id)s", RESTS)
+    world.attempts(RESTS, 2)  # a 304 says nothing of hours, and those of the body stay
+    world.until(lambda: world.feed(RESTS)["next_fetch_at"].astimezone(UTC).hour == OPEN_HOUR)
+    assert len(RESTS.visits) == 2
+
+
+def test_09_a_feed_that_wants_every_hour_skipped_is_polled_all_the_same(world: World) -> None:
+    NEVER_OPEN.wait_for(2)
+
+
+OFFLINE = Site({"/feed": [fresh(ETag='"1"'), answer(304)]}, interval=900.0)
+
+
+def test_15_after_downtime_a_feed_is_fetched_once(world: World) -> None:
+    world.attempts(OFFLINE, 1)
+    for count in (2, 3):
+        world.execute("UPDATE feeds SET next_fetch_at = now() - interval '3 days' WHERE id = %(id)s", OFFLINE)
+        started = world.attempts(OFFLINE, count)[-1]["started_at"]
+        world.until(lambda: world.feed(OFFLINE)["claim_id"] is None)
+        wait = (world.feed(OFFLINE)["next_fetch_at"] - started).total_seconds()
+        assert 450 <= wait <= 1350  # at the feed's own place in the period, wherever that is
+    assert len(OFFLINE.visits) == 3
 
 
 CURT = Site({path: [answer(429), answer(429), REST] for path in BOTH}, feeds=BOTH)

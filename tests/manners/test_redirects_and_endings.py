@@ -35,6 +35,18 @@ def test_19_a_permanent_redirect_moves_a_feed_after_three_fetches_over_the_span(
     assert world.feed(MOVED)["politeness_group"] == f"{NEW_HOME.host}:{NEW_HOME.port}"
 
 
+COMMON = Site({"/feed": [*[fresh(rss("common"), ETag='"1"')] * MANY, REST]}, feeds=())
+ONE_DOOR = Site({"/feed": [redirect(COMMON, status=301)]})
+OTHER_DOOR = Site({"/feed": [redirect(COMMON, status=301)]})
+
+
+def test_22_of_two_feeds_that_end_at_one_permanent_url_one_is_told_to_be_a_duplicate(world: World) -> None:
+    world.until(lambda: not (world.feed(ONE_DOOR)["enabled"] and world.feed(OTHER_DOOR)["enabled"]))
+    moved, other = sorted((world.feed(ONE_DOOR), world.feed(OTHER_DOOR)), key=lambda feed: not feed["enabled"])
+    assert (moved["url"], moved["enabled"], other["enabled"]) == (COMMON.url(), True, False)
+    assert other["disabled_reason"] == f"duplicate: moved for good to the URL of feed {moved['id']}"
+
+
 FOR_NOW = Site({"/feed": visited_often("now")}, feeds=())
 DETOURED = Site({"/feed": [redirect(FOR_NOW, status=302)]})
 LAST_STOP = Site({"/feed": visited_often("stop")}, feeds=())

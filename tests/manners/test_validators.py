@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.integration.raw_server import answer
 from tests.manners.replies import HTML, REST, fresh, redirect, resting, rss
 from tests.manners.services import ALL, RETRY_SECONDS, running
-from tests.manners.sites import Site, serving
+from tests.manners.sites import Site, Visit, serving
 from tests.manners.world import World
 
 ODD_DATE = "yesterday, 25:61, \xfc"
@@ -46,6 +46,24 @@ def test_03_both_validators_are_sent_when_both_are_known_and_none_at_first(world
     assert first.validators == NOTHING
     assert second.validators == (wire(ODD_TAG), wire(ODD_DATE))
     assert TAGLESS.wait_for(2)[1].validators == (None, "Thu, 01 Jan 2026 00:00:00 GMT")
+
+
+def lie(visit: Visit) -> list[bytes]:
+    """Answer 304 to whoever asks whether there is something new, and there is."""
+    return [answer(304) if visit.header("if-none-match") else fresh(rss("two", "one"), ETag='"1"')]
+
+
+LYING = Site({"/feed": [fresh(ETag='"1"'), lie]})
+
+
+def test_07_where_a_304_was_a_lie_one_poll_a_day_leaves_the_validators_out(world: World) -> None:
+    LYING.wait_for(2)
+    world.execute("UPDATE feeds SET lying_since = now() WHERE id = %(id)s", LYING)
+    world.until(lambda: len(world.articles(LYING)) == 2)
+    LYING.wait_for(len(LYING.visits) + 3)
+    unconditional = [number for number, visit in enumerate(LYING.visits) if visit.validators == NOTHING]
+    assert unconditional[0] == 0
+    assert len(unconditional) == 2
 
 
 AT_FIRST_HERE = Site({"/feed": [fresh(ETag='"here"')]}, feeds=())

@@ -69,3 +69,9 @@ COMMENT ON COLUMN feeds.skip_days IS 'skipDays of the body that was read last: U
 COMMENT ON COLUMN feeds.shortest_seconds IS 'Set by a person: bounds the adaptive interval in place of FEEDMILL_MIN_POLL_SECONDS.';
 COMMENT ON COLUMN feeds.longest_seconds IS 'Set by a person: bounds the adaptive interval in place of FEEDMILL_MAX_POLL_SECONDS.';
 COMMENT ON COLUMN feeds.poll_seconds IS 'How long the next poll was thought to be able to wait, before jitter and floors.';
+
+-- Hosts that asked to be left alone (429 with Retry-After): no feed of theirs is claimed before that, whoever restarts.
+CREATE TABLE throttled_groups (
+    politeness_group text PRIMARY KEY,
+    until timestamptz NOT NULL
+);
