@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from services.cli import addresses, dead_commands, registry
+from services.cli import addresses, dead_commands, feed_commands, registry
+from services.cli.feed_commands import LONGEST_INTERVAL
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from services.fetcher.options import read_options
@@ -24,16 +25,13 @@ from shared.secrets import mask_credentials
 from shared.settings import read_settings
 
 EXIT_INTERRUPTED = 130
-LONGEST_INTERVAL = 31_536_000.0
-"""Seconds of a year."""
-
 app = typer.Typer(
     help="Feedmill polls feeds politely and turns them into one deduplicated PostgreSQL table.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-feeds = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
+feeds = feed_commands.app
 app.add_typer(feeds, name="feeds")
 app.add_typer(dead_commands.app, name="dead")
 
