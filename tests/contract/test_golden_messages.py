@@ -46,10 +46,12 @@ def everything_filled_in() -> list[Message]:
             ),
             reason="manual",
             dry_run=True,
+            probe=True,
         ),
         make_result(
             result_id=UUID("00000000-0000-4000-8000-000000000002"),
             claim_until=NOW + timedelta(hours=2),
+            probe=True,
             final_url="http://www.news.example/feed",
             moved_to="http://www.news.example/feed",
             etag='"e"',
