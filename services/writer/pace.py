@@ -135,7 +135,7 @@ def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
     for length, rate in _expect(pace, now):
         # In this stretch: waited + items * t + rate * t² / 2 reaches the worth, items + rate * t reaches the room.
         missing = limits.poll_worth - waited
-        if passed >= limits.longest or missing <= 0.0:
+        if passed >= limits.longest or missing < 1e-6:
             break
         enough = 2.0 * missing / (items + math.sqrt(items * items + 2.0 * rate * missing))
         if (step := min(enough, (room - items) / rate)) < length:
