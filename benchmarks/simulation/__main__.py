@@ -46,7 +46,7 @@ def _make_setting(options: argparse.Namespace) -> Setting:
         mix=options.mix,
         shift_hours=options.shift_hours,
     )
-    return replace(setting, every=options.every * 10, days=min(options.days, 7.0)) if options.quick else setting
+    return replace(setting, every=options.every * 15, days=7.0, warmup_days=7.0) if options.quick else setting
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -63,7 +63,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--mix", choices=list(MIXES), default=Setting.mix, help="which kinds of feeds (%(default)s)")
     parser.add_argument("--shift-hours", type=float, default=0.0, help="move all time zones (%(default)s)")
     parser.add_argument("--plot", type=Path, help="draw the trade-off curves too, into this PNG (as long again)")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the feeds, for a week: seconds, more noise")
+    parser.add_argument("--quick", action="store_true", help="few feeds, for a week: seconds, and much noise")
     return parser.parse_args(arguments)
 
 
