@@ -165,6 +165,21 @@ def test_skipped_hours_end_at_the_next_open_one(
     assert skip_forbidden(moment, skip_hours, skip_days) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
+@given(ids, moments, st.floats(1, 30 * DAY), hours, days)
+def test_fixed_polls_are_outside_of_skipped_hours_too(
+    feed_id: int, now: datetime, period: float, skip_hours: set[int], skip_days: set[int]
+) -> None:
+    planned = plan_fixed(feed_id, now=now, period=period, skip_hours=skip_hours, skip_days=skip_days)
+    assert skip_forbidden(planned, skip_hours, skip_days) == planned
+
+
+def test_feeds_with_the_same_skipped_hours_do_not_come_back_together() -> None:
+    night = datetime(2026, 11, 20, 1, tzinfo=UTC)
+    planned = [plan_poll(feed_id, now=night, wait=3600, bounds=BOUNDS, skip_hours=range(6)) for feed_id in range(50)]
+    assert len(set(planned)) == 50
+    assert {moment.hour for moment in planned} == {6}
+
+
 def test_server_floors_count_for_a_day_at_most() -> None:
     assert server_floor([7200, None, 60], NOW, None) == NOW + timedelta(hours=2)
     assert server_floor([1e300], NOW, None) == NOW + timedelta(days=1)
