@@ -17,7 +17,7 @@ from uuid import UUID
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from services.writer.feed_state import FeedState, News, Rules, advance
+from services.writer.feed_state import FeedState, News, Rules, advance, sure_dates
 from services.writer.pace_column import read_pace, write_pace
 from shared.messages import Entry, FeedFetched
 from shared.politeness import politeness_group
@@ -30,9 +30,6 @@ MAX_UPDATES = 24
 
 LAST_SEEN_EVERY = "1 day"
 """`last_seen_at` is refreshed at most this often per article: most polls repeat what is known."""
-
-DOUBTFUL = frozenset({"date_guessed", "date_clamped", "date_ambiguous"})
-"""Flags of an entry whose date says nothing of when it came."""
 
 _STATE_COLUMNS = tuple(field.name for field in fields(FeedState))
 
@@ -102,10 +99,7 @@ def _news(batch: Sequence[FeedFetched], new: Sequence[_Article]) -> dict[UUID, N
     entries: dict[UUID, list[Entry]] = {fetched.result_id: [] for fetched in batch}
     for article in new:
         entries[article.result_id].append(article.entry)
-    return {
-        id_: News(len(own), [e.published_at for e in own if e.published_at and not DOUBTFUL.intersection(e.flags)])
-        for id_, own in entries.items()
-    }
+    return {id_: News(len(own), sure_dates(own)) for id_, own in entries.items()}
 
 
 async def _lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, FeedState]:
