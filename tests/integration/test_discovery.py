@@ -29,6 +29,12 @@ def test_a_pages_feeds_are_found_in_its_order() -> None:
     ]
 
 
+def test_attributes_need_no_quotes() -> None:
+    page = "<link rel=alternate type=application/rss+xml href=/b/feed.xml><link rel=alternate type=text/xml href=x />"
+    found = [one.url for one in linked_feeds(page, "https://example.org/")]
+    assert found == ["https://example.org/b/feed.xml", "https://example.org/x"]
+
+
 @pytest.mark.parametrize("unit", ["<link ", "<link rel=", "<!--", "<!-- -", "<base ", "<link rel='"])
 def test_a_hostile_page_is_worked_off_once(unit: str) -> None:
     assert linked_feeds(unit * (3_000_000 // len(unit)), "https://example.org/") == []
