@@ -189,6 +189,9 @@ class Entry(Record):
     """Plain text, one line."""
     body: str
     """Plain text, paragraphs kept apart by newlines."""
+    html: str | None = Field(default=None, exclude_if=lambda html: html is None)
+    """The body as HTML that is safe to show, if it was kept and has markup (docs/configuration.md); else not sent, so
+    that older readers of this version take the message."""
     content_quality: Literal["full", "summary", "stub", "title_only"]
     published_at: Moment | None = None
     updated_at: Moment | None = None

@@ -50,6 +50,12 @@ def test_a_feed_as_json_has_the_keys_that_were_promised(tmp_path: Path) -> None:
     assert " ".join(found["entries"][0]) == KEYS
 
 
+def test_html_is_shown_if_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEEDMILL_KEEP_HTML", "true")
+    feed = atom("<entry><id>1</id><title>One</title><summary type='html'>&lt;p&gt;a&lt;/p&gt;</summary></entry>")
+    assert read_file(tmp_path / "feed.xml", feed.encode())["entries"][0]["html"] == "<p>a</p>"
+
+
 def test_a_packed_file_is_unpacked(tmp_path: Path) -> None:
     packed = read_file(tmp_path / "feed.xml.gz", gzip.compress(FEED.encode()))
     assert packed["feed"] == read_file(tmp_path / "feed.xml", FEED.encode())["feed"]

@@ -95,6 +95,8 @@ class Text:
 
     value: str = ""
     is_html: bool = False
+    base: str = ""
+    """Where its relative links start from, if the feed says so (`xml:base`)."""
 
 
 @dataclass(frozen=True, slots=True)
