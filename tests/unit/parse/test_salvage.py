@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from html import escape
 
@@ -42,6 +43,38 @@ def test_a_feed_within_a_page_is_unwrapped(write: type[str]) -> None:
     assert facts(parsed) == ONE
     assert parsed.warnings == ("the feed is escaped, or stands within an HTML page",)
     assert parsed.entries[0].body == "Long & wide"
+
+
+WRAPPED_JSON = """{"version": "https://jsonfeed.org/version/1.1", "title": "News", "items": [{"title": "One & two",
+"url": "https://example.org/1", "content_html": "<p>Long &amp; wide</p><rss>"}]}"""
+
+
+@pytest.mark.parametrize("write", [str, lambda text: escape(text, quote=False), escape], ids=["as is", "<", "quotes"])
+@pytest.mark.parametrize("page", [PAGE, "<html><body>{}</body></html>", "<pre>\n{}</pre><div class='j'></div>"])
+def test_a_json_feed_within_a_page_is_unwrapped(page: str, write: Callable[[str], str]) -> None:
+    parsed = read(page.format(write(WRAPPED_JSON)))
+    assert facts(parsed) == ONE
+    assert parsed.warnings == ("the feed is escaped, or stands within an HTML page",)
+    assert parsed.entries[0].body == "Long & wide"
+
+
+def test_of_a_json_feed_within_a_page_that_is_cut_off_the_whole_items_are_saved() -> None:
+    parsed = read(PAGE.format(escape(WRAPPED_JSON[:-2] + ', {"title": "tw')).partition("</pre>")[0])
+    assert facts(parsed) == ONE
+    assert "broken JSON: the items before the break were saved" in parsed.warnings
+
+
+def test_a_page_that_tells_of_json_is_a_page() -> None:
+    for page in (
+        PAGE.replace("<pre", "<p>An example:</p><pre").format(escape(WRAPPED_JSON)),
+        PAGE.format('{"version": "https://jsonfeed.org/version/1.1", "items": []}'),
+        PAGE.format('{"a": 1}'),
+        PAGE.format("{"),
+        PAGE.format("{" * 100_000),
+        PAGE.format('{"items": [' * 100_000),
+    ):
+        with pytest.raises(NotAFeed, match="an HTML page"):
+            read(page)
 
 
 def test_a_feed_that_is_escaped_as_a_whole_is_read() -> None:
