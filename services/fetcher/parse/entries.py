@@ -118,7 +118,7 @@ def _build_entry(
     own_title, body = clean_title(raw.title), next(filter(None, map(to_text, raw.bodies)), "")
     if not (url or own_title or body):
         return None
-    flags = set(raw.flags)
+    flags: set[str] = set()
     title = own_title or cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
     title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
     body = _cut(body or own_title, MAX_BODY_CHARS, "body_cut", flags)

@@ -126,8 +126,6 @@ class RawEntry:
     categories: tuple[str, ...] = ()
     enclosures: tuple[RawEnclosure, ...] = ()
     language: str = ""
-    flags: tuple[str, ...] = ()
-    """What the tier itself has to say of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from services.fetcher.parse.dates import read_date
+from services.fetcher.parse.extents import find_entries, trim
 from services.fetcher.parse.facts import read_facts
 from services.fetcher.parse.guarded import MAX_ENTRIES
 from services.fetcher.parse.hints import read_hints
@@ -42,7 +44,6 @@ _ESCAPED_ROOT = re.compile(rf"&(?:lt|#60|#x3c);/?{_NAMES}(?=[\s&])", re.IGNORECA
 _PAGE = re.compile(r"\s*+(?:<\?xml[^<>]*+>\s*+)?+<(?:!doctype\s++html|html|head|body|pre)(?=[\s>])", re.IGNORECASE)
 _JSON = re.compile(r"<(?:body|pre)(?=[\s>])[^<>]*+>\s*+(?=\{)", re.IGNORECASE)
 _WRAPPED = "the feed is escaped, or stands within an HTML page"
-_ENTRY = re.compile(r"<(?:[\w.-]++:)?+(?:item|entry)(?=[\s/>])[^<>]*+>", re.IGNORECASE)
 _ENTRY_END = re.compile(r"</(?:[\w.-]++:)?+(?:item|entry)\s*+>", re.IGNORECASE)
 
 
@@ -101,21 +102,19 @@ def _unwrapped(
 
 
 def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
-    starts = [found.span() for found, _ in zip(_ENTRY.finditer(text), range(MAX_ENTRIES + 1), strict=False)]
+    trimmed = trim(text, MAX_ENTRIES)
+    text = trimmed.source
+    starts, _, end = find_entries(text)
     entries: list[RawEntry] = []
-    for (_, begin), end in zip(starts[:MAX_ENTRIES], [start for start, _ in starts[1:]] + [len(text)], strict=False):
+    for start, bound in pairwise([*starts, end]):
         check_time(deadline)
-        closed = _ENTRY_END.search(text, begin, end)
-        is_cut = not closed and end == len(text)
-        entry = _entry(read_piece(text[begin : closed.start() if closed else end], is_cut=is_cut))
+        closed = _ENTRY_END.search(text, start, bound)
+        entry = _entry(read_piece(text[start : closed.start() if closed else bound]))
         if entry.title.value.strip() or entry.link:
             entries.append(entry)
     if not entries:
         return None
-    channel = read_piece(text[: starts[0][0]], is_cut=False)
-    warnings = ["beyond parsing: entries were saved piece by piece"]
-    if len(starts) > MAX_ENTRIES:
-        warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
+    channel = read_piece(text[: starts[0]])
     return RawFeed(
         title=channel.text("title"),
         link=channel.link(),
@@ -126,7 +125,7 @@ def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
             frequency=channel.plain("sy:updatefrequency"),
         ),
         entries=tuple(entries),
-        warnings=tuple(warnings),
+        warnings=("beyond parsing: entries were saved piece by piece", *trimmed.warnings),
         facts=read_facts(text),
     )
 
@@ -145,5 +144,4 @@ def _entry(piece: Piece) -> RawEntry:
         categories=piece.all_plain("category"),
         enclosures=tuple(RawEnclosure(*found) for found in piece.enclosures()),
         language=piece.plain("language"),
-        flags=("body_cut",) if piece.is_cut else (),
     )

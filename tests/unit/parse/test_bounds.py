@@ -72,11 +72,6 @@ def test_the_attributes_of_a_hostile_tag_are_read_once(unit: str) -> None:
     assert [entry.title for entry in parsed.entries] == ["t"]
 
 
-def test_reading_stops_at_a_number_of_entries() -> None:
-    parsed = read(rss("<item/>" * 30_000) + "<end>")
-    assert "reading stopped at 20000 entries" in parsed.warnings
-
-
 FRAGMENTS = st.sampled_from(
     [
         '<?xml version="1.0" encoding="',
