@@ -171,9 +171,10 @@ def _settle_url(url: str, config: dict[str, Any], *, check: bool | None, yes: bo
         number = int(typer.prompt("Which feed", type=click.IntRange(1, len(found)), default=1))
         return found[number - 1]
 
-    client = make_client(read_settings(FetcherSettings))
+    settings = read_settings(FetcherSettings)
+    client = make_client(settings)
     try:
-        search = discovery.Discovery(client, read_options(config))
+        search = discovery.Discovery(client, read_options(config), settings.parse_seconds)
         return discovery.settle_url(url, search, choose, lambda text: console.print(text, soft_wrap=True))
     finally:
         client.close()
