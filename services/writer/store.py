@@ -186,16 +186,16 @@ async def _insert_pending(connection: Connection, articles: Sequence[_Article], 
         return
     await connection.execute(
         """
-        INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, content_quality, content_hash,
+        INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
             published_at, updated_at, author, categories, enclosures, language, flags, created_at)
-        SELECT md5, feed_id, entry_id, url, title, body, content_quality, content_hash, published_at, updated_at,
+        SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at,
             author, ARRAY(SELECT jsonb_array_elements_text(categories::jsonb)), enclosures::jsonb, language,
             ARRAY(SELECT jsonb_array_elements_text(flags::jsonb)), %(now)s
         FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(entry_id)b::text[], %(url)b::text[], %(title)b::text[],
-            %(body)b::text[], %(content_quality)b::text[], %(content_hash)b::text[], %(published_at)b::timestamptz[],
-            %(updated_at)b::timestamptz[], %(author)b::text[], %(categories)b::text[], %(enclosures)b::text[],
-            %(language)b::text[], %(flags)b::text[])
-            AS article (md5, feed_id, entry_id, url, title, body, content_quality, content_hash, published_at,
+            %(body)b::text[], %(html)b::text[], %(content_quality)b::text[], %(content_hash)b::text[],
+            %(published_at)b::timestamptz[], %(updated_at)b::timestamptz[], %(author)b::text[],
+            %(categories)b::text[], %(enclosures)b::text[], %(language)b::text[], %(flags)b::text[])
+            AS article (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at,
                 updated_at, author, categories, enclosures, language, flags)
         ON CONFLICT (md5) DO NOTHING
         """,
@@ -205,8 +205,8 @@ async def _insert_pending(connection: Connection, articles: Sequence[_Article], 
 
 def _columns(entries: Sequence[Entry]) -> dict[str, list[object]]:
     """Return the entries column by column. Lists travel as JSON, since unnest would flatten an array of arrays."""
-    plain = ("md5", "entry_id", "url", "title", "body", "content_quality", "content_hash", "published_at")
-    more = ("updated_at", "author", "language")
+    plain = ("md5", "entry_id", "url", "title", "body", "html", "content_quality", "content_hash")
+    more = ("published_at", "updated_at", "author", "language")
     columns: dict[str, list[object]] = {name: [getattr(e, name) for e in entries] for name in (*plain, *more)}
     columns["categories"] = [json.dumps(e.categories) for e in entries]
     columns["flags"] = [json.dumps(e.flags) for e in entries]
@@ -236,12 +236,12 @@ async def _update_changed(connection: Connection, articles: Sequence[_Article]) 
     async with connection.cursor() as updates:
         await updates.executemany(
             """
-            UPDATE pending_articles SET body = %s, content_quality = %s, content_hash = %s, updated_at = %s
+            UPDATE pending_articles SET body = %s, html = %s, content_quality = %s, content_hash = %s, updated_at = %s
             WHERE md5 = %s
             """,
             [
-                (a.entry.body, a.entry.content_quality, a.entry.content_hash, a.entry.updated_at, a.entry.md5)
-                for a in sorted(counted, key=lambda a: a.entry.md5)
+                (e.body, e.html, e.content_quality, e.content_hash, e.updated_at, e.md5)
+                for e in sorted((a.entry for a in counted), key=lambda entry: entry.md5)
             ],
         )
     return len(counted)
