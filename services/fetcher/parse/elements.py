@@ -65,12 +65,16 @@ class Elements:
         table = self.table
         if depth >= MAX_DEPTH:
             raise Declined("elements that are nested too deep")
+        depth += 1
         for child in element:
+            if not child.keys():
+                table[child.tag](self, child, {}, depth)
+                continue
             attributes = attributes_of(child)
-            scoped = bool(attributes) and not SCOPE.isdisjoint(attributes)
+            scoped = not SCOPE.isdisjoint(attributes)
             if scoped:
                 self.enter(attributes)
-            table[child.tag](self, child, attributes, depth + 1)
+            table[child.tag](self, child, attributes, depth)
             if scoped:
                 self.language = language
                 self.base = self.outer_base or self.base
@@ -115,16 +119,23 @@ class Elements:
 
     def text(self, key: str, default: str, element: Element, attributes: Attributes, depth: int) -> tuple[str, str]:
         """Read a text with a media type; return it, and the type that it had before any guess."""
-        kind = attributes.get("type", default).lower()
-        kind = _KINDS.get(kind, kind)
-        is_base64 = attributes.get("mode") == "base64" or not (kind.startswith("text/") or kind.endswith(_XML_KINDS))
-        value, kind = inline(element, kind, self.names, is_atom10=self.is_atom10)
+        kind, is_base64 = default, False
+        if attributes:
+            kind = attributes.get("type", default).lower()
+            kind = _KINDS.get(kind, kind)
+            is_text = kind.startswith("text/") or kind.endswith(_XML_KINDS)
+            is_base64 = not is_text or attributes.get("mode") == "base64"
+        if len(element) or kind == XHTML:
+            value, kind = inline(element, kind, self.names, is_atom10=self.is_atom10)
+        else:
+            value = (element.text or "").strip()
         if is_base64:
             value = decoded_base64(element, value)
         known = kind
         if kind == "text/plain" and not self.is_atom and looks_like_html(value):
             kind = "text/html"
-        value = repaired(value)
+        if not value.isascii():
+            value = repaired(value)
         detail = {"type": kind, "language": self.language and self.language.replace("_", "-")}
         if key == "title" and -1 < self.title_depth <= depth:
             return value, known
@@ -230,7 +241,8 @@ class Elements:
 
     def plain(self, key: str, element: Element, depth: int) -> None:
         """Read a text that is neither HTML nor translated: a date, a language."""
-        self.store(key, repaired(leaf_text(element)), depth)
+        value = leaf_text(element)
+        self.store(key, value if value.isascii() else repaired(value), depth)
 
     def category(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read a category: attributes, or a text."""
