@@ -21,9 +21,10 @@ from services.fetcher.parse.tree import MAX_DEPTH, Attributes, attributes_of
 
 Handler = Callable[[Any, Element, Attributes, int], None]
 
-_KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
+KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
 _XML_KINDS = ("+xml", "/xml")
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
+HTML_KINDS = frozenset({"text/html", XHTML})
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
 """Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
@@ -122,7 +123,7 @@ class Elements:
         kind, is_base64 = default, False
         if attributes:
             kind = attributes.get("type", default).lower()
-            kind = _KINDS.get(kind, kind)
+            kind = KINDS.get(kind, kind)
             is_text = kind.startswith("text/") or kind.endswith(_XML_KINDS)
             is_base64 = not is_text or attributes.get("mode") == "base64"
         if len(element) or kind == XHTML:
@@ -196,22 +197,20 @@ class Elements:
         """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
         attributes.setdefault("rel", "alternate")
         attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
-        _enforce_href(attributes)
+        enforce_href(attributes)
         self.fields.setdefault("links", []).append(attributes)
         if "href" in attributes:
             if len(element):
                 raise Declined("elements within a link")
             href = attributes["href"] = self._resolve(attributes["href"])
             kind = attributes["type"]
-            if attributes["rel"] == "alternate" and _KINDS.get(kind, kind) in {"text/html", XHTML}:
+            if attributes["rel"] == "alternate" and KINDS.get(kind, kind) in HTML_KINDS:
                 self.fields["link"] = href
             return
         href = leaf_text(element)
         href = repaired(self._resolve(href)) if href else ""
         if "&" in href:
-            if self.depths is not None:
-                href = href.replace("&amp;", "&")
-            href = _QUERY_REFERENCE.sub(r"&\1", href)
+            href = without_references(href) if self.depths is not None else _QUERY_REFERENCE.sub(r"&\1", href)
         self.fields["link"] = href
         if href or self.depths is None:
             attributes["href"] = href
@@ -228,7 +227,7 @@ class Elements:
     def enclosure(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read an enclosure."""
         leaf_text(element)
-        _enforce_href(attributes)
+        enforce_href(attributes)
         attributes["rel"] = "enclosure"
         self.fields.setdefault("links", []).append(attributes)
 
@@ -271,9 +270,14 @@ class Elements:
                 self.tag(term, scheme, None)
 
 
+def is_meaningless(name: str) -> bool:
+    """Return whether an element of this name means nothing to feedparser or to `fields`."""
+    return name not in HANDLED and not _RESERVED.fullmatch(name)
+
+
 def check_meaningless(name: str) -> None:
     """Decline an element that means something to feedparser or to `fields`."""
-    if name in HANDLED or _RESERVED.fullmatch(name):
+    if not is_meaningless(name):
         raise Declined(f"<{name}> where it is not expected")
 
 
@@ -289,7 +293,13 @@ class Handlers(dict[str, Handler]):
         return found
 
 
-def _enforce_href(attributes: Attributes) -> None:
+def without_references(href: str) -> str:
+    """Return an entry's link without the references that were escaped once too often."""
+    return _QUERY_REFERENCE.sub(r"&\1", href.replace("&amp;", "&"))
+
+
+def enforce_href(attributes: Attributes) -> None:
+    """Have the address that an element carries stand in `href`."""
     href = attributes.get("url", attributes.get("uri", attributes.get("href")))
     if href:
         attributes.pop("url", None)

@@ -17,7 +17,7 @@ _DETAILS = {name: f"{name}_detail" for name in ("title", *_SHORTER_TEXTS)}
 
 def raw_feed(
     feed: Fields,
-    entries: Iterable[Fields],
+    entries: Iterable[RawEntry],
     *,
     is_atom: bool,
     hours: Iterable[str],
@@ -37,12 +37,13 @@ def raw_feed(
             hours=hours,
             days=days,
         ),
-        entries=tuple(map(_raw_entry, entries)),
+        entries=tuple(entries),
         warnings=tuple(warnings),
     )
 
 
-def _raw_entry(entry: Fields) -> RawEntry:
+def raw_entry(entry: Fields) -> RawEntry:
+    """Return the entry that these fields tell of."""
     contents = [_typed(content) for content in _dicts(entry, "content") if _is_text(content)]
     if len(contents) > 1:
         contents.sort(key=lambda text: len(text.value), reverse=True)

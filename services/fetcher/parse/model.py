@@ -133,7 +133,7 @@ class RawEntry(NamedTuple):
 class RawFeed:
     """A feed as a tier read it."""
 
-    title: Text = Text()
+    title: Text = Text()  # noqa: RUF009  # immutable
     link: str = ""
     language: str = ""
     authors: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from services.fetcher.parse.inline import leaf_text, repaired
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.tree import Attributes, attributes_of
 
-_DETAILS = {
+DETAILS = {
     "name": "name",
     "itunes_name": "name",
     "email": "email",
@@ -32,7 +32,7 @@ def read_author(reader: Elements, element: Element, _attributes: Attributes, dep
         if not SCOPE.isdisjoint(attributes_of(child)):
             raise Declined("a person with a language or a base")
         text = leaf_text(child)
-        if key := _DETAILS.get(reader.names[child.tag]):
+        if key := DETAILS.get(reader.names[child.tag]):
             reader.fields.setdefault("author_detail", {})[key] = text
             _sync(reader.fields)
             authors[-1][key] = text
@@ -48,7 +48,7 @@ def pass_person(reader: Elements, element: Element, _attributes: Attributes, _de
     for child in element:
         if not SCOPE.isdisjoint(attributes_of(child)):
             raise Declined("a person with a language or a base")
-        if reader.names[child.tag] in _DETAILS:
+        if reader.names[child.tag] in DETAILS:
             leaf_text(child)
         else:
             _check_empty(child, reader.names[child.tag])

@@ -13,10 +13,11 @@ from xml.etree.ElementTree import Element
 
 from services.fetcher.parse.document import Document
 from services.fetcher.parse.elements import Elements, Handler, Handlers
-from services.fetcher.parse.fields import Fields, raw_feed
+from services.fetcher.parse.fields import Fields, raw_entry, raw_feed
 from services.fetcher.parse.inline import leaf_text, repaired
-from services.fetcher.parse.model import Deadline, Declined, RawFeed, check_time
+from services.fetcher.parse.model import Deadline, Declined, RawEntry, RawFeed, check_time
 from services.fetcher.parse.people import pass_person, read_author
+from services.fetcher.parse.plain import PlainEntries
 from services.fetcher.parse.tree import MAX_DEPTH, Attributes, Tree, attributes_of
 
 MAX_ENTRIES = 60_000
@@ -61,7 +62,8 @@ class _Reader(Elements):
             Handlers(table, tree.names) for table in (_OUTSIDE, _FEED, _ENTRY)
         )
         self.feed: Fields = self.fields
-        self.entries: list[Fields] = []
+        self.entries: list[RawEntry] = []
+        self._plain = PlainEntries(tree.names, _ENTRY, is_atom=self.is_atom)
         self.hours: list[str] = []
         self.days: list[str] = []
         self._has_channel = False
@@ -97,12 +99,19 @@ class _Reader(Elements):
         if len(self.entries) >= MAX_ENTRIES:
             raise Declined("more entries than anyone should send")
         _check_no_cdf(attributes)
+        about = attributes.get("rdf:about", "")
+        if not self.base:
+            plain = self._plain.read(element, about, (self.language or "").replace("_", "-"))
+            if plain:
+                self.entries.append(plain)
+                self.title_depth = depth + 1 if self._plain.is_titled else -1
+                return
         table, self.table = self.table, self._of_entry
         self.fields, self.depths, self.title_depth = {}, {}, -1
-        if about := attributes.get("rdf:about"):
+        if about:
             self.fields["id"] = about
-        self.entries.append(self.fields)
         self.read_children(element, depth)
+        self.entries.append(raw_entry(self.fields))
         self.fields, self.depths, self.table, self.has_content = self.feed, None, table, False
 
     def image(self, element: Element, _attributes: Attributes, depth: int) -> None:

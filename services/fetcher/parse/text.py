@@ -63,11 +63,16 @@ class _LastReplacements(dict[str | None, str]):
         return self.get(name.lower(), "")
 
 
-_SPACES: dict[str | None, str] = (
-    dict.fromkeys(_INLINE.split(), "") | dict.fromkeys(_BLOCKS.split(), "\n") | {"td": " ", "th": " ", None: ""}
-)
-_INSTEAD = _Replacements(_SPACES | dict.fromkeys(_SEPARATE.split()))
-_INSTEAD_AT_LAST = _LastReplacements(_SPACES | {"head": "\n", "pre": "\n"})
+_SPACES: dict[str | None, str] = {
+    None: "",
+    **dict.fromkeys(_INLINE.split(), ""),
+    **dict.fromkeys(_BLOCKS.split(), "\n"),
+    "td": " ",
+    "th": " ",
+}
+_NOT_YET: dict[str | None, str | None] = dict.fromkeys(_SEPARATE.split())
+_INSTEAD = _Replacements({**_SPACES, **_NOT_YET})
+_INSTEAD_AT_LAST = _LastReplacements({**_SPACES, "head": "\n", "pre": "\n"})
 
 _SHORT_CHARS = 200
 """Up to here `isprintable` is the quickest way to ask."""
