@@ -128,21 +128,23 @@ def _build_entry(
     published_at = _settle(raw.published_at, orders, now, flags) if raw.published_at else None
     updated_at = _settle(raw.updated_at, orders, now, flags) if raw.updated_at else None
     md5 = article_md5(url, title)
-    return Entry(
-        entry_id=(guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
-        url=url,
-        title=title,
-        body=body,
-        content_quality=content_quality(own_title, body),
-        published_at=published_at or updated_at,
-        updated_at=updated_at,
-        author=", ".join(_names(raw.authors) or feed_authors) or None,
-        categories=_names(raw.categories),
-        enclosures=enclosures,
-        language=read_language(raw.language) or language,
-        md5=md5,
-        content_hash=hash_tidied(title, body),
-        flags=tuple(sorted(flags)) if flags else (),
+    return Entry.of_valid(
+        {
+            "entry_id": (guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
+            "url": url,
+            "title": title,
+            "body": body,
+            "content_quality": content_quality(own_title, body),
+            "published_at": published_at or updated_at,
+            "updated_at": updated_at,
+            "author": ", ".join(_names(raw.authors) or feed_authors) or None,
+            "categories": _names(raw.categories),
+            "enclosures": enclosures,
+            "language": read_language(raw.language) or language,
+            "md5": md5,
+            "content_hash": hash_tidied(title, body),
+            "flags": tuple(sorted(flags)) if flags else (),
+        }
     )
 
 

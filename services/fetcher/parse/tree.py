@@ -47,7 +47,7 @@ class Tree:
         self._meanings: dict[str, str] = {}
         self._is_open = False
         check_time(deadline)
-        if source.count("<") > MAX_TAGS:
+        if len(source) > MAX_TAGS and source.count("<") > MAX_TAGS:
             raise Declined("more elements than any feed needs")
         parser = self._parser = expat.ParserCreate(None, " ")
         builder = self._builder = TreeBuilder()
