@@ -50,6 +50,7 @@ _MEANINGS = {
 _SHORTER_TEXTS = ("itunes_summary", "media_description", "dc_description", "subtitle")
 _DECLARED = frozenset({"text", "html", _PLAIN, _HTML})
 """Media types that a text may say it is of."""
+_PERMALINK = ["isPermaLink"]
 _FILES = ("enclosure", "media_content")
 _WITH_LANGUAGE = ("title", "summary", "content")
 _NO_TITLE = Text("", is_html=True)
@@ -70,10 +71,13 @@ class PlainEntries:
         values: dict[str, str] = {}
         texts: dict[str, Text] = {}
         more = _More()
-        is_titled = False
+        is_titled, meanings = False, self._meanings
         for child in entry:
-            key, kind = self._meanings[child.tag]
-            if len(child) or child.keys():
+            key, kind = meanings[child.tag]
+            given = child.keys()
+            if given == _PERMALINK and key == "id" and not len(child):  # by far the most that has attributes
+                more.guid_is_link = _is_permalink(child.attrib["isPermaLink"])
+            elif given or len(child):
                 kind = self._kind(child, key, kind, more)
             if kind == _IGNORED:
                 is_titled = is_titled and key != "source"
@@ -144,7 +148,7 @@ class _More:
     def take(self, key: str, attributes: Attributes) -> str:
         """Take what the attributes say; return of what kind the element's text is."""
         if key == "id":
-            self.guid_is_link = attributes.get("ispermalink", "true").strip().lower() != "false"
+            self.guid_is_link = _is_permalink(attributes.get("ispermalink", "true"))
         elif key == "link":
             return self._take_link(attributes)
         elif key == "enclosure":
@@ -187,6 +191,10 @@ class _More:
         if url := attributes.get(address):
             self.files.append(RawEnclosure(url, attributes.get("type", ""), attributes.get(length, "")))
         return _IGNORED
+
+
+def _is_permalink(value: str) -> bool:
+    return value.strip().lower() != "false"
 
 
 def _raw_entry(
