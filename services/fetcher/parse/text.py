@@ -35,7 +35,11 @@ _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<!\[CDATA\[(.*?)\]\]>", re.DOTAL
 _PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
 
 # A tag ends at its first `>` outside a quoted value (HTML, section 13.2.5.38). Possessive: there is no way back.
-_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>|<[!?/][^>]*>")
+_TAG = re.compile(
+    r"</?([a-zA-Z][^\s/>]*+)[^>\"'=]*+"
+    r"(?:=\"[^\"]*+\"[^>\"'=]*+|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+[^>\"'=]*+|[\"'][^>\"'=]*+)*+>"
+    r"|<[!?/][^>]*>"
+)
 _UNENDED_TAG = re.compile(r"<[a-zA-Z!?/].*", re.DOTALL)
 _BLOCKS = (
     "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
@@ -74,6 +78,22 @@ _NOT_YET: dict[str | None, str | None] = dict.fromkeys(_SEPARATE.split())
 _INSTEAD = _Replacements({**_SPACES, **_NOT_YET})
 _INSTEAD_AT_LAST = _LastReplacements({**_SPACES, "head": "\n", "pre": "\n"})
 
+_REFERENCE = re.compile(r"&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")  # as in Python's html
+
+
+class _Characters(dict[str, str]):
+    """What each reference stands for, without its `&`; the first ones are remembered."""
+
+    def __missing__(self, reference: str) -> str:
+        found = html.unescape(f"&{reference}")
+        if len(self) < _MAX_REMEMBERED:
+            self[reference] = found
+        return found
+
+
+_MAX_REMEMBERED = 2_000
+_CHARACTERS = _Characters()
+
 _SHORT_CHARS = 200
 """Up to here `isprintable` is the quickest way to ask."""
 
@@ -92,12 +112,21 @@ def html_to_text(source: str) -> str:
     without any tag keeps its line breaks: it is plain text that came as HTML.
     """
     if "<" not in source:
-        return tidy(html.unescape(source))
+        return tidy(unescape(source))
     source = _drop_comments(source)
     text = _drop_tags(source)
     if text is None:
         text = _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(source)))
-    return tidy(html.unescape(text))
+    return tidy(unescape(text))
+
+
+def unescape(text: str) -> str:
+    """Return `text` with its references as characters: `html.unescape`, which asks anew at each of them."""
+    if "&" not in text:
+        return text
+    pieces = _REFERENCE.split(text)  # text, reference, text, …
+    pieces[1::2] = [*map(_CHARACTERS.__getitem__, pieces[1::2])]
+    return "".join(pieces)
 
 
 def _drop_tags(source: str) -> str | None:
@@ -163,7 +192,7 @@ def tidy(text: str) -> str:
     if _is_clean(text):  # as `clean_line` does, for all lines at once
         while "  " in text:
             text = text.replace("  ", " ")
-        return "\n".join([line for line in [line.strip(" ") for line in text.split("\n")] if line])
+        return "\n".join([bare for line in text.split("\n") if (bare := line.strip(" "))])
     return "\n".join(filter(None, map(clean_line, text.split("\n"))))
 
 
