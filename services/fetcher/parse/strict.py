@@ -1,9 +1,9 @@
-"""The strict tier: well-formed feeds at a fifth of the lenient tier's cost, to the same answer field by field.
+"""The strict tier: well-formed feeds at a tenth of the lenient tier's cost, to the same answer field by field.
 
 expat builds a tree (`tree`); it is given no DTD, so there is nothing to resolve or to open. Each element is then read
-for what feedparser makes of it (`elements`, `inline`). Anything else is declined, which costs time and no answer: the
-lenient tier's stands. Elements that feedparser does something about (`guarded.HANDLED`) and that are not listed here
-are declined by that alone.
+for what feedparser makes of it (`elements`, `inline`; most entries by a shorter way, `plain`). Anything else is
+declined, which costs time and no answer: the lenient tier's stands. Elements that feedparser does something about
+(`guarded.HANDLED`) and that are not listed here are declined by that alone.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ namespace counts as none; declarations stay in force after their element has end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -38,12 +38,12 @@ class Tree:
 
     def __init__(self, source: str, deadline: Deadline | None = None) -> None:
         self.version = ""
-        self.names = _Names(self._name)
-        """feedparser's name (`title`, `dc_date`, `foo_bar`) by the tag of an element."""
         self._prefixes: dict[str, str | None] = {}
         """Of unknown namespaces."""
         self._mapped: dict[str, str] = {}
         """Prefixes of known namespaces to their usual ones."""
+        self.names = _Names(self._prefixes, self._mapped)
+        """feedparser's name (`title`, `dc_date`, `foo_bar`) by the tag of an element."""
         self._meanings: dict[str, str] = {}
         self._is_open = False
         check_time(deadline)
@@ -108,7 +108,15 @@ class Tree:
 
         self._parser.StartElementHandler = start_next
 
-    def _name(self, tag: str) -> str:
+
+class _Names(dict[str, str]):
+    """What each tag is called; found out once for each."""
+
+    def __init__(self, prefixes: dict[str, str | None], mapped: dict[str, str]) -> None:
+        super().__init__()
+        self._prefixes, self._mapped = prefixes, mapped
+
+    def __missing__(self, tag: str) -> str:
         uri, local = tag.split(" ")[:2] if " " in tag else ("", tag)  # and the given prefix, if there is one
         local, prefix = local.lower(), ""
         if uri:
@@ -116,18 +124,7 @@ class Tree:
             prefix = _STANDARD.get(_USERLAND if _USERLAND[7:] in lower else lower, "")
             prefix = (prefix or self._prefixes.get(uri) or "").lower()
             prefix = self._mapped.get(prefix, prefix)
-        return f"{prefix}_{local}" if prefix else local
-
-
-class _Names(dict[str, str]):
-    """What each tag is called; asked once for each."""
-
-    def __init__(self, name: Callable[[str], str]) -> None:
-        super().__init__()
-        self._name = name
-
-    def __missing__(self, tag: str) -> str:
-        found = self[tag] = self._name(tag)
+        found = self[tag] = f"{prefix}_{local}" if prefix else local
         return found
 
 
