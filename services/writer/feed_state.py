@@ -16,7 +16,7 @@ from services.writer.floors import (
     poll_bounds,
     server_floor,
 )
-from services.writer.pace import Limits, Pace, expected_rate, next_poll, observe
+from services.writer.pace import Limits, Pace, expected_rate, longest_wait, next_poll, observe
 from shared.messages import Entry, FeedFetched, Outcome
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url
 
@@ -33,6 +33,7 @@ class Rules:
 
     min_poll_seconds: float = 120.0
     max_poll_seconds: float = 14_400.0
+    dormant_poll_seconds: float = 86_400.0
     max_backoff_seconds: float = 86_400.0
     poll_worth: float = Limits().poll_worth
     """In article-seconds (services/writer/pace.py)."""
@@ -165,12 +166,7 @@ def _after_success(feed: FeedState, fetched: FeedFetched, news: News, now: datet
         items_seen=len(fetched.entries) if was_read else None,
         published=sure_dates(fetched.entries) if feed.pace.seen_at is None else news.published,
     )
-    shortest, longest = _bounds(feed, rules)
-    wait = next_poll(
-        pace,
-        now=fetched.started_at,
-        limits=Limits(poll_worth=rules.poll_worth, shortest=shortest, longest=longest),
-    )
+    wait = next_poll(pace, now=fetched.started_at, limits=_limits(feed, rules))
     known = replace(
         _remember_validators(feed, fetched),
         pace=pace,
@@ -251,9 +247,16 @@ def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, rul
 
 
 def _bounds(feed: FeedState, rules: Rules) -> tuple[float, float]:
-    return poll_bounds(
+    limits = _limits(feed, rules)
+    return limits.shortest, max(limits.shortest, longest_wait(feed.pace, limits))
+
+
+def _limits(feed: FeedState, rules: Rules) -> Limits:
+    shortest, longest = poll_bounds(
         feed.shortest_seconds, feed.longest_seconds, shortest=rules.min_poll_seconds, longest=rules.max_poll_seconds
     )
+    dormant = longest if feed.longest_seconds else rules.dormant_poll_seconds
+    return Limits(poll_worth=rules.poll_worth, shortest=shortest, longest=longest, dormant=dormant)
 
 
 def _floor(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:
@@ -327,7 +330,7 @@ def _plan_after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, ru
         longest=max(feed.longest_seconds or rules.max_backoff_seconds, usual),
         first=feed.interval_seconds,
     )
-    return _plan(replace(feed, longest_seconds=wait), fetched, wait, now, rules)
+    return _plan(replace(feed, longest_seconds=wait), fetched, wait, now, rules)  # the back-off is its own bound
 
 
 def _usual(feed: FeedState, rules: Rules) -> float:

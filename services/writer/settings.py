@@ -23,7 +23,11 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     writer_linger_seconds: Seconds = Field(0.25, description="How long a batch waits to become full.")
     writer_prefetch: Prefetch = Field(200, description="Messages that the writer holds unacknowledged, at most.")
     min_poll_seconds: Seconds = Field(120.0, description="Shortest adaptive poll interval of a feed.")
-    max_poll_seconds: Seconds = Field(14400.0, description="Longest adaptive poll interval of a feed.")
+    max_poll_seconds: Seconds = Field(14400.0, description="Longest adaptive poll interval of a feed, ...")
+    dormant_poll_seconds: Seconds = Field(
+        86400.0,
+        description="... but for feeds that have been silent for long: up to this, or a sixtieth of their silence.",
+    )
     max_backoff_seconds: Seconds = Field(86400.0, description="Longest wait for the next poll after failures.")
     poll_worth_seconds: Seconds = Field(
         Rules().poll_worth,
@@ -42,6 +46,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
         return Rules(
             min_poll_seconds=self.min_poll_seconds,
             max_poll_seconds=self.max_poll_seconds,
+            dormant_poll_seconds=self.dormant_poll_seconds,
             max_backoff_seconds=self.max_backoff_seconds,
             poll_worth=self.poll_worth_seconds,
             gone_span_seconds=self.gone_span_seconds,
