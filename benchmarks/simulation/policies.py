@@ -125,7 +125,6 @@ class Ours:
         published = [EPOCH + timedelta(seconds=date) for date in dates]
         self.pace = observe(self.pace, now=moment, new_items=new, items_seen=seen, published=published)
         wait = next_poll(self.pace, now=moment, limits=self.limits)
-        planned = plan_poll(
-            1, now=moment, wait=wait, bounds=(self.limits.shortest, longest_wait(self.pace, self.limits))
-        )
+        bounds = self.limits.shortest, longest_wait(self.pace, self.limits)
+        planned = plan_poll(1, now=moment, wait=wait, bounds=bounds)
         return (planned - moment).total_seconds()

@@ -153,7 +153,7 @@ def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
 
 
 def longest_wait(pace: Pace, limits: Limits) -> float:
-    """Return the longest wait for this feed in seconds: it grows with the feed's silence, up to that for dormant ones."""
+    """Return the longest wait for this feed in seconds: it grows with the feed's silence."""
     silence = pace.silent_days * DAY * DORMANT_SHARE
     return max(limits.longest, min(silence, limits.dormant))
 

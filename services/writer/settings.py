@@ -26,7 +26,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     max_poll_seconds: Seconds = Field(14400.0, description="Longest adaptive poll interval of a feed, ...")
     dormant_poll_seconds: Seconds = Field(
         86400.0,
-        description="... but for feeds that have been silent for long: up to this, or a sixtieth of their silence.",
+        description="... which grows to a sixtieth of the time for which it has been silent, up to this.",
     )
     max_backoff_seconds: Seconds = Field(86400.0, description="Longest wait for the next poll after failures.")
     poll_worth_seconds: Seconds = Field(
