@@ -57,8 +57,11 @@ ECHO_MOST = 5
 WINDOW_SWING = 10.0
 """Where x items are expected, x + WINDOW_SWING * sqrt(x) may come: so many have to fit into the feed."""
 
+LIVELY_SECONDS = 14_400.0
+"""However slow a feed is, it is looked at so often, ..."""
+
 DORMANT_SHARE = 1.0 / 60.0
-"""What ends a silence of 60 days may be found a day later, and that is early enough."""
+"""... until it has been silent for longer: what ends a silence of 60 days may be found a day later."""
 
 BACKLOG_TRUST = 0.5
 BACKLOG_DAYS = 60.0
@@ -71,9 +74,7 @@ class Limits:
 
     poll_worth: float = 200.0
     shortest: float = 120.0
-    longest: float = 14_400.0
-    dormant: float = 86_400.0
-    """The longest wait for feeds that have been silent for long: see `longest_wait`."""
+    longest: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +154,8 @@ def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
 
 
 def longest_wait(pace: Pace, limits: Limits) -> float:
-    """Return the longest wait for this feed in seconds: it grows with the feed's silence."""
-    silence = pace.silent_days * DAY * DORMANT_SHARE
-    return max(limits.longest, min(silence, limits.dormant))
+    """Return the longest wait for this feed in seconds: four hours, more after a long silence, within the limits."""
+    return min(max(LIVELY_SECONDS, pace.silent_days * DAY * DORMANT_SHARE), limits.longest)
 
 
 def _expect(pace: Pace, now: datetime) -> Iterator[tuple[float, float]]:
