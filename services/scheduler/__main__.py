@@ -20,7 +20,7 @@ CONNECTIONS = 3
 async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health) -> None:
     """Tick until `stop`."""
     topology = settings.topology()
-    database = Database(str(settings.database_url), size=CONNECTIONS)
+    database = Database.of(settings, size=CONNECTIONS)
     tick = Tick(
         database,
         topology,

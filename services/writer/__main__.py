@@ -27,7 +27,7 @@ CONNECTIONS = BATCHES + 1
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
     topology = settings.topology()
-    database = Database(str(settings.database_url), size=CONNECTIONS)
+    database = Database.of(settings, size=CONNECTIONS)
     handler = WriteArticles(
         database,
         rules=settings.rules(),

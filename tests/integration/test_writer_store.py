@@ -279,6 +279,27 @@ async def test_a_failing_attempt_is_logged_with_its_reason(database: Database, f
     assert tuple(logged.values()) == (False, "hard_error", 404, "not there")
 
 
+async def test_what_takes_too_long_is_a_server_that_cannot_serve_now_and_the_next_transaction_goes_on(
+    database_url: str,
+) -> None:
+    async with Database(database_url, size=1, statement_seconds=0.1).open() as database:
+        with pytest.raises(DatabaseUnavailable, match="statement timeout"):
+            async with database.transaction() as connection:
+                await connection.execute("SELECT pg_sleep(5)")
+        async with database.transaction() as connection:
+            cursor = await connection.execute("SELECT 1 AS one")
+            assert await cursor.fetchone() == {"one": 1}
+
+
+async def test_without_prepared_statements_none_is_left_on_the_server(database_url: str, feed_id: int) -> None:
+    for prepared, number in ((False, 0), (True, 1)):
+        async with Database(database_url, size=1, prepared=prepared).open() as database:
+            for n in range(8):
+                await write(database, make_result(feed_id=feed_id, entries=(make_entry(n),)))
+            found = await rows(database, "SELECT least(count(*), 1) AS n FROM pg_prepared_statements")
+            assert found == [{"n": number}]
+
+
 async def test_a_database_that_is_away_is_unavailable_and_shows_no_password() -> None:
     nowhere = Database("postgresql://user:secret@127.0.0.1:1/x", size=1)
     async with nowhere.open():
