@@ -14,7 +14,6 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from shared.errors import DatabaseUnavailable
 from shared.secrets import mask_credentials
-from shared.settings import DatabaseSettings
 from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
@@ -83,16 +82,6 @@ class Database:
             open=False,
         )
         self._trouble: str | None = "not used yet"
-
-    @classmethod
-    def of(cls, settings: DatabaseSettings, *, size: int) -> Database:
-        """Return the database that the settings name."""
-        return cls(
-            str(settings.database_url),
-            size=size,
-            prepared=settings.prepared_statements,
-            statement_seconds=settings.statement_seconds,
-        )
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Database]:

@@ -27,7 +27,12 @@ CONNECTIONS = BATCHES + 1
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
     topology = settings.topology()
-    database = Database.of(settings, size=CONNECTIONS)
+    database = Database(
+        str(settings.database_url),
+        size=CONNECTIONS,
+        prepared=settings.prepared_statements,
+        statement_seconds=settings.statement_seconds,
+    )
     handler = WriteArticles(
         database,
         rules=settings.rules(),
