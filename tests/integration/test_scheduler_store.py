@@ -109,6 +109,49 @@ async def test_hosts_take_turns_and_a_crowd_keeps_nobody_waiting(database: Datab
     assert len({job.group for job in jobs[:103]}) == 103  # everybody's first before anybody's second
 
 
+async def test_those_who_stand_between_a_crowd_are_counted_once(database: Database, database_url: str) -> None:
+    add_crowd(database_url, "crowd.example", 2_700, due_minutes=9)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE feeds SET politeness_group = format('h%s.example', id) WHERE id % 10 = 0")
+    jobs = await claim(database, limit=900)
+    assert len({job.feed_id for job in jobs}) == len(jobs) == 900
+    assert len(groups(jobs)) == 271
+
+
+async def test_hosts_whose_share_is_nearly_used_up_keep_nobody_waiting(database: Database, database_url: str) -> None:
+    for n in range(8):
+        add_crowd(database_url, f"full{n}.example", 700, due_minutes=90)
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            """
+            UPDATE feeds SET issued_at = now(), claim_id = gen_random_uuid(), claim_expires_at = now() + '1 hour'
+            WHERE id IN (
+                SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY politeness_group) AS nth FROM feeds) AS f
+                WHERE nth <= 399
+            )
+            """
+        )
+    add(database_url, 600, next_fetch_at=datetime.now(UTC) - timedelta(seconds=1))
+    jobs = await claim(database, limit=500, per_group=400)
+    assert len(jobs) == 500
+    assert {group: jobs for group, jobs in groups(jobs).items() if group.startswith("full")} == {}
+
+
+async def test_many_crowds_one_behind_the_other_are_looked_through_once(database: Database, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:  # as a list that was sorted by host is added
+        connection.execute(
+            """
+            INSERT INTO feeds (url, politeness_group, next_fetch_at)
+            SELECT format('http://h%s.example/%s', n / 300, n), format('h%s.example', n / 300), now() - '1 h'::interval
+            FROM generate_series(1, 90000) AS n
+            """
+        )
+    async with asyncio.timeout(5):
+        jobs = await claim(database, limit=500, per_group=400)
+    assert len(jobs) == 500
+    assert max(groups(jobs).values()) <= 6
+
+
 async def test_each_group_goes_on_from_where_its_jobs_under_way_are(database: Database, database_url: str) -> None:
     add_crowd(database_url, "crowd.example", 50, due_minutes=5)
     assert len(await claim(database, limit=10)) == 10
