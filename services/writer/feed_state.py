@@ -112,6 +112,7 @@ def advance(feed: FeedState, fetched: FeedFetched, *, news: News, now: datetime,
     """
     if feed.claim_id != fetched.claim_id:
         return feed
+    fetched = _on_our_clock(feed, fetched, now)
     heard = replace(feed, issued_at=None)
     if not fetched.final:
         noted = replace(heard, claim_expires_at=fetched.claim_until)
@@ -123,6 +124,27 @@ def advance(feed: FeedState, fetched: FeedFetched, *, news: News, now: datetime,
     if fetched.outcome.is_success:
         return _after_success(noted, fetched, news, now, rules)
     return _after_failure(noted, fetched, now, rules)
+
+
+def _on_our_clock(feed: FeedState, fetched: FeedFetched, now: datetime) -> FeedFetched:
+    """Return the result as a fetcher would have sent it whose clock was right.
+
+    No attempt begins before its job was issued, nor after its result is here. Taken as it is, a clock that is slow by
+    more than a feed's wait would make the feed due at once, again and again; a fast one would put it off by as much.
+    """
+    issued_at = feed.issued_at or min(fetched.queued_at, now)
+    started_at = max(min(fetched.started_at, now), issued_at)
+    if started_at == fetched.started_at:
+        return fetched
+    shift = (started_at - fetched.started_at).total_seconds()
+    until, not_before = fetched.claim_until, fetched.not_before
+    return fetched.model_copy(
+        update={
+            "started_at": started_at,
+            "claim_until": until and add_seconds(until, shift),
+            "not_before": not_before and add_seconds(not_before, shift),
+        }
+    )
 
 
 def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:

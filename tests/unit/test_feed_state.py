@@ -96,6 +96,38 @@ def test_a_stale_job_leaves_its_feed_due() -> None:
     assert (state.claim_id, state.next_fetch_at, state.last_attempt_at) == (None, feed().next_fetch_at, None)
 
 
+@pytest.mark.parametrize("interval", [None, 600.0])
+@pytest.mark.parametrize("outcome", [Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.HARD_ERROR, Outcome.THROTTLED])
+@pytest.mark.parametrize("slow", [timedelta(days=-400), timedelta(hours=-2), timedelta(hours=2), timedelta(days=400)])
+def test_a_fetchers_wrong_clock_neither_hammers_a_feed_nor_loses_it(
+    interval: float | None, outcome: Outcome, slow: timedelta
+) -> None:
+    known = feed(interval_seconds=interval, poll_seconds=600.0)
+    state = after(known, outcome=outcome, started_at=NOW - slow, queued_at=NOW - timedelta(seconds=5))
+    right = after(known, outcome=outcome)
+    assert abs((state.next_fetch_at - right.next_fetch_at).total_seconds()) <= 600
+    assert seconds_until_next(state) > 60
+    assert state.last_attempt_at is not None
+    assert abs((state.last_attempt_at - NOW).total_seconds()) <= 5
+
+
+@pytest.mark.parametrize("slow", [timedelta(hours=-2), timedelta(hours=2)])
+def test_what_a_wrong_clock_asks_for_is_taken_as_a_span(slow: timedelta) -> None:
+    then, hour = NOW - slow, timedelta(hours=1)
+    times = {"queued_at": NOW - timedelta(seconds=5), "started_at": then}
+    state = after(feed(), outcome=Outcome.SOFT_ERROR, final=False, claim_until=then + 2 * hour, **times)
+    assert state.claim_expires_at is not None
+    assert abs((state.claim_expires_at - NOW - 2 * hour).total_seconds()) <= 5
+    state = after(feed(), outcome=Outcome.THROTTLED, not_before=then + hour, **times)
+    assert 3595 <= seconds_until_next(state) <= 4205
+
+
+def test_a_result_that_waited_for_its_writer_counts_from_when_it_was_fetched() -> None:
+    hours = timedelta(hours=3)
+    state = after(feed(issued_at=NOW - hours), started_at=NOW - hours, queued_at=NOW - hours)
+    assert state.last_success_at == NOW - hours
+
+
 def test_validators_and_body_hash_come_from_a_body_that_was_read() -> None:
     state = after(feed(), etag=None, last_modified="x", body_hash="h", final_url="http://news.example/2")
     assert (state.etag, state.last_modified, state.body_hash) == (None, "x", "h")
