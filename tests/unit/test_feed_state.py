@@ -114,7 +114,7 @@ def test_a_fetchers_wrong_clock_neither_hammers_a_feed_nor_loses_it(
 @pytest.mark.parametrize("slow", [timedelta(hours=-2), timedelta(hours=2)])
 def test_what_a_wrong_clock_asks_for_is_taken_as_a_span(slow: timedelta) -> None:
     then, hour = NOW - slow, timedelta(hours=1)
-    times = {"queued_at": NOW - timedelta(seconds=5), "started_at": then}
+    times: dict[str, Any] = {"queued_at": NOW - timedelta(seconds=5), "started_at": then}
     state = after(feed(), outcome=Outcome.SOFT_ERROR, final=False, claim_until=then + 2 * hour, **times)
     assert state.claim_expires_at is not None
     assert abs((state.claim_expires_at - NOW - 2 * hour).total_seconds()) <= 5
