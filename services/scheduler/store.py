@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from shared.messages import FetchFeed, Outcome
 from shared.postgres import Connection
@@ -153,9 +152,16 @@ async def disable_feed(connection: Connection, feed_id: int, reason: str) -> Non
     )
 
 
-async def release_claims(connection: Connection, claim_ids: Sequence[UUID]) -> None:
-    """Give claims back whose jobs were not published; their feeds are due again at once."""
+async def release_claims(connection: Connection, jobs: Sequence[FetchFeed]) -> None:
+    """Give the claims of jobs back that were not published; their feeds are due again at once.
+
+    Locks in the order of ids, as writers do: some of the jobs may have got through, and their results be here.
+    """
     await connection.execute(
-        "UPDATE feeds SET claim_id = NULL, claim_expires_at = NULL, issued_at = NULL WHERE claim_id = ANY(%s)",
-        [list(claim_ids)],
+        """
+        UPDATE feeds SET claim_id = NULL, claim_expires_at = NULL, issued_at = NULL
+        FROM (SELECT id FROM feeds WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE) AS locked
+        WHERE feeds.id = locked.id AND claim_id = ANY(%(claims)s)
+        """,
+        {"ids": [job.feed_id for job in jobs], "claims": [job.claim_id for job in jobs]},
     )

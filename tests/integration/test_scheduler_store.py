@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from services.scheduler.store import CLAIM_LOCK, claim_due_feeds
+from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
 from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
 from shared.errors import BrokerUnavailable
@@ -318,6 +318,32 @@ async def test_a_claim_whose_job_could_not_be_published_is_given_back(database: 
         with pytest.raises(BrokerUnavailable):
             await tick.run(session)
     assert len(await claim(database)) == 3
+
+
+async def test_giving_back_takes_the_way_of_the_ids_and_only_what_is_still_its_own(
+    database: Database, database_url: str
+) -> None:
+    add(database_url, 3)
+    jobs = await claim(database)
+    with psycopg.connect(database_url) as connection:  # the row of the first feed now stands behind the others'
+        connection.execute("UPDATE feeds SET name = 'moved' WHERE id = %s", [min(job.feed_id for job in jobs)])
+        connection.execute(
+            "UPDATE feeds SET claim_id = gen_random_uuid() WHERE id = %s", [max(job.feed_id for job in jobs)]
+        )
+    first, second, _ = sorted(job.feed_id for job in jobs)
+    async with database.transaction() as writer:
+        await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE", [first])
+
+        async def give_back() -> None:
+            async with database.transaction() as connection:
+                await release_claims(connection, jobs)
+
+        releasing = asyncio.create_task(give_back())
+        await asyncio.sleep(0.3)
+        async with asyncio.timeout(0.5):  # a deadlock would be broken after a second
+            await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE", [second])
+    await releasing
+    assert sorted(job.feed_id for job in await claim(database)) == [first, second]
 
 
 async def test_the_ticker_survives_a_lost_session_and_stops_when_told(database: Database, database_url: str) -> None:
