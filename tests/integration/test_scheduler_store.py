@@ -88,6 +88,23 @@ async def test_a_feed_that_makes_no_job_is_disabled_with_the_reason_and_stops_no
     assert "source_config" in config
 
 
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        *("next_fetch_at = '-infinity'", "next_fetch_at = 'infinity'", "next_fetch_at = '0044-03-15 BC'"),
+        *("claim_expires_at = 'infinity'", "interval_seconds = 'NaN'", "interval_seconds = 'Infinity'"),
+        *("shortest_seconds = 1e9", "longest_seconds = 'NaN'"),
+    ],
+)
+async def test_what_no_service_can_count_with_is_refused_by_the_table(
+    database: Database, database_url: str, absurd: str
+) -> None:
+    add(database_url, 1)
+    with pytest.raises(psycopg.errors.CheckViolation), psycopg.connect(database_url) as connection:
+        connection.execute(f"UPDATE feeds SET {absurd}".encode())
+    assert len(await claim(database)) == 1
+
+
 async def test_priority_goes_first_then_the_longest_overdue(database: Database, database_url: str) -> None:
     now = datetime.now(UTC)
     for priority, minutes in ((0, 5), (0, 9), (3, 1)):
