@@ -15,6 +15,7 @@ from services.writer.floors import (
     plan_poll,
     poll_bounds,
     server_floor,
+    skip_forbidden,
 )
 from services.writer.pace import Limits, Pace, expected_rate, longest_wait, next_poll, observe
 from shared.messages import Entry, FeedFetched, Outcome
@@ -163,10 +164,12 @@ def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
 def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
     """Whether a probe shows that the 304 before it was untrue.
 
-    What changed since then is no lie. But the same validators with another body are one, and so is an entry that we
-    don't have though it was out before that 304.
+    What changed since then is no lie, nor is what another URL answers. But the same validators with another body are
+    one, and so is an entry that we don't have though it was out before that 304.
     """
     if not (fetched.probe and fetched.outcome is Outcome.FETCHED and feed.last_outcome == Outcome.NOT_MODIFIED):
+        return False
+    if (fetched.final_url or fetched.url) != feed.validators_url:
         return False
     if (fetched.etag, fetched.last_modified) == (feed.etag, feed.last_modified):
         return True
@@ -334,6 +337,7 @@ def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: 
     if feed.gone_since is None:
         # Look again as soon as the second sighting may count, rather than after the usual wait.
         again = max(_floor(feed, fetched, now), now + timedelta(seconds=rules.gone_span_seconds))
+        again = skip_forbidden(again, feed.skip_hours, feed.skip_days)
         return replace(failed, gone_since=fetched.started_at, next_fetch_at=again)
     if (fetched.started_at - feed.gone_since).total_seconds() < rules.gone_span_seconds:
         return failed

@@ -265,6 +265,11 @@ def test_410_disables_only_when_seen_twice_an_hour_apart() -> None:
     assert "410" in (second.disabled_reason or "")
 
 
+def test_the_second_look_at_a_410_is_in_no_skipped_hour() -> None:
+    state = after(feed(skip_hours=[13, 14]), outcome=Outcome.GONE)
+    assert state.next_fetch_at.hour == 15
+
+
 def test_anything_else_between_two_410_starts_the_count_anew() -> None:
     first = after(feed(), outcome=Outcome.GONE, status=410)
     other = after(replace(first, claim_id=CLAIM), outcome=Outcome.HARD_ERROR, status=404)
@@ -349,6 +354,16 @@ def test_a_probe_finds_out_servers_whose_304_are_untrue(
     state = after(feed(**known), **({"probe": True} | result))
     assert (state.lying_since is not None) == has_lied
     assert state.probed_at == (None if result.get("probe") is False else NOW)
+
+
+def test_a_probe_that_ends_elsewhere_says_nothing_of_the_server_that_answered_304() -> None:
+    hidden = make_entry(1, published_at=NOW - timedelta(hours=5))
+    known = feed(
+        last_outcome="not_modified", cursor_at=NOW - timedelta(days=9), last_attempt_at=NOW - timedelta(hours=1)
+    )
+    assert after(known, probe=True, etag='"new"', entries=(hidden,)).lying_since == NOW
+    elsewhere = "http://other.example/feed"
+    assert after(known, probe=True, etag='"new"', entries=(hidden,), final_url=elsewhere).lying_since is None
 
 
 def test_a_liar_stays_one() -> None:
