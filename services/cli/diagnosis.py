@@ -19,6 +19,8 @@ class FeedCounts:
     """To be claimed now."""
     overdue: int
     """Of these, due for more than a minute."""
+    left_alone: int
+    """Of these, at hosts that asked to be left alone for now."""
     queued: int
     """Claimed, and nothing heard of the job yet: it waits in a queue or is being fetched."""
     retrying: int
@@ -100,9 +102,11 @@ def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
             f"{group} has {jobs:,} jobs under way (FEEDMILL_GROUP_JOBS is {at.marks.group_jobs:,}): its other feeds"
             " wait for these"
         )
-    if at.counts.overdue and not paused and not full:
+    if at.counts.overdue > at.counts.left_alone and not paused and not full:
         longest = in_words(at.counts.longest_due_seconds or 0)
         yield f"feeds have been due for up to {longest} and nobody claims them: is a scheduler running?"
+    if at.counts.left_alone:
+        yield f"{at.counts.left_alone:,} feeds that are overdue wait for hosts that asked to be left alone for a while"
 
 
 def _at_feeds(counts: FeedCounts, marks: Marks) -> Iterator[str]:

@@ -127,7 +127,11 @@ def count_all(connection: Connection) -> FeedCounts:
         SELECT count(*) AS feeds,
             count(*) FILTER (WHERE NOT enabled) AS disabled,
             count(*) FILTER (WHERE enabled AND due_at <= now()) AS due,
-            count(*) FILTER (WHERE enabled AND due_at <= now() - make_interval(secs => %s)) AS overdue,
+            count(*) FILTER (WHERE enabled AND due_at <= now() - make_interval(secs => %(late)s)) AS overdue,
+            count(*) FILTER (
+                WHERE enabled AND due_at <= now() - make_interval(secs => %(late)s)
+                AND politeness_group IN (SELECT politeness_group FROM throttled_groups WHERE until > now())
+            ) AS left_alone,
             count(*) FILTER (WHERE enabled AND claim_expires_at > now() AND issued_at IS NOT NULL) AS queued,
             count(*) FILTER (WHERE enabled AND claim_expires_at > now() AND issued_at IS NULL) AS retrying,
             count(*) FILTER (WHERE enabled AND failures > 0) AS failing,
@@ -136,11 +140,12 @@ def count_all(connection: Connection) -> FeedCounts:
                 AS longest_due_seconds,
             extract(epoch FROM min(next_fetch_at) FILTER (WHERE enabled AND next_fetch_at > now()) - now())::float8
                 AS next_due_seconds,
-            (SELECT extract(epoch FROM now() - max(started_at))::float8 FROM feed_fetch_log WHERE ok)
+            (SELECT extract(epoch FROM now() - max(started_at))::float8 FROM feed_fetch_log
+             WHERE ok AND started_at <= now())
                 AS seconds_since_success
         FROM feeds
         """,
-        [LATE_SECONDS],
+        {"late": LATE_SECONDS},
     ).fetchone()
     assert row is not None
     return FeedCounts(**row)

@@ -16,39 +16,51 @@ under_way AS MATERIALIZED (
     WHERE issued_at IS NOT NULL AND claim_expires_at > now()
     GROUP BY politeness_group
 ),
--- Of each priority the longest due, as many as `span`. Where few groups fill that, they are a crowd that others may
--- stand behind: look again, past them, until the span holds all that is due or many groups. Groups that have their
--- share already, or asked to be left alone, are passed over from the beginning.
-look (priority, is_crowded, crowds, ids, groups, moments) AS (
-    SELECT priority, true,
+-- Of each priority the longest due, `span` at a time. Where few groups fill that, they are a crowd that others may
+-- stand behind: look on, past them, until a span has many groups, or after a while; and in any case until there are
+-- enough that a group's share leaves room for. Groups that have their share, or asked to be left alone, are passed over.
+look (priority, goes_on, looks, usable, crowds, last_due_at, last_id, ids, groups, moments) AS (
+    SELECT priority, true, 0, 0::bigint,
         ARRAY(
             SELECT politeness_group FROM under_way WHERE jobs >= %(per_group)s
             UNION
             SELECT politeness_group FROM throttled_groups WHERE until > now()
         ),
-        NULL::bigint[], NULL::text[], NULL::timestamptz[]
+        '-infinity'::timestamptz, 0::bigint, NULL::bigint[], NULL::text[], NULL::timestamptz[]
     FROM priorities
     WHERE priority IS NOT NULL
     UNION ALL
-    SELECT look.priority, seen.feeds = %(span)s AND seen.crowds IS NOT NULL, look.crowds || seen.crowds,
+    SELECT look.priority,
+        seen.feeds = %(span)s
+            AND (look.usable + seen.usable < %(limit)s OR (seen.is_crowded AND look.looks + 1 < %(looks)s)),
+        look.looks + 1, look.usable + seen.usable, look.crowds || seen.crowds, seen.last_due_at, seen.last_id,
         seen.ids, seen.groups, seen.moments
     FROM look CROSS JOIN LATERAL (
         SELECT count(*) AS feeds, array_agg(id) AS ids, array_agg(politeness_group) AS groups,
             array_agg(due_at) AS moments,
-            array_agg(DISTINCT politeness_group) FILTER (WHERE of_group * 4 >= %(span)s) AS crowds
+            max(due_at) AS last_due_at, max(id) FILTER (WHERE due_at = latest) AS last_id,
+            count(*) FILTER (WHERE jobs + nth <= %(per_group)s) AS usable,
+            bool_or(of_group * 4 >= %(span)s) AS is_crowded,
+            array_agg(DISTINCT politeness_group)
+                FILTER (WHERE of_group * 4 >= %(span)s OR jobs + of_group >= %(per_group)s) AS crowds
         FROM (
-            SELECT *, count(*) OVER (PARTITION BY politeness_group) AS of_group
+            SELECT id, politeness_group, due_at, coalesce(jobs, 0) AS jobs,
+                count(*) OVER (PARTITION BY politeness_group) AS of_group,
+                row_number() OVER (PARTITION BY politeness_group) AS nth,
+                max(due_at) OVER () AS latest
             FROM (
                 SELECT id, politeness_group, due_at
                 FROM feeds
                 WHERE enabled AND priority = look.priority AND due_at <= now()
+                  AND (due_at, id) > (look.last_due_at, look.last_id)
                   AND politeness_group <> ALL (look.crowds)
                 ORDER BY due_at, id
                 LIMIT %(span)s
             ) AS longest_due
+            LEFT JOIN under_way USING (politeness_group)
         ) AS counted
     ) AS seen
-    WHERE look.is_crowded
+    WHERE look.goes_on
 ),
 turns AS (
     SELECT id, priority, due_at,

@@ -24,7 +24,8 @@ SILENCE = Gauge(
     "Since feeds are due or in flight, and no attempt anywhere has succeeded; 0 while all is well or nothing is to do.",
 )
 
-# One look into the index for each priority; jobs under way are few.
+# One look into the index for each priority; jobs under way are few. A fetcher whose clock is fast must not silence the
+# alarm, nor a job raise it that was lost when its feed was disabled.
 _LOOK = """
 WITH RECURSIVE priorities (priority) AS (
     SELECT max(priority) FROM feeds WHERE enabled
@@ -44,10 +45,10 @@ waiting AS (
 SELECT feeds::int AS due,
     coalesce(extract(epoch FROM now() - oldest), 0)::float8 AS longest_due,
     greatest(0, extract(epoch FROM now() - greatest(
-        (SELECT started_at FROM feed_fetch_log WHERE ok ORDER BY started_at DESC LIMIT 1),
-        least(oldest, (SELECT min(issued_at) FROM feeds WHERE issued_at IS NOT NULL))
+        (SELECT started_at FROM feed_fetch_log WHERE ok AND started_at <= now() ORDER BY started_at DESC LIMIT 1),
+        least(oldest, (SELECT min(issued_at) FROM feeds WHERE enabled AND issued_at IS NOT NULL))
     )))::float8 AS silence,
-    oldest IS NOT NULL OR EXISTS (SELECT FROM feeds WHERE issued_at IS NOT NULL) AS is_work
+    oldest IS NOT NULL OR EXISTS (SELECT FROM feeds WHERE enabled AND issued_at IS NOT NULL) AS is_work
 FROM waiting
 """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from uuid import UUID
 
 from prometheus_client import Counter, Histogram
 
@@ -97,14 +96,14 @@ class Tick:
                     await disable_feed(connection, job.feed_id, f"its job can't be published: {error}")
         unpublished = [(job, error) for job, error in failed if not isinstance(error, Unprocessable)]
         if unpublished:
-            await self._release([job.claim_id for job, _ in unpublished], unpublished[0][1])
+            await self._release([job for job, _ in unpublished], unpublished[0][1])
             raise unpublished[0][1]
 
-    async def _release(self, claim_ids: Sequence[UUID], cause: BaseException) -> None:
-        log.warning("could not publish, giving %d claims back: %s", len(claim_ids), cause)
+    async def _release(self, jobs: Sequence[FetchFeed], cause: BaseException) -> None:
+        log.warning("could not publish, giving %d claims back: %s", len(jobs), cause)
         try:
             async with self._database.transaction() as connection:
-                await release_claims(connection, claim_ids)
-            RELEASED.inc(len(claim_ids))
+                await release_claims(connection, jobs)
+            RELEASED.inc(len(jobs))
         except FeedmillError as error:
             log.warning("could not give them back either, they will run out by themselves: %s", error)

@@ -15,6 +15,7 @@ from services.writer.floors import (
     plan_poll,
     poll_bounds,
     server_floor,
+    skip_forbidden,
 )
 from services.writer.pace import Limits, Pace, expected_rate, longest_wait, next_poll, observe
 from shared.messages import Entry, FeedFetched, Outcome
@@ -111,6 +112,7 @@ def advance(feed: FeedState, fetched: FeedFetched, *, news: News, now: datetime,
     """
     if feed.claim_id != fetched.claim_id:
         return feed
+    fetched = _on_our_clock(feed, fetched, now)
     heard = replace(feed, issued_at=None)
     if not fetched.final:
         noted = replace(heard, claim_expires_at=fetched.claim_until)
@@ -122,6 +124,27 @@ def advance(feed: FeedState, fetched: FeedFetched, *, news: News, now: datetime,
     if fetched.outcome.is_success:
         return _after_success(noted, fetched, news, now, rules)
     return _after_failure(noted, fetched, now, rules)
+
+
+def _on_our_clock(feed: FeedState, fetched: FeedFetched, now: datetime) -> FeedFetched:
+    """Return the result as a fetcher would have sent it whose clock was right.
+
+    No attempt begins before its job was issued, nor after its result is here. Taken as it is, a clock that is slow by
+    more than a feed's wait would make the feed due at once, again and again; a fast one would put it off by as much.
+    """
+    issued_at = feed.issued_at or min(fetched.queued_at, now)
+    started_at = max(min(fetched.started_at, now), issued_at)
+    if started_at == fetched.started_at:
+        return fetched
+    shift = (started_at - fetched.started_at).total_seconds()
+    until, not_before = fetched.claim_until, fetched.not_before
+    return fetched.model_copy(
+        update={
+            "started_at": started_at,
+            "claim_until": until and add_seconds(until, shift),
+            "not_before": not_before and add_seconds(not_before, shift),
+        }
+    )
 
 
 def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
@@ -140,10 +163,12 @@ def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
 def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
     """Whether a probe shows that the 304 before it was untrue.
 
-    What changed since then is no lie. But the same validators with another body are one, and so is an entry that we
-    don't have though it was out before that 304.
+    What changed since then is no lie, nor is what another URL answers. But the same validators with another body are
+    one, and so is an entry that we don't have though it was out before that 304.
     """
     if not (fetched.probe and fetched.outcome is Outcome.FETCHED and feed.last_outcome == Outcome.NOT_MODIFIED):
+        return False
+    if (fetched.final_url or fetched.url) != feed.validators_url:
         return False
     if (fetched.etag, fetched.last_modified) == (feed.etag, feed.last_modified):
         return True
@@ -311,6 +336,7 @@ def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: 
     if feed.gone_since is None:
         # Look again as soon as the second sighting may count, rather than after the usual wait.
         again = max(_floor(feed, fetched, now), now + timedelta(seconds=rules.gone_span_seconds))
+        again = skip_forbidden(again, feed.skip_hours, feed.skip_days)
         return replace(failed, gone_since=fetched.started_at, next_fetch_at=again)
     if (fetched.started_at - feed.gone_since).total_seconds() < rules.gone_span_seconds:
         return failed

@@ -90,7 +90,10 @@ async def log_attempts(connection: Connection, batch: Sequence[FeedFetched], new
 
 
 async def note_throttles(connection: Connection, batch: Sequence[FeedFetched], proxy_hosts: frozenset[str]) -> None:
-    """Remember hosts that asked to be left alone: the fetchers know it too, but forget it when they restart."""
+    """Remember hosts that asked to be left alone: the fetchers know it too, but forget it when they restart.
+
+    For a day at most, whatever a fetcher's clock says. Those that are over go last: who cleans up waits for nobody.
+    """
     until: dict[str, datetime] = {}
     for fetched in batch:
         if fetched.status == 429 and fetched.not_before is not None:
@@ -100,18 +103,19 @@ async def note_throttles(connection: Connection, batch: Sequence[FeedFetched], p
         return
     await connection.execute(
         """
+        INSERT INTO throttled_groups (politeness_group, until)
+        SELECT politeness_group, least(until, now() + '1 day')
+        FROM unnest(%b::text[], %b::timestamptz[]) AS asked (politeness_group, until) ORDER BY 1
+        ON CONFLICT (politeness_group) DO UPDATE SET until = greatest(throttled_groups.until, excluded.until)
+        """,
+        [list(until), list(until.values())],
+    )
+    await connection.execute(
+        """
         DELETE FROM throttled_groups WHERE politeness_group IN (
             SELECT politeness_group FROM throttled_groups WHERE until < now() FOR UPDATE SKIP LOCKED
         )
         """
-    )
-    await connection.execute(
-        """
-        INSERT INTO throttled_groups (politeness_group, until)
-        SELECT * FROM unnest(%b::text[], %b::timestamptz[]) AS asked (politeness_group, until) ORDER BY 1
-        ON CONFLICT (politeness_group) DO UPDATE SET until = greatest(throttled_groups.until, excluded.until)
-        """,
-        [list(until), list(until.values())],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,10 +20,25 @@ def read_pace(value: Any) -> Pace:
     if not value:
         return Pace()
     try:
-        return _ADAPTER.validate_python(value)
+        pace = _ADAPTER.validate_python(value)
     except ValidationError as error:
         log.warning("a pace that can't be read is begun anew: %s", error.errors(include_url=False)[0])
         return Pace()
+    if not _is_sound(pace):
+        log.warning("a pace that can't be true is begun anew: %s", pace)
+        return Pace()
+    return pace
+
+
+def _is_sound(pace: Pace) -> bool:
+    moments = [moment for moment in (pace.seen_at, pace.rhythm_since) if moment is not None]
+    numbers = (pace.recent_items, pace.recent_days, pace.silent_days, pace.heat, pace.empty_polls, pace.window_items)
+    return (
+        all(moment.tzinfo is not None for moment in moments)
+        and all(0 <= number < math.inf for number in numbers)
+        and len(pace.rhythm) == len(Pace().rhythm)
+        and min(pace.rhythm) >= 0
+    )
 
 
 def write_pace(pace: Pace) -> Any:

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
 
+from services.cli.servers import Servers
 from services.writer.migrate import migrate, read_migrations
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.postgres import SCHEMA_VERSION
@@ -54,6 +56,29 @@ def test_an_applied_migration_must_not_change(database_url: str, tmp_path: Path)
         write(tmp_path, **{f"{number:04d}_{migration.name}": migration.sql + "\n-- changed"})
     with pytest.raises(ConfigurationError, match="was changed after it had been applied"):
         migrate(database_url, tmp_path)
+
+
+def test_rows_that_no_service_can_count_with_are_put_right(servers: Servers, tmp_path: Path) -> None:
+    name = f"test_{uuid4().hex[:12]}"
+    servers.postgres.create_database(name)
+    url = servers.postgres.database_url(name)
+    for migration in read_migrations()[:5]:
+        write(tmp_path, **{f"{migration.version:04d}_{migration.name}": migration.sql})
+    migrate(url, tmp_path)
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            """
+            INSERT INTO feeds
+                (url, politeness_group, next_fetch_at, claim_expires_at, interval_seconds, longest_seconds)
+            VALUES ('http://a/', 'a', '-infinity', 'infinity', 'NaN', NULL),
+                ('http://b/', 'b', now(), NULL, 60, 'Infinity')
+            """
+        )
+    migrate(url)
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT next_fetch_at, interval_seconds, longest_seconds FROM feeds ORDER BY id")
+        assert [row[1:] for row in rows] == [(31622400, None), (60, 31622400)]
+    servers.postgres.drop_database(name)
 
 
 @pytest.mark.parametrize("names", [("0001_a", "0003_c"), ("0002_b",), ("first",)])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from services.scheduler.store import CLAIM_LOCK, claim_due_feeds
+from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
 from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
 from shared.errors import BrokerUnavailable
@@ -88,6 +88,23 @@ async def test_a_feed_that_makes_no_job_is_disabled_with_the_reason_and_stops_no
     assert "source_config" in config
 
 
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        *("next_fetch_at = '-infinity'", "next_fetch_at = 'infinity'", "next_fetch_at = '0044-03-15 BC'"),
+        *("claim_expires_at = 'infinity'", "interval_seconds = 'NaN'", "interval_seconds = 'Infinity'"),
+        *("shortest_seconds = 1e9", "longest_seconds = 'NaN'"),
+    ],
+)
+async def test_what_no_service_can_count_with_is_refused_by_the_table(
+    database: Database, database_url: str, absurd: str
+) -> None:
+    add(database_url, 1)
+    with pytest.raises(psycopg.errors.CheckViolation), psycopg.connect(database_url) as connection:
+        connection.execute(f"UPDATE feeds SET {absurd}".encode())
+    assert len(await claim(database)) == 1
+
+
 async def test_priority_goes_first_then_the_longest_overdue(database: Database, database_url: str) -> None:
     now = datetime.now(UTC)
     for priority, minutes in ((0, 5), (0, 9), (3, 1)):
@@ -107,6 +124,49 @@ async def test_hosts_take_turns_and_a_crowd_keeps_nobody_waiting(database: Datab
     assert (found["crowd.example"], found["mob.example"], found["pair.example"]) == (199, 199, 2)
     assert [job.group for job in jobs[:3]] == ["crowd.example", "mob.example", "pair.example"]
     assert len({job.group for job in jobs[:103]}) == 103  # everybody's first before anybody's second
+
+
+async def test_those_who_stand_between_a_crowd_are_counted_once(database: Database, database_url: str) -> None:
+    add_crowd(database_url, "crowd.example", 2_700, due_minutes=9)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE feeds SET politeness_group = format('h%s.example', id) WHERE id % 10 = 0")
+    jobs = await claim(database, limit=900)
+    assert len({job.feed_id for job in jobs}) == len(jobs) == 900
+    assert len(groups(jobs)) == 271
+
+
+async def test_hosts_whose_share_is_nearly_used_up_keep_nobody_waiting(database: Database, database_url: str) -> None:
+    for n in range(8):
+        add_crowd(database_url, f"full{n}.example", 700, due_minutes=90)
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            """
+            UPDATE feeds SET issued_at = now(), claim_id = gen_random_uuid(), claim_expires_at = now() + '1 hour'
+            WHERE id IN (
+                SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY politeness_group) AS nth FROM feeds) AS f
+                WHERE nth <= 399
+            )
+            """
+        )
+    add(database_url, 600, next_fetch_at=datetime.now(UTC) - timedelta(seconds=1))
+    jobs = await claim(database, limit=500, per_group=400)
+    assert len(jobs) == 500
+    assert {group: jobs for group, jobs in groups(jobs).items() if group.startswith("full")} == {}
+
+
+async def test_many_crowds_one_behind_the_other_are_looked_through_once(database: Database, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:  # as a list that was sorted by host is added
+        connection.execute(
+            """
+            INSERT INTO feeds (url, politeness_group, next_fetch_at)
+            SELECT format('http://h%s.example/%s', n / 300, n), format('h%s.example', n / 300), now() - '1 h'::interval
+            FROM generate_series(1, 90000) AS n
+            """
+        )
+    async with asyncio.timeout(5):
+        jobs = await claim(database, limit=500, per_group=400)
+    assert len(jobs) == 500
+    assert max(groups(jobs).values()) <= 6
 
 
 async def test_each_group_goes_on_from_where_its_jobs_under_way_are(database: Database, database_url: str) -> None:
@@ -275,6 +335,32 @@ async def test_a_claim_whose_job_could_not_be_published_is_given_back(database: 
         with pytest.raises(BrokerUnavailable):
             await tick.run(session)
     assert len(await claim(database)) == 3
+
+
+async def test_giving_back_takes_the_way_of_the_ids_and_only_what_is_still_its_own(
+    database: Database, database_url: str
+) -> None:
+    add(database_url, 3)
+    jobs = await claim(database)
+    with psycopg.connect(database_url) as connection:  # the row of the first feed now stands behind the others'
+        connection.execute("UPDATE feeds SET name = 'moved' WHERE id = %s", [min(job.feed_id for job in jobs)])
+        connection.execute(
+            "UPDATE feeds SET claim_id = gen_random_uuid() WHERE id = %s", [max(job.feed_id for job in jobs)]
+        )
+    first, second, _ = sorted(job.feed_id for job in jobs)
+    async with database.transaction() as writer:
+        await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE", [first])
+
+        async def give_back() -> None:
+            async with database.transaction() as connection:
+                await release_claims(connection, jobs)
+
+        releasing = asyncio.create_task(give_back())
+        await asyncio.sleep(0.3)
+        async with asyncio.timeout(0.5):  # a deadlock would be broken after a second
+            await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE", [second])
+    await releasing
+    assert sorted(job.feed_id for job in await claim(database)) == [first, second]
 
 
 async def test_the_ticker_survives_a_lost_session_and_stops_when_told(database: Database, database_url: str) -> None:

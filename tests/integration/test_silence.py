@@ -67,6 +67,23 @@ async def test_silence_is_the_time_since_work_is_there_and_nothing_succeeds(
     assert await found(database) == (0, 0, 2)
 
 
+async def test_neither_a_disabled_feeds_lost_job_nor_a_fetchers_fast_clock_misleads_the_alarm(
+    database: Database, database_url: str
+) -> None:
+    with connect(database_url) as connection:
+        for number in range(2):
+            add_feed(connection, NewFeed(f"http://h{number}.example/feed", priority=number))
+    change(database_url, "UPDATE feeds SET next_fetch_at = now() + interval '1 hour' WHERE priority = 0")
+    change(database_url, "UPDATE feeds SET issued_at = now() - interval '1 day', enabled = false WHERE priority = 1")
+    log_attempt(database_url, ok=True, minutes_ago=50)
+    assert await found(database) == (0, 0, 0)
+    change(database_url, "UPDATE feeds SET next_fetch_at = now() - interval '45 min' WHERE priority = 0")
+    log_attempt(database_url, ok=True, minutes_ago=-6_000)
+    assert await found(database) == (1, 45, 45)
+    with connect(database_url) as connection:
+        assert count_all(connection).seconds_since_success == pytest.approx(3000, abs=30)
+
+
 def test_the_alarm_begins_and_ends(caplog: pytest.LogCaptureFixture) -> None:
     watch = SilenceWatch(Database("postgresql://nobody/", size=1), seconds=1800)
     watch.note(3, 60.0, 1800.0)
@@ -96,6 +113,12 @@ async def test_status_counts_feeds_by_where_they_are(database: Database, databas
         assert busiest_groups(connection) == {"h0.example": 1}
     assert (counts.feeds, counts.disabled, counts.due, counts.overdue) == (7, 1, 2, 1)
     assert (counts.queued, counts.retrying) == (1, 1)
+    assert counts.left_alone == 0
     assert counts.longest_due_seconds == pytest.approx(120, abs=30)
     assert counts.next_due_seconds == pytest.approx(120, abs=30)
     assert counts.seconds_since_success is None
+    change(database_url, "INSERT INTO throttled_groups SELECT 'h1.example', now() + interval '1 hour'")
+    change(database_url, "UPDATE feeds SET next_fetch_at = now() - interval '2 min' WHERE id %% 7 IN (4, 5)")
+    with connect(database_url) as connection:
+        counts = count_all(connection)
+    assert (counts.overdue, counts.left_alone) == (3, 2)

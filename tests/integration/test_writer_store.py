@@ -192,8 +192,9 @@ async def test_last_seen_follows_the_feed_about_once_a_day(database: Database, f
 async def see_move(database: Database, feed_id: int, to: str) -> None:
     for days in (0, 1, 2):
         claim_id = await claim(database, feed_id)
-        moved = make_result(feed_id=feed_id, claim_id=claim_id, moved_to=to, started_at=NOW + timedelta(days=days))
-        await write(database, moved)
+        later = timedelta(days=days)
+        moved = make_result(feed_id=feed_id, claim_id=claim_id, moved_to=to, started_at=NOW + later)
+        await write(database, moved, later=later)
 
 
 async def test_an_adopted_move_changes_url_and_group(database: Database, feed_id: int) -> None:
@@ -218,6 +219,19 @@ async def test_a_feed_that_moved_to_where_another_is_is_a_duplicate_while_that_o
     )
 
 
+async def test_a_host_is_left_alone_for_a_day_at_most(database: Database, feed_id: int) -> None:
+    busy: dict[str, Any] = {"feed_id": feed_id, "outcome": Outcome.THROTTLED, "status": 429}
+    hour = timedelta(hours=1)
+    await write(database, make_result(**busy, not_before=datetime.now(UTC) + timedelta(days=400)))
+    (row,) = await rows(database, "SELECT politeness_group, until - now() AS left FROM throttled_groups")
+    assert (row["politeness_group"], row["left"] <= timedelta(days=1)) == ("news.example", True)
+    await rows(database, "UPDATE throttled_groups SET until = now() - '1 s'::interval RETURNING 1")
+    elsewhere = make_result(**busy, final_url="http://other.example/", not_before=datetime.now(UTC) + hour)
+    await write(database, elsewhere)
+    (row,) = await rows(database, "SELECT politeness_group, until - now() AS left FROM throttled_groups")
+    assert (row["politeness_group"], row["left"] <= hour) == ("other.example", True)
+
+
 async def test_claims_are_counted_by_how_they_end(database: Database, feed_id: int) -> None:
     async def ends(**result: Any) -> Counter[str]:
         result = {"claim_id": await claim(database, feed_id), **result}
@@ -233,12 +247,11 @@ async def test_claims_are_counted_by_how_they_end(database: Database, feed_id: i
 async def test_health_tells_how_a_feed_has_fared_and_whether_it_is_stale(database: Database, feed_id: int) -> None:
     for minutes, outcome in ((40, Outcome.FETCHED), (30, Outcome.HARD_ERROR), (20, Outcome.NOT_MODIFIED)):
         claim_id = await claim(database, feed_id)
-        started_at = datetime.now(UTC) - timedelta(minutes=minutes)
+        then = datetime.now(UTC) - timedelta(minutes=minutes)
+        times = {"queued_at": then, "started_at": then}
         entries = (make_entry(),) if outcome is Outcome.FETCHED else ()
-        await write(
-            database,
-            make_result(feed_id=feed_id, claim_id=claim_id, outcome=outcome, started_at=started_at, entries=entries),
-        )
+        result = make_result(feed_id=feed_id, claim_id=claim_id, outcome=outcome, entries=entries, **times)
+        await write(database, result, later=then - NOW)
     (health,) = await rows(database, "SELECT * FROM feed_health")
     assert (health["attempts"], round(health["success_rate"], 2), health["mean_seconds"]) == (3, 0.67, 0.25)
     assert health["seconds_since_success"] == pytest.approx(1200, abs=60)

@@ -97,6 +97,38 @@ def test_a_stale_job_leaves_its_feed_due() -> None:
     assert (state.claim_id, state.next_fetch_at, state.last_attempt_at) == (None, feed().next_fetch_at, None)
 
 
+@pytest.mark.parametrize("interval", [None, 600.0])
+@pytest.mark.parametrize("outcome", [Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.HARD_ERROR, Outcome.THROTTLED])
+@pytest.mark.parametrize("slow", [timedelta(days=-400), timedelta(hours=-2), timedelta(hours=2), timedelta(days=400)])
+def test_a_fetchers_wrong_clock_neither_hammers_a_feed_nor_loses_it(
+    interval: float | None, outcome: Outcome, slow: timedelta
+) -> None:
+    known = feed(interval_seconds=interval, poll_seconds=600.0)
+    state = after(known, outcome=outcome, started_at=NOW - slow, queued_at=NOW - timedelta(seconds=5))
+    right = after(known, outcome=outcome)
+    assert abs((state.next_fetch_at - right.next_fetch_at).total_seconds()) <= 600
+    assert seconds_until_next(state) > 60
+    assert state.last_attempt_at is not None
+    assert abs((state.last_attempt_at - NOW).total_seconds()) <= 5
+
+
+@pytest.mark.parametrize("slow", [timedelta(hours=-2), timedelta(hours=2)])
+def test_what_a_wrong_clock_asks_for_is_taken_as_a_span(slow: timedelta) -> None:
+    then, hour = NOW - slow, timedelta(hours=1)
+    times: dict[str, Any] = {"queued_at": NOW - timedelta(seconds=5), "started_at": then}
+    state = after(feed(), outcome=Outcome.SOFT_ERROR, final=False, claim_until=then + 2 * hour, **times)
+    assert state.claim_expires_at is not None
+    assert abs((state.claim_expires_at - NOW - 2 * hour).total_seconds()) <= 5
+    state = after(feed(), outcome=Outcome.THROTTLED, not_before=then + hour, **times)
+    assert 3595 <= seconds_until_next(state) <= 4205
+
+
+def test_a_result_that_waited_for_its_writer_counts_from_when_it_was_fetched() -> None:
+    hours = timedelta(hours=3)
+    state = after(feed(issued_at=NOW - hours), started_at=NOW - hours, queued_at=NOW - hours)
+    assert state.last_success_at == NOW - hours
+
+
 def test_validators_and_body_hash_come_from_a_body_that_was_read() -> None:
     state = after(feed(), etag=None, last_modified="x", body_hash="h", final_url="http://news.example/2")
     assert (state.etag, state.last_modified, state.body_hash) == (None, "x", "h")
@@ -234,6 +266,11 @@ def test_410_disables_only_when_seen_twice_an_hour_apart() -> None:
     assert "410" in (second.disabled_reason or "")
 
 
+def test_the_second_look_at_a_410_is_in_no_skipped_hour() -> None:
+    state = after(feed(skip_hours=[13, 14]), outcome=Outcome.GONE)
+    assert state.next_fetch_at.hour == 15
+
+
 def test_anything_else_between_two_410_starts_the_count_anew() -> None:
     first = after(feed(), outcome=Outcome.GONE, status=410)
     other = after(replace(first, claim_id=CLAIM), outcome=Outcome.HARD_ERROR, status=404)
@@ -318,6 +355,16 @@ def test_a_probe_finds_out_servers_whose_304_are_untrue(
     state = after(feed(**known), **({"probe": True} | result))
     assert (state.lying_since is not None) == has_lied
     assert state.probed_at == (None if result.get("probe") is False else NOW)
+
+
+def test_a_probe_that_ends_elsewhere_says_nothing_of_the_server_that_answered_304() -> None:
+    hidden = make_entry(1, published_at=NOW - timedelta(hours=5))
+    known = feed(
+        last_outcome="not_modified", cursor_at=NOW - timedelta(days=9), last_attempt_at=NOW - timedelta(hours=1)
+    )
+    assert after(known, probe=True, etag='"new"', entries=(hidden,)).lying_since == NOW
+    elsewhere = "http://other.example/feed"
+    assert after(known, probe=True, etag='"new"', entries=(hidden,), final_url=elsewhere).lying_since is None
 
 
 def test_a_liar_stays_one() -> None:
