@@ -1,4 +1,7 @@
-"""`python -m benchmarks [names …] [--quick]`: runs the subjects, prints ratios, writes `out/latest.json`."""
+"""`python -m benchmarks [names …] [--quick]`: runs the subjects, prints ratios, writes `out/latest.json`.
+
+`python -m benchmarks simulation` is a program of its own, with options of its own: it needs none of the servers.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,10 @@ EXIT_INTERRUPTED = 130
 
 def main() -> int:
     """Run the command; return its exit code."""
+    if sys.argv[1:2] == ["simulation"]:
+        from benchmarks.simulation.__main__ import main as simulate
+
+        return simulate(sys.argv[2:])
     options = _parse_arguments()
     console = Console(width=None if sys.stdout.isatty() else 110)
     interrupt_on_sigterm()
@@ -69,7 +76,8 @@ def _parse_arguments() -> argparse.Namespace:
         prog="python -m benchmarks",
         description="Measures Feedmill beside the bare things that it stands on, on loopback, with throw-away servers.",
     )
-    parser.add_argument("names", nargs="*", metavar="name", choices=[[], *SUBJECTS], help=", ".join(SUBJECTS))
+    names = f"{', '.join(SUBJECTS)}; or simulation, which has options of its own"
+    parser.add_argument("names", nargs="*", metavar="name", choices=[[], *SUBJECTS], help=names)
     parser.add_argument("--quick", action="store_true", help="fewer feeds and rounds: under a minute, more noise")
     return parser.parse_args()
 

@@ -27,6 +27,8 @@ class Article:
     url: str
     title: str
     body: str
+    html: str | None
+    """The body as HTML that is safe to show, where fetchers keep it (FEEDMILL_KEEP_HTML)."""
     content_quality: str
     content_hash: str
     published_at: datetime | None

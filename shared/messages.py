@@ -163,7 +163,7 @@ class FetchFeed(Message):
     """A fetch under way: goes on here instead of at `url`."""
     reason: Literal["due", "manual", "batch"] = "due"
     dry_run: bool = False
-    probe: bool = False
+    probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
     """Leave the validators out this once, to see whether the server's 304 have been true."""
     queued_at: Moment
 
@@ -191,6 +191,9 @@ class Entry(Record):
     """Plain text, one line."""
     body: str
     """Plain text, paragraphs kept apart by newlines."""
+    html: str | None = Field(default=None, exclude_if=lambda html: html is None)
+    """The body as HTML that is safe to show, if it was kept and has markup (docs/configuration.md); else not sent, so
+    that older readers of this version take the message."""
     content_quality: Literal["full", "summary", "stub", "title_only"]
     published_at: Moment | None = None
     updated_at: Moment | None = None
@@ -243,7 +246,7 @@ class FeedFetched(Message):
     claim_until: Moment | None = None
     """Not final: the new deadline of the claim, since a retry follows."""
     reason: Literal["due", "manual", "batch"] = "due"
-    probe: bool = False
+    probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
     """The validators were left out on purpose."""
     outcome: Outcome
     final: bool

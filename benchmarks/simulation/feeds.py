@@ -6,8 +6,7 @@ The classes, their shares and numbers are assumptions, stated in `CLASSES` and i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
 
@@ -202,13 +201,3 @@ def _draw_dates(appears: Moments, rng: np.random.Generator, zone: float) -> Mome
     if habit == "zone":  # local time, said to be UTC
         return appears + zone * HOUR
     return appears
-
-
-def make_feeds(numbers: Sequence[int], seed: int, days: float, *, mix: str, shift_hours: float) -> list[Feed]:
-    """Return these feeds."""
-    return [make_feed(number, seed, days, mix=mix, shift_hours=shift_hours) for number in numbers]
-
-
-def without_dates(feed: Feed) -> Feed:
-    """Return the feed as if no item bore a date."""
-    return replace(feed, dates=np.full(len(feed.dates), np.nan))

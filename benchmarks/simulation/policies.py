@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import Protocol
 
 from benchmarks.simulation.feeds import DAY, EPOCH
+from services.writer.floors import plan_poll
 from services.writer.pace import Limits, Pace, next_poll, observe
 
 MINUTE = 60.0
+DEFAULT = Limits()
 
 
 class Policy(Protocol):
@@ -112,14 +114,16 @@ class DuplicateShare:
 
 
 class Ours:
-    """services/writer/pace.py."""
+    """services/writer: pace.py says how long to wait, floors.py brings it within bounds and adds the jitter."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, worth: float = DEFAULT.poll_worth, shortest: float = DEFAULT.shortest) -> None:
+        self.limits = Limits(worth, shortest)
         self.pace = Pace()
 
     def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:  # noqa: D102
         moment = EPOCH + timedelta(seconds=now)
         published = [EPOCH + timedelta(seconds=date) for date in dates]
         self.pace = observe(self.pace, now=moment, new_items=new, items_seen=seen, published=published)
-        return next_poll(self.pace, now=moment, limits=self.limits)
+        wait = next_poll(self.pace, now=moment, limits=self.limits)
+        planned = plan_poll(1, now=moment, wait=wait, bounds=(self.limits.shortest, self.limits.longest))
+        return (planned - moment).total_seconds()

@@ -9,7 +9,6 @@ import os
 import sys
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -166,15 +165,27 @@ def _settle_url(url: str, config: dict[str, Any], *, check: bool | None, yes: bo
             return found[0]
         for number, one in enumerate(found, 1):
             console.print(f"{number}  {one.title or '(no title)'}  {mask_credentials(one.url)}", soft_wrap=True)
-        number = int(typer.prompt("Which feed", type=click.IntRange(1, len(found)), default=1))
-        return found[number - 1]
+        return found[_ask_number("Which feed", len(found)) - 1]
 
-    client = make_client(read_settings(FetcherSettings))
+    settings = read_settings(FetcherSettings)
+    client = make_client(settings)
     try:
-        search = discovery.Discovery(client, read_options(config))
+        search = discovery.Discovery(client, read_options(config), settings.parse_seconds)
         return discovery.settle_url(url, search, choose, lambda text: console.print(text, soft_wrap=True))
     finally:
         client.close()
+
+
+def _ask_number(question: str, most: int) -> int:
+    """Ask until the answer is a number from 1 to `most`. Not by click's IntRange: newer typers refuse its types."""
+    while True:
+        try:
+            typed = typer.prompt(question, default="1").strip()
+        except typer.Abort:  # Ctrl-C or Ctrl-D
+            raise Interrupted from None
+        if typed.isascii() and typed.isdecimal() and len(typed) < 5 and 1 <= int(typed) <= most:
+            return int(typed)
+        console.print(f"a number from 1 to {most}, please")
 
 
 def _with_password(user: str | None) -> tuple[str, str] | None:

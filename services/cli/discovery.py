@@ -81,10 +81,20 @@ def linked_feeds(page: str, url: str) -> list[Found]:
 class Discovery:
     """One search for the feed that is meant by a URL."""
 
-    def __init__(self, client: FeedClient, options: FeedOptions, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        client: FeedClient,
+        options: FeedOptions,
+        parse_seconds: float,
+        sleep: Callable[[float], None] = time.sleep,
+        cpu: Callable[[], float] = time.thread_time,
+    ) -> None:
+        """Prepare; reading one answer may take `parse_seconds` of `cpu`, as in the fetcher."""
         self._client = client
         self._options = options
+        self._parse_seconds = parse_seconds
         self._sleep = sleep
+        self._cpu = cpu
         self._requests = 0
 
     def find(self, url: str) -> list[Found]:
@@ -95,7 +105,7 @@ class Discovery:
             FetchFailed: nothing could be had.
         """
         answer = self._get(url, url)
-        reason = _no_feed(answer)
+        reason = self._no_feed(answer)
         if not reason:
             return [Found(url)]
         found = linked_feeds(answer.body.decode("utf-8", "replace"), answer.url) or self._usual(url, answer.url)
@@ -109,11 +119,30 @@ class Discovery:
                 break
             address = urljoin(page_url, path)
             try:
-                if not _no_feed(self._get(address, url)):
+                if not self._no_feed(self._get(address, url)):
                     return [Found(address)]
             except FetchFailed:
                 continue
         return []
+
+    def _no_feed(self, answer: Answer) -> str:
+        """Return why an answer is no feed, or "" if it is one, or was meant to be one: broken, or too much to read."""
+        if answer.status != 200:
+            return f"the server answered {answer.status}"
+        end = self._cpu() + self._parse_seconds
+        try:
+            parse_feed(
+                answer.body,
+                url=answer.url,
+                content_type=answer.headers.get("content-type"),
+                now=datetime.now(UTC),
+                deadline=lambda: self._cpu() > end,
+            )
+        except NotAFeed as error:
+            return str(error)
+        except ParseError:
+            return ""
+        return ""
 
     def _get(self, url: str, origin: str) -> Answer:
         trail = Trail(url)
@@ -127,19 +156,6 @@ class Discovery:
                 if answer.redirect is None or self._requests >= MAX_REQUESTS:
                     return replace(answer, permit=None)
                 trail = trail.follow(answer.status, answer.redirect)
-
-
-def _no_feed(answer: Answer) -> str:
-    """Return why an answer is no feed, or "" if it is one (or was meant to be one)."""
-    if answer.status != 200:
-        return f"the server answered {answer.status}"
-    try:
-        parse_feed(answer.body, url=answer.url, content_type=answer.headers.get("content-type"), now=datetime.now(UTC))
-    except NotAFeed as error:
-        return str(error)
-    except ParseError:
-        return ""
-    return ""
 
 
 def settle_url(

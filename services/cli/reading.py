@@ -55,6 +55,7 @@ def read_source(source: str, *, base_url: str | None, content_type: str | None) 
             content_type=content_type,
             now=datetime.now(UTC),
             max_entries=settings.max_entries,
+            keep_html=settings.keep_html,
             deadline=lambda: time.thread_time() > end,
         )
     except ParseError as error:

@@ -51,6 +51,7 @@ class ReaderLimits:
     proxy_hosts: frozenset[str] = frozenset()
     parse_seconds: float = 10.0
     """CPU seconds that reading one body may take. Not wall-clock: others' threads are not its fault."""
+    keep_html: bool = False
 
 
 @dataclass
@@ -155,6 +156,7 @@ class FeedReader:
                     content_type=answer.headers.get("content-type"),
                     now=now,
                     max_entries=self._limits.max_entries,
+                    keep_html=self._limits.keep_html,
                     deadline=lambda: self._clock.cpu() > end,
                 )
         except ParseError as error:

@@ -75,6 +75,9 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
         12, description="Bodies over 512 KiB that are in memory at a time; others wait, off their deadline."
     )
     max_entries: Count = Field(5000, description="Entries taken from one feed; of more, the newest.")
+    keep_html: bool = Field(
+        False, description="Keep the bodies of articles as HTML that is safe to show, too, beside their text."
+    )
     parse_seconds: Seconds = Field(
         10.0, description="CPU time that reading one body may take; beyond it the body is `unparseable`."
     )
@@ -109,5 +112,9 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
     def reader_limits(self) -> ReaderLimits:
         """Return what the reader needs of these settings."""
         return ReaderLimits(
-            self.fetch_deadline_seconds, self.max_entries, self.proxy_host_set(), parse_seconds=self.parse_seconds
+            self.fetch_deadline_seconds,
+            self.max_entries,
+            self.proxy_host_set(),
+            parse_seconds=self.parse_seconds,
+            keep_html=self.keep_html,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from services.writer.floors import (
     server_floor,
 )
 from services.writer.pace import Limits, Pace, expected_rate, next_poll, observe
-from shared.messages import FeedFetched, Outcome
+from shared.messages import Entry, FeedFetched, Outcome
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url
 
 LIE_MARGIN = timedelta(minutes=10)
@@ -31,8 +31,9 @@ GAP_MEMORY = 0.2
 class Rules:
     """The settings that these decisions depend on; spans in seconds."""
 
-    min_poll_seconds: float = 300.0
-    max_poll_seconds: float = 86400.0
+    min_poll_seconds: float = 120.0
+    max_poll_seconds: float = 14_400.0
+    max_backoff_seconds: float = 86_400.0
     poll_worth: float = Limits().poll_worth
     """In article-seconds (services/writer/pace.py)."""
     gone_span_seconds: float = 3600.0
@@ -82,6 +83,15 @@ class FeedState:
     title: str | None
     site_url: str | None
     language: str | None
+
+
+DOUBTFUL = frozenset({"date_guessed", "date_clamped", "date_ambiguous"})
+"""Flags of an entry whose date says nothing of when it came."""
+
+
+def sure_dates(entries: Iterable[Entry]) -> list[datetime]:
+    """Return the dates that entries bear, but for those that were guessed."""
+    return [entry.published_at for entry in entries if entry.published_at and not DOUBTFUL.intersection(entry.flags)]
 
 
 @dataclass(frozen=True)
@@ -153,7 +163,7 @@ def _after_success(feed: FeedState, fetched: FeedFetched, news: News, now: datet
         now=fetched.started_at,
         new_items=news.count,
         items_seen=len(fetched.entries) if was_read else None,
-        published=news.published,
+        published=sure_dates(fetched.entries) if feed.pace.seen_at is None else news.published,
     )
     shortest, longest = _bounds(feed, rules)
     wait = next_poll(
@@ -314,10 +324,10 @@ def _plan_after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, ru
         fetched.error_class,
         feed_id=feed.id,
         usual=usual,
-        longest=max(_bounds(feed, rules)[1], usual),
+        longest=max(feed.longest_seconds or rules.max_backoff_seconds, usual),
         first=feed.interval_seconds,
     )
-    return _plan(feed, fetched, wait, now, rules)
+    return _plan(replace(feed, longest_seconds=wait), fetched, wait, now, rules)
 
 
 def _usual(feed: FeedState, rules: Rules) -> float:

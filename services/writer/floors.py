@@ -21,6 +21,9 @@ JITTER_SECONDS = (60.0, 600.0)
 SHORTEST_PERIOD_SECONDS, LONGEST_PERIOD_SECONDS = 0.1, 366 * DAY_SECONDS
 """Bounds of a fixed interval: what somebody writes into the column must not take the calendar past its end."""
 
+SLOT_TRIES = 8
+"""Slots of a fixed interval that may fall into skipped hours before the interval gives way."""
+
 FAILURE_JITTER = 0.25
 """A back-off is up to this part shorter: what failed together shall not come back together."""
 
@@ -85,7 +88,8 @@ def plan_poll(
     if floor is not None and floor > planned:
         after = add_seconds(floor, share * jitter_span((floor - now).total_seconds()))
         planned = max(floor, min(after, add_seconds(now, longest)))
-    return skip_forbidden(planned, skip_hours, skip_days)
+    opened = skip_forbidden(planned, skip_hours, skip_days)
+    return planned if opened == planned else add_seconds(opened, share * JITTER_SECONDS[1])  # not all on the hour
 
 
 def plan_fixed(
@@ -104,10 +108,12 @@ def plan_fixed(
     """
     period = _bounded(period)
     slot = next_slot(feed_id, after=add_seconds(now, period / 2), period=period)
-    earliest = skip_forbidden(max(slot, floor) if floor else slot, skip_hours, skip_days)
-    if earliest <= slot:
-        return slot
-    return skip_forbidden(next_slot(feed_id, after=earliest, period=period), skip_hours, skip_days)
+    for _ in range(SLOT_TRIES):
+        earliest = skip_forbidden(max(slot, floor) if floor else slot, skip_hours, skip_days)
+        if earliest <= slot:
+            return slot
+        slot = next_slot(feed_id, after=earliest, period=period)
+    return add_seconds(earliest, _share(f"feed-{feed_id}") * JITTER_SECONDS[1])  # no slot is in an open hour
 
 
 def plan_first(feed_id: int, *, now: datetime, period: float) -> datetime:

@@ -10,7 +10,7 @@ square root). docs/polling.md derives it and shows what it does to 47,000 simula
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -36,17 +36,26 @@ RHYTHM_FEW_ITEMS = 64
 RHYTHM_MOST_ITEMS = 30_000
 """A slot is a smallint in the database."""
 
-HOUR_DOUBT_ITEMS = 1.5
-HOUR_DOUBT_PASSES = 0.5
-DAY_DOUBT_ITEMS = 3.0
-DAY_DOUBT_PASSES = 0.3
+HOUR_DOUBT_ITEMS = 1.0
+HOUR_DOUBT_PASSES = 0.25
+DAY_DOUBT_ITEMS = 2.0
+DAY_DOUBT_PASSES = 0.2
 """Doubt about a slot: as if so many items, and those of so many average passes, had said that it is average."""
+
+LONGEST_HOURS = 14 * 24
+"""Beyond this the rhythm is left out of account: every hour comes to the average."""
 
 QUIETEST = 0.02
 """No hour and no day is thought to bring less than this part of the average."""
 
-WINDOW_SHARE = 0.5
-"""A poll is made before so much of the feed's window can have been replaced."""
+ECHO_ITEMS = 0.4
+ECHO_SECONDS = 600.0
+"""A new item is followed by so many more than usual, most of them within so many seconds: items come in bursts."""
+ECHO_MOST = 5
+"""No poll's items are thought to be followed by more than those of so many."""
+
+WINDOW_SWING = 10.0
+"""Where x items are expected, x + WINDOW_SWING * sqrt(x) may come: so many have to fit into the feed."""
 
 BACKLOG_TRUST = 0.5
 BACKLOG_DAYS = 60.0
@@ -57,9 +66,9 @@ BACKLOG_DAYS = 60.0
 class Limits:
     """What bounds the wait. All in seconds, but for `poll_worth`, which is in item-seconds."""
 
-    poll_worth: float = 60.0
-    shortest: float = 300.0
-    longest: float = 86400.0
+    poll_worth: float = 200.0
+    shortest: float = 120.0
+    longest: float = 14_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ class Pace:
     """Days since the last new item, counted by the feed's own rhythm."""
     empty_polls: int = 0
     """Successful polls in a row that brought nothing new."""
+    heat: float = 0.0
+    """New items before `seen_at`, each worth exp(-age / ECHO_SECONDS)."""
     window_items: int = 0
     """Entries in the feed when it was read last; 0 if that is not known."""
     rhythm: tuple[int, ...] = (0,) * 31
@@ -100,7 +111,8 @@ def observe(
     if pace.seen_at is None:
         return _begin(now, window, published)
     start = pace.seen_at
-    expected_days = _rhythm_days(pace, start, max((now - start).total_seconds(), 0.0))
+    seconds = max((now - start).total_seconds(), 0.0)
+    expected_days = _rhythm_days(pace, start, seconds)
     kept = math.exp(-expected_days / MEMORY_DAYS)
     known = Pace(
         seen_at=max(now, start),
@@ -109,6 +121,7 @@ def observe(
         recent_days=pace.recent_days * kept + MEMORY_DAYS * (1.0 - kept),
         silent_days=0.0 if new_items > 0 else pace.silent_days + expected_days,
         empty_polls=0 if new_items > 0 else pace.empty_polls + 1,
+        heat=_heat(pace.heat, seconds, new_items),
         window_items=window,
         rhythm=pace.rhythm,
     )
@@ -117,24 +130,40 @@ def observe(
 
 def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
     """Return how long (seconds) the next poll can wait: within the limits, and without jitter or floors."""
-    rate = expected_rate(pace) / DAY
-    room = WINDOW_SHARE * pace.window_items if pace.window_items > 1 else math.inf
-    hours, days = _weights(pace)
-    slot, length = _slot(now)
+    room = _room(pace.window_items)
     waited = items = passed = 0.0
-    while passed < limits.longest:
-        here = rate * hours[slot % 24] * days[slot // 24 % 7]
-        # Within this hour: waited + items * t + here * t² / 2 reaches the worth, items + here * t reaches the room.
+    for length, rate in _expect(pace, now):
+        # In this stretch: waited + items * t + rate * t² / 2 reaches the worth, items + rate * t reaches the room.
         missing = limits.poll_worth - waited
-        enough = 2.0 * missing / (items + math.sqrt(items * items + 2.0 * here * missing))
-        if (step := min(enough, (room - items) / here)) < length:
+        if passed >= limits.longest or missing < 1e-6:
+            break
+        enough = 2.0 * missing / (items + math.sqrt(items * items + 2.0 * rate * missing))
+        if (step := min(enough, (room - items) / rate)) < length:
             passed += step
             break
-        waited += (items + here * length / 2.0) * length
-        items += here * length
+        waited += (items + rate * length / 2.0) * length
+        items += rate * length
         passed += length
-        slot, length = slot + 1, HOUR
     return max(min(passed, limits.longest), limits.shortest)
+
+
+def _expect(pace: Pace, now: datetime) -> Iterator[tuple[float, float]]:
+    """Yield stretches of time from `now` on: length in seconds, items expected per second. The last has no end."""
+    rate = expected_rate(pace) / DAY
+    echo = ECHO_ITEMS * pace.heat / ECHO_SECONDS
+    hours, days = _weights(pace)
+    slot, length = _slot(now)
+    passed = 0.0
+    while echo > 0.05 * rate and passed < HOUR:
+        step = min(length, ECHO_SECONDS / 2.0)
+        yield step, rate * hours[slot % 24] * days[slot // 24 % 7] + echo * math.exp(-step / 2.0 / ECHO_SECONDS)
+        echo *= math.exp(-step / ECHO_SECONDS)
+        passed += step
+        slot, length = (slot, length - step) if step < length else (slot + 1, HOUR)
+    for hour in range(slot, slot + LONGEST_HOURS):
+        yield length, rate * hours[hour % 24] * days[hour // 24 % 7]
+        length = HOUR
+    yield math.inf, rate
 
 
 def expected_rate(pace: Pace) -> float:
@@ -191,9 +220,22 @@ def _add(rhythm: tuple[int, ...], moments: Sequence[datetime]) -> tuple[int, ...
     return tuple(slots)
 
 
+def _room(window: int) -> float:
+    """Return how many items may be expected before a poll, so that none slides out of a feed of `window` entries."""
+    if window < 2:
+        return math.inf  # not known, or a feed that only ever shows the last one
+    return ((math.sqrt(WINDOW_SWING**2 + 4.0 * window) - WINDOW_SWING) / 2.0) ** 2
+
+
+def _heat(heat: float, seconds: float, new_items: int) -> float:
+    """Return what is left of the heat, with items that came evenly over the `seconds` since the last poll."""
+    fade = math.exp(-seconds / ECHO_SECONDS)
+    return heat * fade + min(new_items, ECHO_MOST) * (1.0 - fade) * ECHO_SECONDS / max(seconds, 1.0)
+
+
 def _rhythm_days(pace: Pace, start: datetime, seconds: float) -> float:
     """Return how much of the feed's own time passes in `seconds` from `start`: a quiet night is short."""
-    if seconds > 14.0 * DAY:
+    if seconds > LONGEST_HOURS * HOUR:
         return seconds / DAY
     hours, days = _weights(pace)
     slot, length = _slot(start)
@@ -216,7 +258,7 @@ def _weights(pace: Pace) -> tuple[Sequence[float], Sequence[float]]:
         return _FLAT
     since = pace.rhythm_since.timestamp() // HOUR
     hours = pace.seen_at.timestamp() // HOUR - since
-    if hours < 24 * 14:
+    if hours < LONGEST_HOURS:
         return _work_out_weights(pace.rhythm, since + MONDAY, hours // 6 * 6 + 6)
     # By now all slots were passed about as often as others; so what was worked out can be used for a week.
     return _work_out_weights(pace.rhythm, 0.0, hours // 168 * 168)

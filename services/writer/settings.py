@@ -22,8 +22,9 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     writer_batch: Count = Field(500, description="Entries that the writer commits in one transaction, at most.")
     writer_linger_seconds: Seconds = Field(0.25, description="How long a batch waits to become full.")
     writer_prefetch: Prefetch = Field(200, description="Messages that the writer holds unacknowledged, at most.")
-    min_poll_seconds: Seconds = Field(300.0, description="Shortest adaptive poll interval of a feed.")
-    max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, after failures too.")
+    min_poll_seconds: Seconds = Field(120.0, description="Shortest adaptive poll interval of a feed.")
+    max_poll_seconds: Seconds = Field(14400.0, description="Longest adaptive poll interval of a feed.")
+    max_backoff_seconds: Seconds = Field(86400.0, description="Longest wait for the next poll after failures.")
     poll_worth_seconds: Seconds = Field(
         Rules().poll_worth,
         description="What a poll costs, in seconds that one article waits: less polls more often (docs/polling.md).",
@@ -41,6 +42,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
         return Rules(
             min_poll_seconds=self.min_poll_seconds,
             max_poll_seconds=self.max_poll_seconds,
+            max_backoff_seconds=self.max_backoff_seconds,
             poll_worth=self.poll_worth_seconds,
             gone_span_seconds=self.gone_span_seconds,
             moved_span_seconds=self.moved_span_seconds,

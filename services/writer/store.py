@@ -7,34 +7,22 @@ side cannot deadlock.
 from __future__ import annotations
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from psycopg import sql
-from psycopg.types.json import Jsonb
-
-from services.writer.feed_state import FeedState, News, Rules, advance
-from services.writer.pace_column import read_pace, write_pace
+from services.writer.feed_state import News, Rules, sure_dates
+from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
 from shared.messages import Entry, FeedFetched
-from shared.politeness import politeness_group
 from shared.postgres import Connection
-
-log = logging.getLogger(__name__)
 
 MAX_UPDATES = 24
 """A feed that prints the time into its entries changes them for ever; after so many updates they count as unchanged."""
 
 LAST_SEEN_EVERY = "1 day"
 """`last_seen_at` is refreshed at most this often per article: most polls repeat what is known."""
-
-DOUBTFUL = frozenset({"date_guessed", "date_clamped", "date_ambiguous"})
-"""Flags of an entry whose date says nothing of when it came."""
-
-_STATE_COLUMNS = tuple(field.name for field in fields(FeedState))
 
 
 @dataclass(frozen=True)
@@ -58,9 +46,9 @@ async def write_batch(
 
     Results of feeds that were removed meanwhile are dropped: nobody asks for them any more.
     """
-    feeds = await _lock_feeds(connection, {fetched.feed_id for fetched in batch})
-    logged = await _logged(connection, batch)
-    fresh = _unique(fetched for fetched in batch if fetched.result_id not in logged and fetched.feed_id in feeds)
+    feeds = await lock_feeds(connection, {fetched.feed_id for fetched in batch})
+    written = await find_logged(connection, batch)
+    fresh = _unique(fetched for fetched in batch if fetched.result_id not in written and fetched.feed_id in feeds)
     articles = _articles(fresh)
     known = await _known_items(connection, articles)
     new = await _insert_new(connection, [articles[md5] for md5 in sorted(articles.keys() - known.keys())], now)
@@ -70,9 +58,9 @@ async def write_batch(
     await _touch(connection, sorted(locked), now)
 
     news = _news(fresh, [articles[md5] for md5 in new])
-    await _log(connection, fresh, news)
-    await _note_throttles(connection, fresh, proxy_hosts)
-    claims = await _advance_feeds(connection, feeds, fresh, news, now, rules, proxy_hosts)
+    await log_attempts(connection, fresh, news)
+    await note_throttles(connection, fresh, proxy_hosts)
+    claims = await advance_feeds(connection, feeds, fresh, news, now, rules, proxy_hosts)
     return Written(new=len(new), updated=updated, repeated=len(articles) - len(new) - updated, claims=claims)
 
 
@@ -102,26 +90,7 @@ def _news(batch: Sequence[FeedFetched], new: Sequence[_Article]) -> dict[UUID, N
     entries: dict[UUID, list[Entry]] = {fetched.result_id: [] for fetched in batch}
     for article in new:
         entries[article.result_id].append(article.entry)
-    return {
-        id_: News(len(own), [e.published_at for e in own if e.published_at and not DOUBTFUL.intersection(e.flags)])
-        for id_, own in entries.items()
-    }
-
-
-async def _lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, FeedState]:
-    columns = sql.SQL(", ").join(map(sql.Identifier, _STATE_COLUMNS))
-    cursor = await connection.execute(
-        sql.SQL("SELECT {} FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE").format(columns),
-        [sorted(ids)],
-    )
-    return {row["id"]: FeedState(**row | {"pace": read_pace(row["pace"])}) for row in await cursor.fetchall()}
-
-
-async def _logged(connection: Connection, batch: Sequence[FeedFetched]) -> set[UUID]:
-    cursor = await connection.execute(
-        "SELECT result_id FROM feed_fetch_log WHERE result_id = ANY(%b)", [[fetched.result_id for fetched in batch]]
-    )
-    return {row["result_id"] for row in await cursor.fetchall()}
+    return {id_: News(len(own), sure_dates(own)) for id_, own in entries.items()}
 
 
 @dataclass(frozen=True)
@@ -192,16 +161,15 @@ async def _insert_pending(connection: Connection, articles: Sequence[_Article], 
         return
     await connection.execute(
         """
-        INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, content_quality, content_hash,
+        INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
             published_at, updated_at, author, categories, enclosures, language, flags, created_at)
-        SELECT md5, feed_id, entry_id, url, title, body, content_quality, content_hash, published_at, updated_at,
-            author, ARRAY(SELECT jsonb_array_elements_text(categories::jsonb)), enclosures::jsonb, language,
-            ARRAY(SELECT jsonb_array_elements_text(flags::jsonb)), %(now)s
+        SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at,
+            author, categories::text[], enclosures::jsonb, language, flags::text[], %(now)s
         FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(entry_id)b::text[], %(url)b::text[], %(title)b::text[],
-            %(body)b::text[], %(content_quality)b::text[], %(content_hash)b::text[], %(published_at)b::timestamptz[],
-            %(updated_at)b::timestamptz[], %(author)b::text[], %(categories)b::text[], %(enclosures)b::text[],
-            %(language)b::text[], %(flags)b::text[])
-            AS article (md5, feed_id, entry_id, url, title, body, content_quality, content_hash, published_at,
+            %(body)b::text[], %(html)b::text[], %(content_quality)b::text[], %(content_hash)b::text[],
+            %(published_at)b::timestamptz[], %(updated_at)b::timestamptz[], %(author)b::text[],
+            %(categories)b::text[], %(enclosures)b::text[], %(language)b::text[], %(flags)b::text[])
+            AS article (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at,
                 updated_at, author, categories, enclosures, language, flags)
         ON CONFLICT (md5) DO NOTHING
         """,
@@ -210,14 +178,20 @@ async def _insert_pending(connection: Connection, articles: Sequence[_Article], 
 
 
 def _columns(entries: Sequence[Entry]) -> dict[str, list[object]]:
-    """Return the entries column by column. Lists travel as JSON, since unnest would flatten an array of arrays."""
-    plain = ("md5", "entry_id", "url", "title", "body", "content_quality", "content_hash", "published_at")
-    more = ("updated_at", "author", "language")
+    """Return the entries column by column. Lists travel as text, since unnest would flatten an array of arrays."""
+    plain = ("md5", "entry_id", "url", "title", "body", "html", "content_quality", "content_hash")
+    more = ("published_at", "updated_at", "author", "language")
     columns: dict[str, list[object]] = {name: [getattr(e, name) for e in entries] for name in (*plain, *more)}
-    columns["categories"] = [json.dumps(e.categories) for e in entries]
-    columns["flags"] = [json.dumps(e.flags) for e in entries]
+    columns["categories"] = [_array(e.categories) for e in entries]
+    columns["flags"] = [_array(e.flags) for e in entries]
     columns["enclosures"] = [json.dumps([item.model_dump() for item in e.enclosures]) for e in entries]
     return columns
+
+
+def _array(texts: Sequence[str]) -> str:
+    """Return the texts as PostgreSQL writes an array of them."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 async def _update_changed(connection: Connection, articles: Sequence[_Article]) -> int:
@@ -246,13 +220,13 @@ async def _update_changed(connection: Connection, articles: Sequence[_Article]) 
         await updates.executemany(
             """
             UPDATE pending_articles
-            SET body = %s, content_quality = %s, content_hash = %s, updated_at = %s, revision = %s,
+            SET body = %s, html = %s, content_quality = %s, content_hash = %s, updated_at = %s, revision = %s,
                 retry_count = 0, expiries = 0
             WHERE md5 = %s
             """,
             [
-                (entry.body, entry.content_quality, entry.content_hash, entry.updated_at, revision, entry.md5)
-                for entry, revision in counted
+                (e.body, e.html, e.content_quality, e.content_hash, e.updated_at, revision, e.md5)
+                for e, revision in counted
             ],
         )
     return len(counted)
@@ -262,133 +236,3 @@ async def _touch(connection: Connection, md5s: Sequence[str], now: datetime) -> 
     if not md5s:
         return
     await connection.execute("UPDATE feed_items SET last_seen_at = %s WHERE md5 = ANY(%b::text[])", [now, md5s])
-
-
-async def _log(connection: Connection, batch: Sequence[FeedFetched], news: Mapping[UUID, News]) -> None:
-    async with connection.cursor() as cursor:
-        await cursor.executemany(
-            """
-            INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final,
-                attempt, status, items_seen, items_new, wire_bytes, decoded_bytes, tier, error_class, error)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-            """,
-            [
-                (
-                    f.result_id,
-                    f.feed_id,
-                    f.queued_at,
-                    f.started_at,
-                    f.elapsed_seconds,
-                    f.outcome.is_success,
-                    f.outcome.value,
-                    f.final,
-                    f.attempt,
-                    f.status,
-                    len(f.entries),
-                    news[f.result_id].count,
-                    f.wire_bytes,
-                    f.decoded_bytes,
-                    f.tier,
-                    f.error_class,
-                    f.error,
-                )
-                for f in batch
-            ],
-        )
-
-
-async def _note_throttles(connection: Connection, batch: Sequence[FeedFetched], proxy_hosts: frozenset[str]) -> None:
-    """Remember hosts that asked to be left alone: the fetchers know it too, but forget it when they restart."""
-    until: dict[str, datetime] = {}
-    for fetched in batch:
-        if fetched.status == 429 and fetched.not_before is not None:
-            group = politeness_group(fetched.final_url or fetched.url, proxy_hosts)
-            until[group] = max(until.get(group, fetched.not_before), fetched.not_before)
-    if not until:
-        return
-    await connection.execute(
-        """
-        DELETE FROM throttled_groups WHERE politeness_group IN (
-            SELECT politeness_group FROM throttled_groups WHERE until < now() FOR UPDATE SKIP LOCKED
-        )
-        """
-    )
-    await connection.execute(
-        """
-        INSERT INTO throttled_groups (politeness_group, until)
-        SELECT * FROM unnest(%b::text[], %b::timestamptz[]) AS asked (politeness_group, until) ORDER BY 1
-        ON CONFLICT (politeness_group) DO UPDATE SET until = greatest(throttled_groups.until, excluded.until)
-        """,
-        [list(until), list(until.values())],
-    )
-
-
-async def _advance_feeds(
-    connection: Connection,
-    feeds: Mapping[int, FeedState],
-    batch: Sequence[FeedFetched],
-    news: Mapping[UUID, News],
-    now: datetime,
-    rules: Rules,
-    proxy_hosts: frozenset[str],
-) -> Counter[str]:
-    after = dict(feeds)
-    claims: Counter[str] = Counter()
-    for fetched in batch:
-        if end := _end_of_claim(after[fetched.feed_id], fetched):
-            claims[end] += 1
-        after[fetched.feed_id] = advance(
-            after[fetched.feed_id], fetched, news=news[fetched.result_id], now=now, rules=rules
-        )
-    changed = [state for id_, state in after.items() if state != feeds[id_]]
-    moved = [state for state in changed if state.url != feeds[state.id].url]
-    assignments = sql.SQL(", ").join(
-        sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder(name))
-        for name in _STATE_COLUMNS
-        if name not in {"id", "url"}
-    )
-    async with connection.cursor() as cursor:
-        await cursor.executemany(
-            sql.SQL("UPDATE feeds SET {} WHERE id = %(id)s").format(assignments),
-            [vars(state) | {"pace": Jsonb(write_pace(state.pace))} for state in changed],
-        )
-    for state in moved:
-        await _move(connection, state, politeness_group(state.url, proxy_hosts))
-    return claims
-
-
-def _end_of_claim(feed: FeedState, fetched: FeedFetched) -> str | None:
-    """Return how this result ends the claim that it belongs to; None if the job comes back."""
-    if feed.claim_id != fetched.claim_id:
-        return "late"
-    if not fetched.final:
-        return None
-    if not fetched.outcome.is_attempt:
-        return "dropped"
-    return "completed" if fetched.outcome.is_success else "failed"
-
-
-async def _move(connection: Connection, feed: FeedState, group: str) -> None:
-    """Give a feed its new URL. If another feed has it and is polled, this one is a duplicate and is fetched no more."""
-    cursor = await connection.execute(
-        """
-        UPDATE feeds SET url = %(url)s, politeness_group = %(group)s
-        WHERE id = %(id)s AND NOT EXISTS (SELECT 1 FROM feeds WHERE url = %(url)s)
-        """,
-        {"id": feed.id, "url": feed.url, "group": group},
-    )
-    if cursor.rowcount:
-        return
-    cursor = await connection.execute(
-        """
-        UPDATE feeds
-        SET enabled = false,
-            disabled_reason = left(format('duplicate: moved for good to the URL of feed %%s', other.id), 500)
-        FROM (SELECT id FROM feeds WHERE url = %(url)s AND enabled) AS other
-        WHERE feeds.id = %(id)s AND feeds.id <> other.id
-        RETURNING disabled_reason
-        """,
-        {"id": feed.id, "url": feed.url},
-    )
-    if row := await cursor.fetchone():
-        log.warning("feed disabled: %s", row["disabled_reason"], extra={"feed_id": feed.id})

@@ -69,6 +69,7 @@ def everything_filled_in() -> list[Message]:
                 make_entry(
                     1,
                     title="Grüße, 世界 🌍",
+                    html='<p>The <a href="http://news.example/" rel="noopener noreferrer nofollow">text</a></p>',
                     updated_at=NOW,
                     author="A. Writer",
                     categories=("a", "b"),
@@ -92,6 +93,10 @@ def test_a_message_looks_on_the_wire_as_it_always_did(message: Message) -> None:
 @pytest.mark.parametrize("message", everything_filled_in(), ids=lambda message: message.KIND)
 def test_a_golden_message_is_read_as_what_was_written(message: Message) -> None:
     assert type(message).decode((GOLDEN / f"{message.KIND}.json").read_bytes()) == message
+
+
+def test_what_is_not_kept_is_not_sent_so_that_older_writers_take_the_message() -> None:
+    assert b'"html"' not in make_result(entries=(make_entry(1),)).encode()[0]
 
 
 def test_every_kind_has_a_golden_file_and_every_file_a_kind() -> None:

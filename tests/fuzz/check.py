@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
@@ -14,12 +15,15 @@ from services.fetcher.parse.strict import read_strict
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 URL = "https://example.org/feeds/news.xml"
+_HARMFUL = re.compile(
+    r"\x00|<(?:script|style|svg|iframe|form|object)|<[^<>]*\son\w+=|<[^<>]*\s(?:href|src)=\"(?!https?://)"
+)
 
 
 def check(body: bytes, content_type: str | None = None) -> ParsedFeed | None:
     """Read `body`; fail if anything but a ParseError leaves the reader, or what it gives breaks its promises."""
     try:
-        parsed = parse_feed(body, url=URL, content_type=content_type, now=NOW)
+        parsed = parse_feed(body, url=URL, content_type=content_type, now=NOW, keep_html=True)
     except ParseError:
         return None
     assert parsed.tier in {"strict", "lenient", "json", "salvage"}
@@ -29,6 +33,7 @@ def check(body: bytes, content_type: str | None = None) -> ParsedFeed | None:
             assert url.startswith(("http://", "https://")) or not url
         for moment in (entry.published_at, entry.updated_at):
             assert moment is None or EARLIEST <= moment <= NOW + FUTURE_TOLERANCE
+        assert not entry.html or not _HARMFUL.search(entry.html)
         entry.model_dump_json().encode()
     return parsed
 

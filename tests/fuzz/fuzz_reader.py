@@ -2,6 +2,9 @@
 
 python -m tests.fuzz.fuzz_reader --seconds 300 [--seed 7] [FOLDER…]    # random mutations of the fixtures there
 python -m tests.fuzz.fuzz_reader --atheris [libFuzzer's options]       # by coverage; needs `pip install atheris`
+
+atheris has a wheel for Python 3.11 (3.0.0) and needs no clang; give it an environment of its own that sees this one's
+packages. Without a corpus of its own it gets no further than the first rooms of the reader.
 """
 
 from __future__ import annotations

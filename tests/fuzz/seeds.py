@@ -42,6 +42,7 @@ SEEDS: list[bytes] = [
         RDF.format(namespace='xmlns="http://purl.org/rss/1.0/"'),
         f"<html><head><title>x</title></head><body><pre>{escape(_RSS)}</pre></body></html>",
         rss("") + _RSS,
+        f"<html><body><pre>{escape(_JSON)}</pre></body></html>",
     )
 ]
 SEEDS += [_RSS.encode("utf-16"), _RSS.replace('"1.0"', '"1.0" encoding="windows-1251"', 1).encode("cp1251")]

@@ -17,9 +17,11 @@ from services.fetcher.attempt import Clock, FeedReader, ReaderLimits
 from services.fetcher.client import ClientLimits, FeedClient
 from services.fetcher.group import Report
 from services.fetcher.leg import next_leg
+from services.fetcher.settings import FetcherSettings
 from shared.messages import FeedFetched, Outcome
 from tests.factories import NOW, make_job
 from tests.integration.raw_server import Script, answer, saying, serving
+from tests.unit.parse.feeds import rss
 
 FEED = (
     b"<rss version='2.0'><channel><title>News</title><link>http://news.example/</link>"
@@ -39,6 +41,20 @@ class Attempt:
         """Of the one group that was asked."""
         ((_, report),) = self.reports
         return report
+
+
+def test_html_is_kept_if_the_settings_say_so() -> None:
+    limits = FetcherSettings(keep_html=True).reader_limits()
+    client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
+    body = rss("<item><title>t</title><description>&lt;p&gt;a&lt;/p&gt;</description></item>").encode()
+    with serving(saying(answer(body=body))) as server:
+        reader = FeedReader(client, Clock(now=lambda: NOW, monotonic=time.monotonic), limits)
+        job = make_job(url=server.url())
+        found, _ = reader.request(job, next_leg(job, frozenset()), lambda: None)
+    client.close()
+    assert isinstance(found, FeedFetched)
+    assert [entry.html for entry in found.entries] == ["<p>a</p>"]
+    assert FetcherSettings().reader_limits().keep_html is False
 
 
 @pytest.fixture

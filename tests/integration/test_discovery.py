@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import pytest
 
-from services.cli.discovery import MAX_REQUESTS, Discovery, NoFeed, linked_feeds, looks_meant, settle_url
+from services.cli.discovery import MAX_REQUESTS, Discovery, Found, NoFeed, linked_feeds, looks_meant, settle_url
 from services.fetcher.client import ClientLimits, FeedClient
 from services.fetcher.options import FeedOptions
 from tests.integration.raw_server import answer, serving
@@ -27,6 +28,12 @@ def test_a_pages_feeds_are_found_in_its_order() -> None:
         ("https://example.org/blog/feed.xml?a=1&b=2", "All & more"),
         ("https://other.example/atom", ""),
     ]
+
+
+def test_attributes_need_no_quotes() -> None:
+    page = "<link rel=alternate type=application/rss+xml href=/b/feed.xml><link rel=alternate type=text/xml href=x />"
+    found = [one.url for one in linked_feeds(page, "https://example.org/")]
+    assert found == ["https://example.org/b/feed.xml", "https://example.org/x"]
 
 
 @pytest.mark.parametrize("unit", ["<link ", "<link rel=", "<!--", "<!-- -", "<base ", "<link rel='"])
@@ -65,7 +72,7 @@ class Search:
         self.client = client
 
     def settle(self, url: str) -> str:
-        search = Discovery(self.client, FeedOptions(), self.waits.append)
+        search = Discovery(self.client, FeedOptions(), 10.0, self.waits.append)
         return settle_url(url, search, lambda found: found[-1], self.said.append)
 
 
@@ -108,6 +115,15 @@ def test_never_more_than_five_requests_are_made(search: Search) -> None:
         with pytest.raises(NoFeed, match="an HTML page, and no feed was found from there"):
             search.settle(server.url("/"))
         assert len(server.requests) == MAX_REQUESTS
+
+
+def test_an_answer_is_read_within_the_fetchers_budget(client: FeedClient) -> None:
+    cpu = count()  # a second passes with every look at the clock
+    long = rss("<item><title>t</title></item>" * 100).encode()
+    with serving(by_path({"/": answer(200, long)})) as server:
+        search = Discovery(client, FeedOptions(), 20.0, cpu=lambda: float(next(cpu)))
+        assert search.find(server.url("/")) == [Found(server.url("/"))]  # a feed was meant
+    assert next(cpu) < 100
 
 
 def test_what_cannot_be_asked_is_taken_as_it_is(search: Search) -> None:

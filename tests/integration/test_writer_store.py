@@ -72,6 +72,16 @@ async def test_an_article_lands_with_everything_it_has(database: Database, feed_
     assert (row["published_at"], row["updated_at"], row["flags"]) == (entry.published_at, NOW, ["date_clamped"])
 
 
+async def test_html_is_written_where_it_was_kept_and_follows_changes(database: Database, feed_id: int) -> None:
+    kept, not_kept = make_entry(1, html="<p>one</p>"), make_entry(2)
+    await write(database, make_result(feed_id=feed_id, entries=(kept, not_kept)))
+    query = "SELECT html FROM pending_articles ORDER BY url"
+    assert [row["html"] for row in await rows(database, query)] == ["<p>one</p>", None]
+    changed = make_entry(1, html="<p>two</p>", body="two", content_hash="0" * 64)
+    assert await write(database, make_result(feed_id=feed_id, entries=(changed,))) == Written(0, 1, 0)
+    assert [row["html"] for row in await rows(database, query)] == ["<p>two</p>", None]
+
+
 async def test_the_same_article_from_two_feeds_lands_once(database: Database, database_url: str, feed_id: int) -> None:
     with connect(database_url) as connection:
         other = add_feed(connection, NewFeed("http://other.example/feed"))[0]

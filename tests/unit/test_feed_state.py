@@ -128,7 +128,7 @@ def poll_for(hours: int, *, every: float, items: int) -> FeedState:
 
 def test_a_busy_feed_is_polled_often_and_a_silent_one_rarely() -> None:
     busy, silent = poll_for(48, every=600, items=3), poll_for(30 * 24, every=7200, items=0)
-    assert busy.poll_seconds == RULES.min_poll_seconds
+    assert RULES.min_poll_seconds <= (busy.poll_seconds or 0) < 300
     assert (silent.poll_seconds or 0) > 3 * 3600
     assert (busy.items_per_day or 0) > 200
     assert (silent.items_per_day or 9) < 1

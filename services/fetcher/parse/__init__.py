@@ -45,6 +45,7 @@ def parse_feed(
     content_type: str | None,
     now: datetime,
     max_entries: int = 5000,
+    keep_html: bool = False,
     deadline: Deadline | None = None,
 ) -> ParsedFeed:
     """Return the feed in `body`.
@@ -55,6 +56,7 @@ def parse_feed(
         content_type: the HTTP header; its charset counts, its media type does not (servers get it wrong).
         now: aware; what a date in the far future is clamped to.
         max_entries: of more than these the newest are kept.
+        keep_html: bodies that are HTML are given as that, too, safe to show (`markup`).
         deadline: says whether the time is up; asked all along. A thread can't be stopped, so the reader stops itself.
 
     Raises:
@@ -69,7 +71,13 @@ def parse_feed(
     about = _about(raw, url)
     bases = tuple(filter(None, (about.site_url, url)))
     entries, notes = build_entries(
-        raw, bases=bases, language=about.language, now=now, max_entries=max_entries, deadline=deadline
+        raw,
+        bases=bases,
+        language=about.language,
+        now=now,
+        max_entries=max_entries,
+        keep_html=keep_html,
+        deadline=deadline,
     )
     return ParsedFeed(
         feed=about,

@@ -51,6 +51,7 @@ _WESTERN = frozenset({"cp1252", "iso8859-15"})
 _MULTI_BYTE = re.compile(r"gb|big5|euc|shift|cp9[345]|johab|hz|iso2022|cp950")
 # Not encodings of text as feeds have it; punycode's decoder is also quadratic.
 _REFUSED = re.compile(r"punycode|idna|escape|undefined|utf-7|mbcs|oem|charmap")
+_HALF_UTF8 = re.compile(rb"(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\Z")
 _MAX_DAMAGE = 0.01
 """A declared multi-byte encoding is believed if at most this share of the characters does not decode."""
 
@@ -126,6 +127,8 @@ def _decode_ebcdic(body: bytes) -> tuple[str, str]:
 
 
 def _try(body: bytes, name: str) -> str | None:
+    if name == "utf-8":  # a download that broke off within a character does not make the rest of it another encoding
+        body = body[:-3] + _HALF_UTF8.sub(b"", body[-3:])
     try:
         return body.decode(name)
     except (UnicodeError, LookupError):  # LookupError: a codec that is not one of text (`hex`, `zip`)

@@ -119,7 +119,7 @@ class Elements:
         if kind == "text/plain" and not self.is_atom and looks_like_html(value):
             kind = "text/html"
         value = repaired(value)
-        detail = {"type": kind, "language": self.language and self.language.replace("_", "-")}
+        detail = {"type": kind, "language": self.language and self.language.replace("_", "-"), "base": self.base}
         if key == "title" and -1 < self.title_depth <= depth:
             return value, known
         if key == "content":

@@ -5,6 +5,9 @@
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
 - body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`).
+- html: if it is asked for and the body is HTML, or a mere picture: that made safe (`markup`), links resolved against
+  `xml:base`, the entry's url, the feed's own link, its URL. Cut at 1,000,000 characters or four times its source
+  (`html_cut`).
 - published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`); counted
   from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
 - entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
@@ -23,6 +26,7 @@ from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, settle_date
 from services.fetcher.parse.identity import article_md5, hash_tidied
 from services.fetcher.parse.links import absolute
+from services.fetcher.parse.markup import safe_html
 from services.fetcher.parse.model import Deadline, RawEnclosure, RawEntry, RawFeed, check_time
 from services.fetcher.parse.text import clean_line, clean_title, content_quality, cut_at_word, to_text
 from shared.messages import Enclosure, Entry
@@ -46,6 +50,7 @@ def build_entries(
     language: str | None,
     now: datetime,
     max_entries: int,
+    keep_html: bool = False,
     deadline: Deadline | None = None,
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
@@ -58,7 +63,8 @@ def build_entries(
         if len(found) == max_entries:
             beyond = len(raw.entries) - count
             break
-        entry = _build_entry(raw.entries[at], raw.authors, orders, bases=bases, language=language, now=now)
+        source = raw.entries[at]
+        entry = _build_entry(source, raw.authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
             continue
@@ -66,7 +72,7 @@ def build_entries(
         if key in found:
             repeated += 1
         else:
-            found[key] = at, entry
+            found[key] = at, _with_html(entry, source, bases, deadline) if keep_html else entry
     counted = (
         (empty, "without url, title and text dropped"),
         (repeated, "with the url and title of an earlier one dropped"),
@@ -112,7 +118,7 @@ def _build_entry(
     own_title, body = clean_title(raw.title), next(filter(None, map(to_text, raw.bodies)), "")
     if not (url or own_title or body):
         return None
-    flags = set(raw.flags)
+    flags: set[str] = set()
     title = own_title or cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
     title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
     body = _cut(body or own_title, MAX_BODY_CHARS, "body_cut", flags)
@@ -136,6 +142,15 @@ def _build_entry(
         content_hash=hash_tidied(title, body),
         flags=tuple(sorted(flags)),
     )
+
+
+def _with_html(entry: Entry, raw: RawEntry, bases: tuple[str, ...], deadline: Deadline | None) -> Entry:
+    body = next(filter(to_text, raw.bodies), None) or next((text for text in raw.bodies if "<img" in text.value), None)
+    if body is None or not body.is_html:
+        return entry
+    html, is_cut = safe_html(body.value, *filter(None, (body.base, entry.url, *bases)), deadline=deadline)
+    flags = (*entry.flags, "html_cut") if is_cut else entry.flags
+    return entry.model_copy(update={"html": html or None, "flags": tuple(sorted(flags))})
 
 
 def _settle(date: Date, orders: Orders, now: datetime, flags: set[str]) -> datetime | None:

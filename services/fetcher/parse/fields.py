@@ -77,12 +77,14 @@ def _is_text(detail: Fields) -> bool:
 
 
 def _typed(detail: Fields) -> Text:
-    return Text(str(detail.get("value") or ""), _is_html(detail.get("type")))
+    return Text(str(detail.get("value") or ""), _is_html(detail.get("type")), str(detail.get("base") or ""))
 
 
 def _text(fields: Fields, name: str) -> Text:
     detail = fields.get(_DETAILS[name])
-    return Text(_string(fields, name), _is_html(detail.get("type") if isinstance(detail, dict) else None))
+    if not isinstance(detail, dict):
+        return Text(_string(fields, name), _is_html(None))
+    return Text(_string(fields, name), _is_html(detail.get("type")), str(detail.get("base") or ""))
 
 
 def _is_html(kind: object) -> bool:

@@ -14,11 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from services.fetcher.parse.dates import Date, read_date
+from services.fetcher.parse.extents import newest
 from services.fetcher.parse.facts import MAX_HUBS
 from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFacts, RawFeed, Text, Unparseable
 
 MAX_ENTRIES = 60_000
-"""Reading stops here, as in the strict tier."""
+"""Of more, the newest are read."""
 
 _DECODER = json.JSONDecoder(strict=False)  # line breaks within strings are put up with
 _ITEMS = re.compile(r"\"items\"\s*+:\s*+\[")
@@ -54,7 +55,7 @@ def save_json(text: str) -> RawFeed | None:
     at = items.end()
     with suppress(ValueError, RecursionError):
         feed = _DECODER.decode(text[:at] + "]}")
-        while len(found) <= MAX_ENTRIES:
+        while True:  # until the text ends: what is found is smaller than it
             item, at = _DECODER.raw_decode(text, _COMMA.match(text, at).end())  # type: ignore[union-attr]
             found.append(item)
     if not any(isinstance(item, dict) for item in found):
@@ -75,11 +76,13 @@ def _raw_feed(feed: object) -> RawFeed:
     items = _list(feed, "items")
     if not isinstance(feed.get("items"), list):
         warnings.append("no list of items")
-    objects = [item for item in items[:MAX_ENTRIES] if isinstance(item, dict)]
-    if len(items) > MAX_ENTRIES:
-        warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
-    if len(objects) < len(items[:MAX_ENTRIES]):
-        warnings.append(f"items that are no objects: {len(items[:MAX_ENTRIES]) - len(objects)}")
+    objects = [item for item in items if isinstance(item, dict)]
+    if len(objects) < len(items):
+        warnings.append(f"items that are no objects: {len(items) - len(objects)}")
+    if len(objects) > MAX_ENTRIES:
+        warnings.append(f"entries beyond the newest {MAX_ENTRIES} not read: {len(objects) - MAX_ENTRIES}")
+        dates = [_moment(item.get("date_published")) or _moment(item.get("date_modified")) for item in objects]
+        objects = [objects[at] for at in newest(dates, MAX_ENTRIES)]
     return RawFeed(
         title=Text(_string(feed, "title")),
         link=_string(feed, "home_page_url"),

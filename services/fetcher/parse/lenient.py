@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 
 from services.fetcher.parse.document import FEED_ROOTS, Document
+from services.fetcher.parse.extents import trim
 from services.fetcher.parse.fields import raw_feed
 from services.fetcher.parse.guarded import MAX_ENTRIES, run_feedparser
-from services.fetcher.parse.model import Deadline, NotAFeed, OutOfTime, RawFeed, Unparseable
+from services.fetcher.parse.model import Deadline, NotAFeed, OutOfTime, RawFeed, Unparseable, check_time
 
 _ENTRY = re.compile(r"<(?:[\w.-]+:)?(?:item|entry)[\s/>]", re.IGNORECASE)
 
@@ -25,8 +26,10 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
         Unparseable: it is too broken to give an entry, or not read in time.
     """
     source, warnings = document.source, list(document.warnings)
+    trimmed = trim(source, MAX_ENTRIES)
+    check_time(deadline)
     try:
-        reader, problem = run_feedparser(source, deadline)
+        reader, problem = run_feedparser(trimmed.source, deadline)
     except OutOfTime:
         raise
     except Exception as error:  # feedparser names no errors and has many; one odd body is a fact to record, no bug
@@ -37,7 +40,8 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
         raise NotAFeed("XML without a channel or an entry")
     if problem:
         warnings.append(f"malformed XML ({problem}), read leniently")
-    if len(reader.entries) >= MAX_ENTRIES:
+    warnings += trimmed.warnings
+    if len(reader.entries) > MAX_ENTRIES:
         warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
     # Plain dicts: feedparser's own answer with `published` when asked for `updated`, and warn of it.
     return raw_feed(

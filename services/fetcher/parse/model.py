@@ -95,6 +95,8 @@ class Text:
 
     value: str = ""
     is_html: bool = False
+    base: str = ""
+    """Where its relative links start from, if the feed says so (`xml:base`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,6 @@ class RawEntry:
     categories: tuple[str, ...] = ()
     enclosures: tuple[RawEnclosure, ...] = ()
     language: str = ""
-    flags: tuple[str, ...] = ()
-    """What the tier itself has to say of it."""
 
 
 @dataclass(frozen=True, slots=True)

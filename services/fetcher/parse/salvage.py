@@ -1,9 +1,9 @@
 """The salvage tier: titles, links, dates and texts by expressions, out of what no other tier takes.
 
 Two kinds of wreck come here. A *page around a feed* (a browser's view that was saved, an error handler that puts
-everything into `<pre>`) is unwrapped, unescaped if need be, and what stands in it is read by the other tiers. *Pieces*
-are all else: markup beyond a parser's patience. It is cut at each `<item>` or `<entry>`, and in each piece the elements
-with a known name are looked for (`pieces`).
+everything into `<pre>`) is unwrapped, unescaped if need be, and what stands in it, XML or JSON, is read by the other
+tiers. *Pieces* are all else: markup beyond a parser's patience. It is cut at each `<item>` or `<entry>`, and in each
+piece the elements with a known name are looked for (`pieces`).
 
 Everything here takes time in proportion to what it reads: quantifiers are possessive, or end where the next one can't
 begin, and an end is looked for either once or within a bound.
@@ -15,13 +15,17 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from services.fetcher.parse.dates import read_date
+from services.fetcher.parse.extents import find_entries, trim
 from services.fetcher.parse.facts import read_facts
 from services.fetcher.parse.guarded import MAX_ENTRIES
 from services.fetcher.parse.hints import read_hints
+from services.fetcher.parse.jsonfeed import read_json, save_json
 from services.fetcher.parse.model import (
     Deadline,
+    NotAFeed,
     OutOfTime,
     ParseError,
     RawEnclosure,
@@ -38,7 +42,8 @@ _NAMES = r"(?:rdf:rdf|rss|feed|channel)"
 _ROOT = re.compile(rf"</?({_NAMES})(?=[\s>])", re.IGNORECASE)
 _ESCAPED_ROOT = re.compile(rf"&(?:lt|#60|#x3c);/?{_NAMES}(?=[\s&])", re.IGNORECASE)
 _PAGE = re.compile(r"\s*+(?:<\?xml[^<>]*+>\s*+)?+<(?:!doctype\s++html|html|head|body|pre)(?=[\s>])", re.IGNORECASE)
-_ENTRY = re.compile(r"<(?:[\w.-]++:)?+(?:item|entry)(?=[\s/>])[^<>]*+>", re.IGNORECASE)
+_JSON = re.compile(r"<(?:body|pre)(?=[\s>])[^<>]*+>\s*+(?=\{)", re.IGNORECASE)
+_WRAPPED = "the feed is escaped, or stands within an HTML page"
 _ENTRY_END = re.compile(r"</(?:[\w.-]++:)?+(?:item|entry)\s*+>", re.IGNORECASE)
 
 
@@ -51,12 +56,30 @@ def read_salvage(
     """
     text = strip_illegal(text)
     is_wrapped = bool(_PAGE.match(text))
+    opening = _JSON.search(text) if is_wrapped else None
+    if opening and (raw := _unwrapped_json(text, opening)):
+        return raw
     if not _ROOT.search(text) and _ESCAPED_ROOT.search(text):
         text, is_wrapped = html.unescape(text), True
     root = _ROOT.search(text)
     if not root:
         return None
     return _unwrapped(text, root, read_document, deadline) if is_wrapped else _pieces(text, deadline)
+
+
+def _unwrapped_json(text: str, opening: re.Match[str]) -> RawFeed | None:
+    """Return the JSON Feed that a page consists of. A browser escapes what it shows; then there is no `<` in it."""
+    if html_to_text(text[: opening.start()]):
+        return None
+    source = text[opening.end() : text.rfind("}") + 1]
+    source = source if "<" in source else html.unescape(source)
+    try:
+        raw: RawFeed | None = read_json(source)
+    except NotAFeed:
+        return None
+    except ParseError:
+        raw = save_json(source)
+    return replace(raw, warnings=(_WRAPPED, *raw.warnings)) if raw and raw.entries else None
 
 
 def _unwrapped(
@@ -75,25 +98,23 @@ def _unwrapped(
         return _pieces(source, deadline)
     if not raw.entries:
         return None
-    return replace(raw, warnings=("the feed is escaped, or stands within an HTML page", *raw.warnings))
+    return replace(raw, warnings=(_WRAPPED, *raw.warnings))
 
 
 def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
-    starts = [found.span() for found, _ in zip(_ENTRY.finditer(text), range(MAX_ENTRIES + 1), strict=False)]
+    trimmed = trim(text, MAX_ENTRIES)
+    text = trimmed.source
+    starts, _, end = find_entries(text)
     entries: list[RawEntry] = []
-    for (_, begin), end in zip(starts[:MAX_ENTRIES], [start for start, _ in starts[1:]] + [len(text)], strict=False):
+    for start, bound in pairwise([*starts, end]):
         check_time(deadline)
-        closed = _ENTRY_END.search(text, begin, end)
-        is_cut = not closed and end == len(text)
-        entry = _entry(read_piece(text[begin : closed.start() if closed else end], is_cut=is_cut))
+        closed = _ENTRY_END.search(text, start, bound)
+        entry = _entry(read_piece(text[start : closed.start() if closed else bound]))
         if entry.title.value.strip() or entry.link:
             entries.append(entry)
     if not entries:
         return None
-    channel = read_piece(text[: starts[0][0]], is_cut=False)
-    warnings = ["beyond parsing: entries were saved piece by piece"]
-    if len(starts) > MAX_ENTRIES:
-        warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
+    channel = read_piece(text[: starts[0]])
     return RawFeed(
         title=channel.text("title"),
         link=channel.link(),
@@ -104,7 +125,7 @@ def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
             frequency=channel.plain("sy:updatefrequency"),
         ),
         entries=tuple(entries),
-        warnings=tuple(warnings),
+        warnings=("beyond parsing: entries were saved piece by piece", *trimmed.warnings),
         facts=read_facts(text),
     )
 
@@ -123,5 +144,4 @@ def _entry(piece: Piece) -> RawEntry:
         categories=piece.all_plain("category"),
         enclosures=tuple(RawEnclosure(*found) for found in piece.enclosures()),
         language=piece.plain("language"),
-        flags=("body_cut",) if piece.is_cut else (),
     )

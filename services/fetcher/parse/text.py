@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 from services.fetcher.parse.model import Text
@@ -116,6 +117,19 @@ def _instead_of_tag(match: re.Match[str]) -> str:
     return _INSTEAD.get(name) or ("\n" if name in {"head", "pre"} else "")
 
 
+def split_tags(source: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each tag of this HTML with the text before it: text, tag, the tag's name; at last the text behind them.
+
+    Comments, what shows no text and control characters are left out; the name is "" for what is no element's tag.
+    """
+    source = _CONTROLS.sub("", _drop_hidden(_drop_comments(source)))
+    end, at = source.rfind(">") + 1, 0  # as above
+    for tag in _TAG.finditer(source, 0, end):
+        yield source[at : tag.start()], tag[0], tag[1] or ""
+        at = tag.end()
+    yield source[at:end] + _UNENDED_TAG.sub("", source[end:]), "", ""
+
+
 def to_text(text: Text) -> str:
     """Return a feed's text as plain text."""
     return html_to_text(text.value) if text.is_html else tidy(text.value)
@@ -204,7 +218,7 @@ def _drop_hidden(source: str) -> str:
             return "".join(kept)
         else:
             unclosed.add(name)
-            kept.append("<i")  # never closed: only the tag itself goes
+            kept.append("<x")  # never closed: only the tag itself goes
             at = found.end()
     return "".join([*kept, source[at:]])
 

@@ -39,9 +39,11 @@ RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" {names
 <textinput><title>Search</title></textinput></rdf:RDF>"""
 
 
-def read(body: str | bytes, content_type: str | None = None, max_entries: int = 5000) -> ParsedFeed:
+def read(
+    body: str | bytes, content_type: str | None = None, max_entries: int = 5000, *, keep_html: bool = False
+) -> ParsedFeed:
     raw = body.encode() if isinstance(body, str) else body
-    return parse_feed(raw, url=URL, content_type=content_type, now=NOW, max_entries=max_entries)
+    return parse_feed(raw, url=URL, content_type=content_type, now=NOW, max_entries=max_entries, keep_html=keep_html)
 
 
 def rss(items: str, channel: str = "<title>News</title><link>https://example.org/</link>") -> str:

@@ -20,8 +20,10 @@ from services.fetcher.parse.strict import read_strict
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 CORPUS = Path(__file__).parents[3].parent / "shared" / "corpus"
 
-OTHER_NUMBER: dict[str, str] = {}
-"""Files of which we read another number of entries than feedparser, with the reason. None."""
+OTHER_NUMBER: dict[str, str] = {
+    "feedparser/tests/illformed/rss_incomplete_cdata.xml": "breaks off in the title of its only entry",
+}
+"""Files of which we read another number of entries than feedparser, with the reason."""
 
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus of feeds at {CORPUS}")
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from html import escape
 
@@ -42,6 +43,38 @@ def test_a_feed_within_a_page_is_unwrapped(write: type[str]) -> None:
     assert facts(parsed) == ONE
     assert parsed.warnings == ("the feed is escaped, or stands within an HTML page",)
     assert parsed.entries[0].body == "Long & wide"
+
+
+WRAPPED_JSON = """{"version": "https://jsonfeed.org/version/1.1", "title": "News", "items": [{"title": "One & two",
+"url": "https://example.org/1", "content_html": "<p>Long &amp; wide</p><rss>"}]}"""
+
+
+@pytest.mark.parametrize("write", [str, lambda text: escape(text, quote=False), escape], ids=["as is", "<", "quotes"])
+@pytest.mark.parametrize("page", [PAGE, "<html><body>{}</body></html>", "<pre>\n{}</pre><div class='j'></div>"])
+def test_a_json_feed_within_a_page_is_unwrapped(page: str, write: Callable[[str], str]) -> None:
+    parsed = read(page.format(write(WRAPPED_JSON)))
+    assert facts(parsed) == ONE
+    assert parsed.warnings == ("the feed is escaped, or stands within an HTML page",)
+    assert parsed.entries[0].body == "Long & wide"
+
+
+def test_of_a_json_feed_within_a_page_that_is_cut_off_the_whole_items_are_saved() -> None:
+    parsed = read(PAGE.format(escape(WRAPPED_JSON[:-2] + ', {"title": "tw')).partition("</pre>")[0])
+    assert facts(parsed) == ONE
+    assert "broken JSON: the items before the break were saved" in parsed.warnings
+
+
+def test_a_page_that_tells_of_json_is_a_page() -> None:
+    for page in (
+        PAGE.replace("<pre", "<p>An example:</p><pre").format(escape(WRAPPED_JSON)),
+        PAGE.format('{"version": "https://jsonfeed.org/version/1.1", "items": []}'),
+        PAGE.format('{"a": 1}'),
+        PAGE.format("{"),
+        PAGE.format("{" * 100_000),
+        PAGE.format('{"items": [' * 100_000),
+    ):
+        with pytest.raises(NotAFeed, match="an HTML page"):
+            read(page)
 
 
 def test_a_feed_that_is_escaped_as_a_whole_is_read() -> None:
@@ -89,16 +122,13 @@ def test_an_atom_entry_is_saved_too() -> None:
     assert entry.bodies[0].value == "<p>x</p><title>no</title>"
 
 
-def test_what_was_cut_off_is_left_out_but_for_a_body() -> None:
-    first = "<rss><item><title>One</title><link>/1</link></item>"
-    whole = "<item><title>Two</title><link>/2</link>"
-    for cut in ("<item><title>Tw", "<item><tit", "<item>", "<item><link>https://exam"):
-        raw = salvage(first + cut)
+def test_an_entry_that_was_cut_off_is_left_out_and_counted() -> None:
+    whole = "<rss><item><title>One</title><link>/1</link></item>"
+    for cut in ("<item><title>Tw", "<item><tit", "<item", "<item><link>https://exam", "<item><title>Two</title></item"):
+        raw = salvage(whole + cut)
         assert raw is not None
         assert [entry.title.value for entry in raw.entries] == ["One"], cut
-    raw = salvage(first + whole + "<description>It was a <b")
-    assert raw is not None
-    assert (raw.entries[1].bodies[0].value, raw.entries[1].flags) == ("It was a ", ("body_cut",))
+        assert raw.warnings[1:] == ("entries cut off with the end of the feed and left out: 1",)
 
 
 def test_cdata_within_cdata_is_read_to_its_own_end() -> None:

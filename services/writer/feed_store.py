@@ -1,0 +1,179 @@
+"""The writer's SQL for feeds: their state, the log of attempts, hosts that asked to be left alone."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+from psycopg.types.json import Json
+from pydantic_core import to_json
+
+from services.writer.feed_state import FeedState, News, Rules, advance
+from services.writer.pace_column import read_pace
+from shared.messages import FeedFetched
+from shared.politeness import politeness_group
+from shared.postgres import Connection
+
+log = logging.getLogger(__name__)
+
+_STATE_COLUMNS = tuple(field.name for field in fields(FeedState))
+
+
+# One statement for all feeds of a batch. Which row has what type is told by the table itself.
+_UPDATE = sql.SQL("UPDATE feeds SET ({}) = ({}) FROM json_populate_recordset(NULL::feeds, %s) AS new WHERE {}").format(
+    sql.SQL(", ").join(sql.Identifier(name) for name in _STATE_COLUMNS if name not in {"id", "url"}),
+    sql.SQL(", ").join(sql.Identifier("new", name) for name in _STATE_COLUMNS if name not in {"id", "url"}),
+    sql.SQL("feeds.id = new.id"),
+)
+
+
+def _to_json(states: Any) -> bytes:
+    return to_json(states, inf_nan_mode="strings")
+
+
+async def lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, FeedState]:
+    """Return the feeds that there are, locked in the order of their ids."""
+    columns = sql.SQL(", ").join(map(sql.Identifier, _STATE_COLUMNS))
+    cursor = await connection.execute(
+        sql.SQL("SELECT {} FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE").format(columns),
+        [sorted(ids)],
+    )
+    return {row["id"]: FeedState(**row | {"pace": read_pace(row["pace"])}) for row in await cursor.fetchall()}
+
+
+async def find_logged(connection: Connection, batch: Sequence[FeedFetched]) -> set[UUID]:
+    """Return those of the results that were written before."""
+    cursor = await connection.execute(
+        "SELECT result_id FROM feed_fetch_log WHERE result_id = ANY(%b)", [[fetched.result_id for fetched in batch]]
+    )
+    return {row["result_id"] for row in await cursor.fetchall()}
+
+
+async def log_attempts(connection: Connection, batch: Sequence[FeedFetched], news: Mapping[UUID, News]) -> None:
+    """Write a row for each attempt, with the number of articles that were new in it."""
+    async with connection.cursor() as cursor:
+        await cursor.executemany(
+            """
+            INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final,
+                attempt, status, items_seen, items_new, wire_bytes, decoded_bytes, tier, error_class, error)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+            """,
+            [
+                (
+                    f.result_id,
+                    f.feed_id,
+                    f.queued_at,
+                    f.started_at,
+                    f.elapsed_seconds,
+                    f.outcome.is_success,
+                    f.outcome.value,
+                    f.final,
+                    f.attempt,
+                    f.status,
+                    len(f.entries),
+                    news[f.result_id].count,
+                    f.wire_bytes,
+                    f.decoded_bytes,
+                    f.tier,
+                    f.error_class,
+                    f.error,
+                )
+                for f in batch
+            ],
+        )
+
+
+async def note_throttles(connection: Connection, batch: Sequence[FeedFetched], proxy_hosts: frozenset[str]) -> None:
+    """Remember hosts that asked to be left alone: the fetchers know it too, but forget it when they restart."""
+    until: dict[str, datetime] = {}
+    for fetched in batch:
+        if fetched.status == 429 and fetched.not_before is not None:
+            group = politeness_group(fetched.final_url or fetched.url, proxy_hosts)
+            until[group] = max(until.get(group, fetched.not_before), fetched.not_before)
+    if not until:
+        return
+    await connection.execute(
+        """
+        DELETE FROM throttled_groups WHERE politeness_group IN (
+            SELECT politeness_group FROM throttled_groups WHERE until < now() FOR UPDATE SKIP LOCKED
+        )
+        """
+    )
+    await connection.execute(
+        """
+        INSERT INTO throttled_groups (politeness_group, until)
+        SELECT * FROM unnest(%b::text[], %b::timestamptz[]) AS asked (politeness_group, until) ORDER BY 1
+        ON CONFLICT (politeness_group) DO UPDATE SET until = greatest(throttled_groups.until, excluded.until)
+        """,
+        [list(until), list(until.values())],
+    )
+
+
+async def advance_feeds(
+    connection: Connection,
+    feeds: Mapping[int, FeedState],
+    batch: Sequence[FeedFetched],
+    news: Mapping[UUID, News],
+    now: datetime,
+    rules: Rules,
+    proxy_hosts: frozenset[str],
+) -> Counter[str]:
+    """Write what the results make of their feeds; return how claims ended (`store.Written.claims`)."""
+    after = dict(feeds)
+    claims: Counter[str] = Counter()
+    for fetched in batch:
+        if end := _end_of_claim(after[fetched.feed_id], fetched):
+            claims[end] += 1
+        after[fetched.feed_id] = advance(
+            after[fetched.feed_id], fetched, news=news[fetched.result_id], now=now, rules=rules
+        )
+    changed = [state for id_, state in after.items() if state != feeds[id_]]
+    moved = [state for state in changed if state.url != feeds[state.id].url]
+    if changed:
+        await connection.execute(_UPDATE, [Json([vars(state) for state in changed], dumps=_to_json)])
+    for state in moved:
+        await _move(connection, state, politeness_group(state.url, proxy_hosts))
+    return claims
+
+
+def _end_of_claim(feed: FeedState, fetched: FeedFetched) -> str | None:
+    """Return how this result ends the claim that it belongs to; None if the job comes back."""
+    if feed.claim_id != fetched.claim_id:
+        return "late"
+    if not fetched.final:
+        return None
+    if not fetched.outcome.is_attempt:
+        return "dropped"
+    return "completed" if fetched.outcome.is_success else "failed"
+
+
+async def _move(connection: Connection, feed: FeedState, group: str) -> None:
+    """Give a feed its new URL. If another feed has it and is polled, this one is a duplicate and is fetched no more."""
+    cursor = await connection.execute(
+        """
+        UPDATE feeds SET url = %(url)s, politeness_group = %(group)s
+        WHERE id = %(id)s AND NOT EXISTS (SELECT 1 FROM feeds WHERE url = %(url)s)
+        """,
+        {"id": feed.id, "url": feed.url, "group": group},
+    )
+    if cursor.rowcount:
+        return
+    cursor = await connection.execute(
+        """
+        UPDATE feeds
+        SET enabled = false,
+            disabled_reason = left(format('duplicate: moved for good to the URL of feed %%s', other.id), 500)
+        FROM (SELECT id FROM feeds WHERE url = %(url)s AND enabled) AS other
+        WHERE feeds.id = %(id)s AND feeds.id <> other.id
+        RETURNING disabled_reason
+        """,
+        {"id": feed.id, "url": feed.url},
+    )
+    if row := await cursor.fetchone():
+        log.warning("feed disabled: %s", row["disabled_reason"], extra={"feed_id": feed.id})
