@@ -108,7 +108,6 @@ CREATE FUNCTION claim_pending_articles(
 LANGUAGE plpgsql ROWS 50
 SET search_path FROM CURRENT
 SET plan_cache_mode = force_custom_plan
-SET enable_sort = off  -- statistics of an hour when all was claimed say that few are left: it would fetch and sort them all
 AS $$
 DECLARE
     moment CONSTANT timestamptz := clock_timestamp();  -- now() may lie hours back
