@@ -62,6 +62,7 @@ def _run(bench: Bench) -> list[Row]:
         connection.execute(FILL, [articles])
         connection.execute("VACUUM ANALYZE pending_articles")
         rows = [row for workers in (1, 4) for row in _measure_rates(connection, url, workers, most, seconds)]
+        connection.execute("VACUUM ANALYZE pending_articles")
         return rows + _measure_calls(connection, url, 20 * most)
 
 

@@ -95,6 +95,7 @@ class AsyncPendingArticles:
         """Hand each article to `handle` until `stop()`. What it raises fails the article; otherwise it is done.
 
         Leases are renewed between articles, not within one: `lease` must be more than twice what the longest takes.
+        Raises one of `AWAY` if after `stop()` the server is away: what was done and not acknowledged comes again.
         """
         async for articles in self.batches(batch, lease):
             await self._work_off(articles, handle, lease)
