@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -401,6 +402,29 @@ def test_acks_and_fails_of_the_same_articles_in_any_order_do_not_deadlock(db: Co
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(worry, range(6)))
+
+
+def test_the_same_articles_acknowledged_by_several_in_any_order_do_not_deadlock(
+    db: Connection, database_url: str
+) -> None:
+    together = threading.Barrier(4)
+
+    def acknowledge(number: int) -> int:
+        shuffle = random.Random(number)
+        removed = 0
+        with connect(database_url) as mine:
+            for round_ in range(6):
+                together.wait()
+                if number == 0:
+                    fill(db, 1000)
+                together.wait()
+                mixed = shuffle.sample(pending(mine), 1000) if round_ % 2 else pending(mine)[:: 1 - 2 * (number % 2)]
+                together.wait()
+                removed += ack(mine, mixed)
+        return removed
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(acknowledge, range(4))) == 6000
 
 
 def test_new_articles_are_announced_once_per_transaction(db: Connection, database_url: str) -> None:
