@@ -40,7 +40,8 @@ FROM generate_series(1, %s::int) AS n
 
 TAKE = """
 SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at, author,
-    categories, enclosures, language, flags, revision, retry_count, expiries, created_at, claimed_until, lease_id
+    categories, enclosures, language, flags, duplicate_of, revision, retry_count, expiries, created_at, claimed_until,
+    lease_id
 FROM pending_articles WHERE claimed_until IS NULL ORDER BY created_at, md5 LIMIT %s FOR UPDATE SKIP LOCKED
 """
 

@@ -3,11 +3,15 @@
 Both give entries with text, dates and links; ours are validated messages with plain text and hashes, feedparser's are
 dictionaries with sanitised HTML, fastfeedparser's are dictionaries with the HTML as it came. Contenders take turns
 within a round. One more row is wall-clock: all cases read by two threads, beside the same work done by one.
+
+`FEEDMILL_BENCH_CORPUS` names a folder of real feeds, if there is one: those of its files count that hold a feed of 10
+entries or more in 5 to 300 KB, and all of them are read in each round.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -18,6 +22,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import escape
 from importlib import import_module
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -29,7 +34,7 @@ from benchmarks.rows import Row
 from services.cli.farm.articles import write_article
 from services.cli.farm.documents import render
 from services.cli.farm.specs import FeedFormat
-from services.fetcher.parse import parse_feed
+from services.fetcher.parse import ParseError, parse_feed
 
 fastfeedparser: Any = None
 with suppress(ImportError):  # of the development environment; without it its rows are left out
@@ -38,6 +43,9 @@ with suppress(ImportError):  # of the development environment; without it its ro
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BESIDE = "feedparser.parse"
 FAST = "fastfeedparser.parse"
+CORPUS = "FEEDMILL_BENCH_CORPUS"
+CORPUS_BYTES = range(5_000, 300_001)
+CORPUS_ENTRIES = 10
 LAP_SECONDS = 0.1
 """A contender reads the feed again and again for so long, and at least once."""
 
@@ -77,8 +85,51 @@ async def run(bench: Bench) -> list[Row]:
                 for name, contender in contenders.items():
                     laps[name].append(_lap(case, contender))
         rows += _rows(case, laps)
+    rows += _corpus_rows(_corpus(os.environ.get(CORPUS)), most)
     rows.append(_two_threads(_cases(), bench))
     return rows
+
+
+def _corpus(folder: str | None) -> list[Case]:
+    """Return the real feeds that the strict tier reads, as nearly all are."""
+    found = []
+    for path in sorted(Path(folder).rglob("*")) if folder else ():
+        if path.is_file() and path.stat().st_size in CORPUS_BYTES:
+            body = path.read_bytes()
+            with suppress(ParseError):
+                parsed = parse_feed(body, url="https://example.org/feed", content_type=None, now=NOW)
+                if parsed.tier == "strict" and len(parsed.entries) >= CORPUS_ENTRIES:
+                    found.append(Case(path.name, body, len(parsed.entries)))
+    return found
+
+
+def _corpus_rows(cases: list[Case], most: int) -> list[Row]:
+    """Return rows of all these feeds together; entries are counted as we count them."""
+    if not cases:
+        return []
+    contenders: dict[str, Callable[[bytes], object]] = {
+        "strict": partial(parse_feed, url="https://example.org/feed", content_type=None, now=NOW),
+        BESIDE: _read_plainly,
+    }
+    if fastfeedparser is not None:
+        contenders[FAST] = _read_fast
+    spent: dict[str, list[float]] = {name: [] for name in contenders}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(most):
+            for name, contender in contenders.items():
+                start = time.process_time()
+                for case in cases:
+                    with suppress(Exception):  # fastfeedparser gives up on some; its time counts
+                        contender(case.body)
+                spent[name].append(time.process_time() - start)
+    entries = sum(case.entries for case in cases)
+    rates = {name: entries / median(seconds) for name, seconds in spent.items()}
+    return [
+        Row(f"reader.corpus_{len(cases)}.{what}", rates["strict"], "entries/s", name, rates[name])
+        for what, name in (("entries", BESIDE), ("beside_fast", FAST))
+        if name in rates
+    ]
 
 
 def _two_threads(cases: list[Case], bench: Bench) -> Row:

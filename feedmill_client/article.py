@@ -38,6 +38,8 @@ class Article:
     enclosures: list[dict[str, Any]]
     language: str | None
     flags: list[str]
+    duplicate_of: str | None
+    """md5 of the article that came first under another address, where the writer marks them (FEEDMILL_DUPLICATES)."""
     revision: int
     """Grows with every change of the text: don't let a lower one overwrite a higher one in your index."""
     retry_count: int

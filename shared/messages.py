@@ -10,7 +10,7 @@ import gzip
 import zlib
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, ValidationError
@@ -207,6 +207,21 @@ class Entry(Record):
     """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
     flags: tuple[str, ...] = ()
     """What the reader had to guess or to cut, e.g. `date_guessed`, `date_clamped` (docs/messages.md)."""
+
+    @classmethod
+    def of_valid(cls, fields: dict[str, Any]) -> Self:
+        """Return the entry with these fields, which are all of them and valid: nothing is checked, nothing copied.
+
+        For the reader, which makes every field itself. It takes a fifth of the time of the checks; pydantic's own
+        `model_construct` takes longer than they do.
+        """
+        entry = cls.__new__(cls)
+        set_attribute = object.__setattr__
+        set_attribute(entry, "__dict__", fields)
+        set_attribute(entry, "__pydantic_fields_set__", set(fields))
+        set_attribute(entry, "__pydantic_extra__", None)
+        set_attribute(entry, "__pydantic_private__", None)
+        return entry
 
 
 class FeedInfo(Record):

@@ -48,15 +48,32 @@ _LIVELINESS = {
 }
 
 
-class Database:
-    """A pool of connections that gives transactions and speaks our errors."""
+_SET_TIMEOUT = "SELECT set_config('statement_timeout', %s, true)"
 
-    def __init__(self, url: str, *, size: int) -> None:
+
+class Database:
+    """A pool of connections that gives transactions and speaks our errors.
+
+    Args:
+        url: of the server, or of a PgBouncer before it.
+        size: connections, at most.
+        prepared: let the server keep plans of statements that come again. A PgBouncer in transaction mode hands them
+            to others, unless it is 1.21 or newer and told to look after them.
+        statement_seconds: what takes longer is cancelled, and counts as a server that can't serve now.
+    """
+
+    def __init__(self, url: str, *, size: int, prepared: bool = True, statement_seconds: float | None = None) -> None:
         self._url = url
+        self._statement_timeout = f"{statement_seconds * 1000:.0f}ms" if statement_seconds else None
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url,
             connection_class=psycopg.AsyncConnection[DictRow],
-            kwargs={"row_factory": dict_row, "application_name": "feedmill", **_LIVELINESS},
+            kwargs={
+                "row_factory": dict_row,
+                "application_name": "feedmill",
+                **({} if prepared else {"prepare_threshold": None}),
+                **_LIVELINESS,
+            },
             min_size=0,
             max_size=size,
             timeout=POOL_TIMEOUT_SECONDS,
@@ -86,6 +103,8 @@ class Database:
         """
         try:
             async with self._pool.connection() as connection:
+                if self._statement_timeout:  # for this transaction only: behind a PgBouncer the next is somebody else's
+                    await connection.execute(_SET_TIMEOUT, [self._statement_timeout])
                 yield connection
         except _DATA:
             raise

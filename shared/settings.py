@@ -85,6 +85,12 @@ class DatabaseSettings(FeedmillSettings):
         PostgresDsn("postgresql://postgres@localhost:5432/feedmill"),
         description="PostgreSQL: `postgresql://user:password@host:port/database`.",
     )
+    prepared_statements: bool = Field(
+        True, description="Off behind a PgBouncer in transaction mode that does not look after prepared statements."
+    )
+    statement_seconds: Seconds = Field(
+        60.0, description="What the database takes longer for is cancelled and tried again."
+    )
 
 
 class PolitenessSettings(FeedmillSettings):

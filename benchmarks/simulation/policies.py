@@ -9,7 +9,7 @@ from typing import Protocol
 
 from benchmarks.simulation.feeds import DAY, EPOCH
 from services.writer.floors import plan_poll
-from services.writer.pace import Limits, Pace, next_poll, observe
+from services.writer.pace import Limits, Pace, longest_wait, next_poll, observe
 
 MINUTE = 60.0
 DEFAULT = Limits()
@@ -125,5 +125,6 @@ class Ours:
         published = [EPOCH + timedelta(seconds=date) for date in dates]
         self.pace = observe(self.pace, now=moment, new_items=new, items_seen=seen, published=published)
         wait = next_poll(self.pace, now=moment, limits=self.limits)
-        planned = plan_poll(1, now=moment, wait=wait, bounds=(self.limits.shortest, self.limits.longest))
+        bounds = self.limits.shortest, longest_wait(self.pace, self.limits)
+        planned = plan_poll(1, now=moment, wait=wait, bounds=bounds)
         return (planned - moment).total_seconds()

@@ -20,7 +20,12 @@ CONNECTIONS = 3
 async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health) -> None:
     """Tick until `stop`."""
     topology = settings.topology()
-    database = Database(str(settings.database_url), size=CONNECTIONS)
+    database = Database(
+        str(settings.database_url),
+        size=CONNECTIONS,
+        prepared=settings.prepared_statements,
+        statement_seconds=settings.statement_seconds,
+    )
     tick = Tick(
         database,
         topology,

@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 
 from services.writer.handler import WriteArticles
+from services.writer.pruning import Pruning
 from services.writer.settings import WriterSettings
 from shared.arrivals import Batching
 from shared.broker import Delivery
@@ -26,13 +27,20 @@ CONNECTIONS = BATCHES + 1
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
     topology = settings.topology()
-    database = Database(str(settings.database_url), size=CONNECTIONS)
+    database = Database(
+        str(settings.database_url),
+        size=CONNECTIONS,
+        prepared=settings.prepared_statements,
+        statement_seconds=settings.statement_seconds,
+    )
     handler = WriteArticles(
         database,
         rules=settings.rules(),
         proxy_hosts=settings.proxy_host_set(),
         now=lambda: datetime.now(UTC),
+        duplicates=settings.duplicates,
     )
+    pruning = Pruning(database, settings.retention())
     consumer = Consumer(
         RabbitMQ(str(settings.amqp_url), name="feedmill writer", max_message_bytes=settings.max_message_bytes),
         topology,
@@ -52,7 +60,12 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
     health.add_check("database", database.check)
     async with database.open():
         if await tables_found(database, stop):
-            await consumer.run(stop)
+            tidying = asyncio.create_task(pruning.run(stop))
+            try:
+                await consumer.run(stop)
+            finally:
+                stop.set()
+                await tidying
 
 
 def count_entries(delivery: Delivery) -> int:

@@ -16,7 +16,7 @@ from services.writer.floors import (
     poll_bounds,
     server_floor,
 )
-from services.writer.pace import Limits, Pace, expected_rate, next_poll, observe
+from services.writer.pace import Limits, Pace, expected_rate, longest_wait, next_poll, observe
 from shared.messages import Entry, FeedFetched, Outcome
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url
 
@@ -32,8 +32,7 @@ class Rules:
     """The settings that these decisions depend on; spans in seconds."""
 
     min_poll_seconds: float = 120.0
-    max_poll_seconds: float = 14_400.0
-    max_backoff_seconds: float = 86_400.0
+    max_poll_seconds: float = 86_400.0
     poll_worth: float = Limits().poll_worth
     """In article-seconds (services/writer/pace.py)."""
     gone_span_seconds: float = 3600.0
@@ -71,6 +70,7 @@ class FeedState:
     last_attempt_at: datetime | None
     last_success_at: datetime | None
     last_new_at: datetime | None
+    last_read_at: datetime | None
     last_outcome: str | None
     last_error: str | None
     gone_since: datetime | None
@@ -165,12 +165,7 @@ def _after_success(feed: FeedState, fetched: FeedFetched, news: News, now: datet
         items_seen=len(fetched.entries) if was_read else None,
         published=sure_dates(fetched.entries) if feed.pace.seen_at is None else news.published,
     )
-    shortest, longest = _bounds(feed, rules)
-    wait = next_poll(
-        pace,
-        now=fetched.started_at,
-        limits=Limits(poll_worth=rules.poll_worth, shortest=shortest, longest=longest),
-    )
+    wait = next_poll(pace, now=fetched.started_at, limits=_limits(feed, rules))
     known = replace(
         _remember_validators(feed, fetched),
         pace=pace,
@@ -182,6 +177,7 @@ def _after_success(feed: FeedState, fetched: FeedFetched, news: News, now: datet
         failures=0,
         gone_since=None,
         last_success_at=fetched.started_at,
+        last_read_at=fetched.started_at if was_read else feed.last_read_at,
         last_new_at=fetched.started_at if news.count else feed.last_new_at,
         news_gap_seconds=_usual_gap(feed, fetched.started_at) if news.count else feed.news_gap_seconds,
         cursor_at=_newest(feed.cursor_at, fetched, now),
@@ -189,9 +185,8 @@ def _after_success(feed: FeedState, fetched: FeedFetched, news: News, now: datet
         site_url=fetched.feed.site_url or feed.site_url,
         language=fetched.feed.language or feed.language,
     )
-    return replace(
-        _follow_move(known, fetched, rules), next_fetch_at=_plan(known, fetched, _usual(known, rules), now, rules)
-    )
+    planned = _plan(known, fetched, _usual(known, rules), now, _bounds(known, rules))
+    return replace(_follow_move(known, fetched, rules), next_fetch_at=planned)
 
 
 def _usual_gap(feed: FeedState, now: datetime) -> float | None:
@@ -226,8 +221,8 @@ def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> dat
     return max([*moments, cursor] if cursor else moments, default=cursor)
 
 
-def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, rules: Rules) -> datetime:
-    """Return when to look again, if it were for the poll at hand: in `wait` seconds."""
+def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, bounds: tuple[float, float]) -> datetime:
+    """Return when to look again, if it were for the poll at hand: in `wait` seconds, within `bounds`."""
     floor = _floor(feed, fetched, now)
     period = feed.interval_seconds
     if period is None:
@@ -235,7 +230,7 @@ def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, rul
             feed.id,
             now=fetched.started_at,
             wait=wait,
-            bounds=_bounds(feed, rules),
+            bounds=bounds,
             floor=floor,
             skip_hours=feed.skip_hours,
             skip_days=feed.skip_days,
@@ -251,9 +246,15 @@ def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, rul
 
 
 def _bounds(feed: FeedState, rules: Rules) -> tuple[float, float]:
-    return poll_bounds(
+    limits = _limits(feed, rules)
+    return limits.shortest, max(limits.shortest, longest_wait(feed.pace, limits))
+
+
+def _limits(feed: FeedState, rules: Rules) -> Limits:
+    shortest, longest = poll_bounds(
         feed.shortest_seconds, feed.longest_seconds, shortest=rules.min_poll_seconds, longest=rules.max_poll_seconds
     )
+    return Limits(poll_worth=rules.poll_worth, shortest=shortest, longest=longest)
 
 
 def _floor(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:
@@ -301,7 +302,8 @@ def _without_scheme(url: str) -> tuple[str | int | None, ...]:
 
 def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
     if fetched.outcome is Outcome.THROTTLED:  # asked to slow down is not broken: no back-off beyond what was asked
-        return replace(feed, next_fetch_at=_plan(feed, fetched, _usual(feed, rules), now, rules))
+        planned = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
+        return replace(feed, next_fetch_at=planned)
     failed = replace(feed, failures=feed.failures + 1)
     failed = replace(failed, next_fetch_at=_plan_after_failure(failed, fetched, now, rules))
     if fetched.outcome is not Outcome.GONE:
@@ -324,10 +326,10 @@ def _plan_after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, ru
         fetched.error_class,
         feed_id=feed.id,
         usual=usual,
-        longest=max(feed.longest_seconds or rules.max_backoff_seconds, usual),
+        longest=max(_limits(feed, rules).longest, usual),
         first=feed.interval_seconds,
     )
-    return _plan(replace(feed, longest_seconds=wait), fetched, wait, now, rules)
+    return _plan(feed, fetched, wait, now, (_limits(feed, rules).shortest, wait))
 
 
 def _usual(feed: FeedState, rules: Rules) -> float:

@@ -9,7 +9,7 @@ from datetime import datetime
 from prometheus_client import Counter, Histogram
 
 from services.writer.feed_state import Rules
-from services.writer.store import write_batch
+from services.writer.store import Duplicates, write_batch
 from shared.messages import FeedFetched
 from shared.outgoing import Outgoing
 from shared.postgres import Database
@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 
 ARTICLES = Counter(
     "feedmill_articles_total", "Articles written: new, updated, or repeated (known already).", ["result"]
+)
+DUPLICATES = Counter(
+    "feedmill_duplicates_total", "New articles that had come before under another address (FEEDMILL_DUPLICATES)."
 )
 CLAIMS = Counter(
     "feedmill_claims_ended_total",
@@ -31,22 +34,35 @@ class WriteArticles:
     """The writer's handler. Args: the database, the feed-state rules, and a clock of aware datetimes."""
 
     def __init__(
-        self, database: Database, *, rules: Rules, proxy_hosts: frozenset[str], now: Callable[[], datetime]
+        self,
+        database: Database,
+        *,
+        rules: Rules,
+        proxy_hosts: frozenset[str],
+        now: Callable[[], datetime],
+        duplicates: Duplicates = "flag",
     ) -> None:
         self._database = database
         self._rules = rules
         self._proxy_hosts = proxy_hosts
         self._now = now
+        self._duplicates = duplicates
 
     async def __call__(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
         """Commit the batch. Nothing follows from it but rows."""
         with BATCH_SECONDS.time():
             async with self._database.transaction() as connection:
                 written = await write_batch(
-                    connection, batch, now=self._now(), rules=self._rules, proxy_hosts=self._proxy_hosts
+                    connection,
+                    batch,
+                    now=self._now(),
+                    rules=self._rules,
+                    proxy_hosts=self._proxy_hosts,
+                    duplicates=self._duplicates,
                 )
         for result, count in (("new", written.new), ("updated", written.updated), ("repeated", written.repeated)):
             ARTICLES.labels(result).inc(count)
+        DUPLICATES.inc(written.duplicates)
         for how, count in written.claims.items():
             CLAIMS.labels(how).inc(count)
         log.info(

@@ -57,6 +57,12 @@ ECHO_MOST = 5
 WINDOW_SWING = 10.0
 """Where x items are expected, x + WINDOW_SWING * sqrt(x) may come: so many have to fit into the feed."""
 
+LIVELY_SECONDS = 14_400.0
+"""However slow a feed is, it is looked at so often, ..."""
+
+DORMANT_SHARE = 1.0 / 60.0
+"""... until it has been silent for longer: what ends a silence of 60 days may be found a day later."""
+
 BACKLOG_TRUST = 0.5
 BACKLOG_DAYS = 60.0
 """What a first contact's dates are worth beside what is seen to come; older dates say nothing of today."""
@@ -68,7 +74,7 @@ class Limits:
 
     poll_worth: float = 200.0
     shortest: float = 120.0
-    longest: float = 14_400.0
+    longest: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +136,12 @@ def observe(
 
 def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
     """Return how long (seconds) the next poll can wait: within the limits, and without jitter or floors."""
-    room = _room(pace.window_items)
+    room, longest = _room(pace.window_items), longest_wait(pace, limits)
     waited = items = passed = 0.0
     for length, rate in _expect(pace, now):
         # In this stretch: waited + items * t + rate * t² / 2 reaches the worth, items + rate * t reaches the room.
         missing = limits.poll_worth - waited
-        if passed >= limits.longest or missing < 1e-6:
+        if passed >= longest or missing < 1e-6:
             break
         enough = 2.0 * missing / (items + math.sqrt(items * items + 2.0 * rate * missing))
         if (step := min(enough, (room - items) / rate)) < length:
@@ -144,7 +150,12 @@ def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
         waited += (items + rate * length / 2.0) * length
         items += rate * length
         passed += length
-    return max(min(passed, limits.longest), limits.shortest)
+    return max(min(passed, longest), limits.shortest)
+
+
+def longest_wait(pace: Pace, limits: Limits) -> float:
+    """Return the longest wait for this feed in seconds: four hours, more after a long silence, within the limits."""
+    return min(max(LIVELY_SECONDS, pace.silent_days * DAY * DORMANT_SHARE), limits.longest)
 
 
 def _expect(pace: Pace, now: datetime) -> Iterator[tuple[float, float]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from services.writer.feed_state import Rules
+from services.writer.pruning import Retention
 from shared.settings import (
     BrokerSettings,
     Count,
@@ -22,9 +25,13 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     writer_batch: Count = Field(500, description="Entries that the writer commits in one transaction, at most.")
     writer_linger_seconds: Seconds = Field(0.25, description="How long a batch waits to become full.")
     writer_prefetch: Prefetch = Field(200, description="Messages that the writer holds unacknowledged, at most.")
+    duplicates: Literal["flag", "drop", "off"] = Field(
+        "flag",
+        description="A new article that came before under another address (http, www., tracking, AMP): `flag` it in "
+        "`duplicate_of`, `drop` it (the ledger alone keeps it), or don't look (`off`).",
+    )
     min_poll_seconds: Seconds = Field(120.0, description="Shortest adaptive poll interval of a feed.")
-    max_poll_seconds: Seconds = Field(14400.0, description="Longest adaptive poll interval of a feed.")
-    max_backoff_seconds: Seconds = Field(86400.0, description="Longest wait for the next poll after failures.")
+    max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, after failures too.")
     poll_worth_seconds: Seconds = Field(
         Rules().poll_worth,
         description="What a poll costs, in seconds that one article waits: less polls more often (docs/polling.md).",
@@ -37,12 +44,21 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     )
     moved_sightings: Count = Field(3, description="... and at least this often.")
 
+    ledger_days: Seconds = Field(
+        90.0, description="Days after which the ledger forgets an article that its feed no longer lists."
+    )
+    log_days: Seconds = Field(30.0, description="Days for which attempts are kept in the fetch log ...")
+    log_per_feed: Count = Field(500, description="... and how many of each feed, at most.")
+
+    def retention(self) -> Retention:
+        """Return for how long things are kept."""
+        return Retention(ledger_days=self.ledger_days, log_days=self.log_days, log_per_feed=self.log_per_feed)
+
     def rules(self) -> Rules:
         """Return what the pure feed-state rules need of these settings."""
         return Rules(
             min_poll_seconds=self.min_poll_seconds,
             max_poll_seconds=self.max_poll_seconds,
-            max_backoff_seconds=self.max_backoff_seconds,
             poll_worth=self.poll_worth_seconds,
             gone_span_seconds=self.gone_span_seconds,
             moved_span_seconds=self.moved_span_seconds,

@@ -11,12 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
+from services.writer.canonical import duplicate_keys
 from services.writer.feed_state import News, Rules, sure_dates
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
 from shared.messages import Entry, FeedFetched
 from shared.postgres import Connection
+
+Duplicates = Literal["flag", "drop", "off"]
+"""What becomes of an article that came before under another address: see FEEDMILL_DUPLICATES."""
 
 MAX_UPDATES = 24
 """A feed that prints the time into its entries changes them for ever; after so many updates they count as unchanged."""
@@ -30,17 +35,25 @@ class Written:
     """What a batch came to."""
 
     new: int
-    """Articles that nobody had seen."""
+    """Articles that nobody had seen, duplicates included."""
     updated: int
     """Articles whose text had changed."""
     repeated: int
     """Articles that were known as they are."""
+    duplicates: int = 0
+    """Of the new ones, those that are another article under another address."""
     claims: Counter[str] = field(default_factory=Counter, compare=False)
     """Claims that ended: `completed`, `failed`, `dropped` (stale job); `late`: results whose claim was over before."""
 
 
 async def write_batch(
-    connection: Connection, batch: Sequence[FeedFetched], *, now: datetime, rules: Rules, proxy_hosts: frozenset[str]
+    connection: Connection,
+    batch: Sequence[FeedFetched],
+    *,
+    now: datetime,
+    rules: Rules,
+    proxy_hosts: frozenset[str],
+    duplicates: Duplicates = "flag",
 ) -> Written:
     """Write every result of `batch`. Writing the same result again changes nothing.
 
@@ -51,7 +64,10 @@ async def write_batch(
     fresh = _unique(fetched for fetched in batch if fetched.result_id not in written and fetched.feed_id in feeds)
     articles = _articles(fresh)
     known = await _known_items(connection, articles)
-    new = await _insert_new(connection, [articles[md5] for md5 in sorted(articles.keys() - known.keys())], now)
+    unknown = [article for md5, article in articles.items() if md5 not in known]
+    originals = {} if duplicates == "off" else await _find_originals(connection, unknown)
+    unknown.sort(key=lambda article: article.entry.md5)
+    new = await _insert_new(connection, unknown, originals, now, drop=duplicates == "drop")
     changed = {md5 for md5, item in known.items() if item.is_changed_by(articles[md5])}
     locked = await _lock_outdated(connection, sorted(known), changed, now)
     updated = await _update_changed(connection, [articles[md5] for md5 in sorted(changed & locked)])
@@ -61,7 +77,13 @@ async def write_batch(
     await log_attempts(connection, fresh, news)
     await note_throttles(connection, fresh, proxy_hosts)
     claims = await advance_feeds(connection, feeds, fresh, news, now, rules, proxy_hosts)
-    return Written(new=len(new), updated=updated, repeated=len(articles) - len(new) - updated, claims=claims)
+    return Written(
+        new=len(new),
+        updated=updated,
+        repeated=len(articles) - len(new) - updated,
+        duplicates=len(originals.keys() & new),
+        claims=claims,
+    )
 
 
 @dataclass(frozen=True)
@@ -69,6 +91,8 @@ class _Article:
     entry: Entry
     feed_id: int
     result_id: UUID
+    canonical: UUID | None
+    """What it has in common with itself under other addresses."""
 
 
 def _unique(results: Iterable[FeedFetched]) -> list[FeedFetched]:
@@ -80,8 +104,9 @@ def _articles(batch: Sequence[FeedFetched]) -> dict[str, _Article]:
     """Return the batch's articles by md5; of several with one md5 the first counts."""
     articles: dict[str, _Article] = {}
     for fetched in batch:
-        for entry in fetched.entries:
-            articles.setdefault(entry.md5, _Article(entry, fetched.feed_id, fetched.result_id))
+        keys = duplicate_keys(entry.url for entry in fetched.entries)
+        for entry, key in zip(fetched.entries, keys, strict=True):
+            articles.setdefault(entry.md5, _Article(entry, fetched.feed_id, fetched.result_id, key))
     return articles
 
 
@@ -130,16 +155,49 @@ async def _lock_outdated(connection: Connection, known: Sequence[str], changed: 
     return {row["md5"] for row in await cursor.fetchall()}
 
 
-async def _insert_new(connection: Connection, articles: Sequence[_Article], now: datetime) -> list[str]:
-    """Insert into ledger and pending; return the md5s that were new even against writers beside us."""
+async def _find_originals(connection: Connection, articles: Sequence[_Article]) -> dict[str, str]:
+    """Return which of the articles are duplicates, and of which: the one that was seen first, or is first here."""
+    keys = {article.canonical for article in articles if article.canonical is not None}
+    if not keys:
+        return {}
+    cursor = await connection.execute(
+        """
+        SELECT DISTINCT ON (canonical) canonical, md5 FROM feed_items
+        WHERE canonical = ANY(%b::uuid[]) AND duplicate_of IS NULL
+        ORDER BY canonical, first_seen_at, md5
+        """,
+        [list(keys)],
+    )
+    first: dict[UUID, str] = {row["canonical"]: row["md5"] for row in await cursor.fetchall()}
+    found: dict[str, str] = {}
+    for article in articles:
+        if article.canonical is not None:
+            original = first.setdefault(article.canonical, article.entry.md5)
+            if original != article.entry.md5:
+                found[article.entry.md5] = original
+    return found
+
+
+async def _insert_new(
+    connection: Connection, articles: Sequence[_Article], originals: Mapping[str, str], now: datetime, *, drop: bool
+) -> list[str]:
+    """Insert into ledger and pending; return the md5s that were new even against writers beside us.
+
+    Args:
+        connection: in the writer's transaction.
+        articles: none of which was known, by md5.
+        originals: of those that are duplicates.
+        now: when they were seen.
+        drop: keep duplicates in the ledger only.
+    """
     if not articles:
         return []
     cursor = await connection.execute(
         """
-        INSERT INTO feed_items (md5, feed_id, content_hash, url, first_seen_at, last_seen_at)
-        SELECT md5, feed_id, content_hash, url, %(now)s, %(now)s
-        FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(hash)b::text[], %(url)b::text[])
-             AS item (md5, feed_id, content_hash, url)
+        INSERT INTO feed_items (md5, feed_id, content_hash, url, canonical, duplicate_of, first_seen_at, last_seen_at)
+        SELECT md5, feed_id, content_hash, url, canonical, duplicate_of, %(now)s, %(now)s
+        FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(hash)b::text[], %(url)b::text[], %(canonical)b::uuid[],
+            %(original)b::text[]) AS item (md5, feed_id, content_hash, url, canonical, duplicate_of)
         ON CONFLICT (md5) DO NOTHING
         RETURNING md5
         """,
@@ -149,31 +207,42 @@ async def _insert_new(connection: Connection, articles: Sequence[_Article], now:
             "feed_id": [a.feed_id for a in articles],
             "hash": [a.entry.content_hash for a in articles],
             "url": [a.entry.url for a in articles],
+            "canonical": [a.canonical for a in articles],
+            "original": [originals.get(a.entry.md5) for a in articles],
         },
     )
     inserted = {row["md5"] for row in await cursor.fetchall()}
-    await _insert_pending(connection, [a for a in articles if a.entry.md5 in inserted], now)
+    offered = inserted - originals.keys() if drop else inserted
+    await _insert_pending(connection, [a for a in articles if a.entry.md5 in offered], originals, now)
     return sorted(inserted)
 
 
-async def _insert_pending(connection: Connection, articles: Sequence[_Article], now: datetime) -> None:
+async def _insert_pending(
+    connection: Connection, articles: Sequence[_Article], originals: Mapping[str, str], now: datetime
+) -> None:
     if not articles:
         return
     await connection.execute(
         """
         INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
-            published_at, updated_at, author, categories, enclosures, language, flags, created_at)
+            published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of, created_at)
         SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at,
-            author, categories::text[], enclosures::jsonb, language, flags::text[], %(now)s
+            author, categories::text[], enclosures::jsonb, language, flags::text[], duplicate_of, %(now)s
         FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(entry_id)b::text[], %(url)b::text[], %(title)b::text[],
             %(body)b::text[], %(html)b::text[], %(content_quality)b::text[], %(content_hash)b::text[],
             %(published_at)b::timestamptz[], %(updated_at)b::timestamptz[], %(author)b::text[],
-            %(categories)b::text[], %(enclosures)b::text[], %(language)b::text[], %(flags)b::text[])
+            %(categories)b::text[], %(enclosures)b::text[], %(language)b::text[], %(flags)b::text[],
+            %(original)b::text[])
             AS article (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at,
-                updated_at, author, categories, enclosures, language, flags)
+                updated_at, author, categories, enclosures, language, flags, duplicate_of)
         ON CONFLICT (md5) DO NOTHING
         """,
-        {"now": now, "feed_id": [a.feed_id for a in articles], **_columns([a.entry for a in articles])},
+        {
+            "now": now,
+            "feed_id": [a.feed_id for a in articles],
+            "original": [originals.get(a.entry.md5) for a in articles],
+            **_columns([a.entry for a in articles]),
+        },
     )
 
 

@@ -12,6 +12,7 @@ from services.fetcher.parse.document import prepare
 from services.fetcher.parse.lenient import read_lenient
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.strict import read_strict
+from shared.messages import Entry
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 URL = "https://example.org/feeds/news.xml"
@@ -35,6 +36,7 @@ def check(body: bytes, content_type: str | None = None) -> ParsedFeed | None:
             assert moment is None or EARLIEST <= moment <= NOW + FUTURE_TOLERANCE
         assert not entry.html or not _HARMFUL.search(entry.html)
         entry.model_dump_json().encode()
+        assert Entry.model_validate(entry.model_dump()) == entry  # as it was made without a check
     return parsed
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from services.cli.registry import NewFeed, add_feed, connect
 from services.writer.feed_state import Rules
-from services.writer.store import MAX_UPDATES, Written, write_batch
+from services.writer.store import MAX_UPDATES, Duplicates, Written, write_batch
 from shared.errors import DatabaseUnavailable
 from shared.messages import Enclosure, FeedFetched, Outcome
 from shared.postgres import Database
@@ -279,9 +279,76 @@ async def test_a_failing_attempt_is_logged_with_its_reason(database: Database, f
     assert tuple(logged.values()) == (False, "hard_error", 404, "not there")
 
 
+async def test_what_takes_too_long_is_a_server_that_cannot_serve_now_and_the_next_transaction_goes_on(
+    database_url: str,
+) -> None:
+    async with Database(database_url, size=1, statement_seconds=0.1).open() as database:
+        with pytest.raises(DatabaseUnavailable, match="statement timeout"):
+            async with database.transaction() as connection:
+                await connection.execute("SELECT pg_sleep(5)")
+        async with database.transaction() as connection:
+            cursor = await connection.execute("SELECT 1 AS one")
+            assert await cursor.fetchone() == {"one": 1}
+
+
+async def test_without_prepared_statements_none_is_left_on_the_server(database_url: str, feed_id: int) -> None:
+    for prepared, number in ((False, 0), (True, 1)):
+        async with Database(database_url, size=1, prepared=prepared).open() as database:
+            for n in range(8):
+                await write(database, make_result(feed_id=feed_id, entries=(make_entry(n),)))
+            found = await rows(database, "SELECT least(count(*), 1) AS n FROM pg_prepared_statements")
+            assert found == [{"n": number}]
+
+
 async def test_a_database_that_is_away_is_unavailable_and_shows_no_password() -> None:
     nowhere = Database("postgresql://user:secret@127.0.0.1:1/x", size=1)
     async with nowhere.open():
         with pytest.raises(DatabaseUnavailable) as error:
             await rows(nowhere, "SELECT 1")
     assert "secret" not in str(error.value)
+
+
+async def write_with(database: Database, duplicates: Duplicates, *batch: FeedFetched) -> Written:
+    async with database.transaction() as connection:
+        return await write_batch(
+            connection, batch, now=NOW, rules=Rules(), proxy_hosts=frozenset(), duplicates=duplicates
+        )
+
+
+@pytest.mark.parametrize(
+    ("mode", "offered", "flagged"), [("flag", 3, [None, "first", "first"]), ("drop", 1, [None]), ("off", 3, [None] * 3)]
+)
+async def test_an_article_under_another_address_is_a_duplicate(
+    database: Database, database_url: str, feed_id: int, mode: Duplicates, offered: int, flagged: list[str | None]
+) -> None:
+    with connect(database_url) as connection:
+        other, _ = add_feed(connection, NewFeed("http://other.example/feed"))
+    first = make_entry(1, url="http://news.example/a-parrot")
+    tracked = make_entry(2, url="https://www.news.example/a-parrot?utm_source=rss")
+    amp = make_entry(3, url="https://news.example/a-parrot/amp/")
+    assert (await write_with(database, mode, make_result(feed_id=feed_id, entries=(first,)))).duplicates == 0
+    written = await write_with(
+        database, mode, make_result(feed_id=other, entries=(tracked,)), make_result(feed_id=other, entries=(amp,))
+    )
+    assert (written.new, written.duplicates) == (2, 0 if mode == "off" else 2)
+    found = await rows(database, "SELECT md5, duplicate_of FROM pending_articles ORDER BY title")
+    names = {first.md5: "first", None: None}
+    assert len(found) == offered
+    assert [names[row["duplicate_of"]] for row in found] == flagged
+    again = await write_with(database, mode, make_result(feed_id=other, entries=(tracked, amp)))
+    assert (again.new, again.repeated) == (0, 2)
+
+
+async def test_of_two_addresses_in_one_batch_the_first_is_the_article(database: Database, feed_id: int) -> None:
+    entries = [make_entry(n, url=f"http://news.example/x?utm_source={n}") for n in range(6)]
+    batch = [make_result(feed_id=feed_id, entries=(entry,)) for entry in entries]
+    assert (await write_with(database, "flag", *batch)).duplicates == 5
+    found = await rows(database, "SELECT DISTINCT duplicate_of FROM pending_articles WHERE duplicate_of IS NOT NULL")
+    assert found == [{"duplicate_of": entries[0].md5}]
+
+
+async def test_entries_that_share_their_address_within_a_feed_are_no_duplicates(
+    database: Database, feed_id: int
+) -> None:
+    episodes = tuple(make_entry(n, url="http://cast.example/show") for n in range(3))
+    assert (await write_with(database, "flag", make_result(feed_id=feed_id, entries=episodes))).duplicates == 0

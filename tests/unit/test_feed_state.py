@@ -43,6 +43,7 @@ def feed(**changes: Any) -> FeedState:
         last_attempt_at=None,
         last_success_at=None,
         last_new_at=None,
+        last_read_at=None,
         last_outcome=None,
         last_error=None,
         gone_since=None,

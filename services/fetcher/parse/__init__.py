@@ -64,7 +64,10 @@ def parse_feed(
         Unparseable: it is a feed that cannot be read, or not in time; the message says why.
     """
     decoded = decode(body, content_type)
-    text = decoded.text.replace("\ufeff", "").lstrip("\x00 \t\r\n")  # files put together have marks in the middle
+    text = decoded.text
+    if "\ufeff" in text:  # files put together have marks in the middle
+        text = text.replace("\ufeff", "")
+    text = text.lstrip("\x00 \t\r\n")
     if not text:
         raise NotAFeed("an empty body")
     tier, raw = _read(text, deadline)

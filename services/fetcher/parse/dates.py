@@ -51,6 +51,9 @@ _RFC822 = re.compile(
     r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))? +(gmt|utc|ut|z|[ecmp][sd]t|[+-][0-9]{4})",
     re.IGNORECASE | re.ASCII,
 )
+_DAYS = frozenset({"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"})
+_MONTH_NUMBERS = {_MONTHS[at : at + 3].title(): f"{at // 3 + 1:02}" for at in range(0, 36, 3)}
+_ZERO = frozenset({"GMT", "+0000", "-0000", "UTC", "UT", "Z"})
 _ZONE_HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
 _UNIX = re.compile(r"([0-9]{10})(?:\.[0-9]+)?|[0-9]{13}(?:\.0+)?|[0-9]{16}")
 _COMPACT = re.compile(
@@ -84,7 +87,7 @@ def read_date(raw: str | float | None) -> Date:
     text = raw.strip()
     if not text or len(text) > _MAX_CHARS:
         return None
-    return _plain(text) or _by_digits(text) or _by_words(text)
+    return _usual(text) or _plain(text) or _by_digits(text) or _by_words(text)
 
 
 def from_struct(parsed: object) -> datetime | None:
@@ -109,8 +112,34 @@ def settle_date(moment: datetime | None, now: datetime) -> tuple[datetime | None
     return moment, False
 
 
+def _usual(text: str) -> datetime | None:
+    """Read the two shapes that nearly all dates have: `Mon, 02 Feb 2026 10:00:00 +0000`, `2026-02-02T10:00:00Z`.
+
+    As `_plain` does, at a third of its cost.
+    """
+    try:
+        if text[3:5] == ", ":
+            if text[:3] in _DAYS and text[7] + text[11] + text[16] + text[19] + text[22] + text[25] == "   :: ":
+                zone = text[26:]
+                zone = "+00:00" if zone in _ZERO else zone if len(zone) == 5 else "?"
+                moment = datetime.fromisoformat(
+                    f"{text[12:16]}-{_MONTH_NUMBERS[text[8:11]]}-{text[5:7]}T{text[17:25]}{zone}"
+                )
+                return moment if zone == "+00:00" else moment.astimezone(UTC)
+        elif (
+            len(text) in {20, 25}
+            and text[4] + text[7] + text[10] + text[13] + text[16] == "--T::"
+            and text[19] in "Z+-"
+        ):
+            moment = datetime.fromisoformat(text)
+            return moment if text[19] == "Z" else moment.astimezone(UTC)
+    except (ValueError, LookupError, OverflowError):
+        pass
+    return None
+
+
 def _plain(text: str) -> datetime | None:
-    """Read W3CDTF (RFC 3339) and RFC 822 as they should be: nearly all dates are."""
+    """Read W3CDTF (RFC 3339) and RFC 822 as they should be."""
     try:
         if found := _W3CDTF.fullmatch(text):
             year, month, day, hour, minute, second, fraction, zone = found.groups()

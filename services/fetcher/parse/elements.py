@@ -7,8 +7,9 @@ long a base holds: all of this is feedparser's, told again over a tree. What is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+from xml.etree.ElementTree import Element
 
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
@@ -16,13 +17,14 @@ from services.fetcher.parse.fields import Fields
 from services.fetcher.parse.guarded import HANDLED, MAX_TAGS
 from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
 from services.fetcher.parse.model import Declined
-from services.fetcher.parse.tree import Attributes, Node
+from services.fetcher.parse.tree import MAX_DEPTH, Attributes, attributes_of
 
-Handler = Callable[[Any, Node, Attributes, int], None]
+Handler = Callable[[Any, Element, Attributes, int], None]
 
-_KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
+KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
 _XML_KINDS = ("+xml", "/xml")
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
+HTML_KINDS = frozenset({"text/html", XHTML})
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
 """Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
@@ -38,10 +40,13 @@ _RESERVED = re.compile(
 class Elements:
     """The reader's state, and what elements do to it. Depth counts from the root element, which has 1."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, names: Mapping[str, str], version: str) -> None:
+        self.names = names
+        """What each tag is called."""
         self.is_atom = version.startswith("atom")
         self.is_atom10 = version == "atom10"
-        self.table: dict[str, Handler] = {}
+        self.table: Mapping[str, Handler] = {}
+        """What is to be done at each tag."""
         self.fields: Fields = {}
         self.depths: dict[str, int] | None = None
         """Of an entry: how deep each field's element stood. A deeper one never replaces it."""
@@ -54,17 +59,23 @@ class Elements:
 
     # The walk
 
-    def read_children(self, element: Node, depth: int) -> None:
+    def read_children(self, element: Element, depth: int) -> None:
         """Read what stands within `element`, whose depth is `depth`."""
         outer, language = self.outer_base, self.language
         self.outer_base = self.base
         table = self.table
-        for child in element.children:
-            attributes = child.attributes
-            scoped = bool(attributes) and not SCOPE.isdisjoint(attributes)
+        if depth >= MAX_DEPTH:
+            raise Declined("elements that are nested too deep")
+        depth += 1
+        for child in element:
+            if not child.keys():
+                table[child.tag](self, child, {}, depth)
+                continue
+            attributes = attributes_of(child)
+            scoped = not SCOPE.isdisjoint(attributes)
             if scoped:
                 self.enter(attributes)
-            table.get(child.name, Elements.unknown)(self, child, attributes, depth + 1)
+            table[child.tag](self, child, attributes, depth)
             if scoped:
                 self.language = language
                 self.base = self.outer_base or self.base
@@ -83,17 +94,17 @@ class Elements:
         if language is not None:
             self.language = language or None
 
-    def unknown(self, element: Node, _attributes: Attributes, depth: int) -> None:
+    def unknown(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Pass over an element that means nothing, but read what stands within."""
-        check_meaningless(element)
-        if element.children:
+        check_meaningless(self.names[element.tag])
+        if len(element):
             self.read_children(element, depth)
 
-    def transparent(self, element: Node, _attributes: Attributes, depth: int) -> None:
+    def transparent(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Read what stands within."""
         self.read_children(element, depth)
 
-    def ignored(self, element: Node, _attributes: Attributes, _depth: int) -> None:
+    def ignored(self, element: Element, _attributes: Attributes, _depth: int) -> None:
         """Pass over an element that has no other within."""
         leaf_text(element)
 
@@ -107,18 +118,25 @@ class Elements:
 
     # Texts
 
-    def text(self, key: str, default: str, element: Node, attributes: Attributes, depth: int) -> tuple[str, str]:
+    def text(self, key: str, default: str, element: Element, attributes: Attributes, depth: int) -> tuple[str, str]:
         """Read a text with a media type; return it, and the type that it had before any guess."""
-        kind = attributes.get("type", default).lower()
-        kind = _KINDS.get(kind, kind)
-        is_base64 = attributes.get("mode") == "base64" or not (kind.startswith("text/") or kind.endswith(_XML_KINDS))
-        value, kind = inline(element, kind, is_atom10=self.is_atom10)
+        kind, is_base64 = default, False
+        if attributes:
+            kind = attributes.get("type", default).lower()
+            kind = KINDS.get(kind, kind)
+            is_text = kind.startswith("text/") or kind.endswith(_XML_KINDS)
+            is_base64 = not is_text or attributes.get("mode") == "base64"
+        if len(element) or kind == XHTML:
+            value, kind = inline(element, kind, self.names, is_atom10=self.is_atom10)
+        else:
+            value = (element.text or "").strip()
         if is_base64:
             value = decoded_base64(element, value)
         known = kind
         if kind == "text/plain" and not self.is_atom and looks_like_html(value):
             kind = "text/html"
-        value = repaired(value)
+        if not value.isascii():
+            value = repaired(value)
         detail = {"type": kind, "language": self.language and self.language.replace("_", "-"), "base": self.base}
         if key == "title" and -1 < self.title_depth <= depth:
             return value, known
@@ -129,45 +147,45 @@ class Elements:
             self.fields[f"{key}_detail"] = detail
         return value, known
 
-    def title(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def title(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read a title: the first that is not empty counts."""
         value, _ = self.text("title", "text/plain", element, attributes, depth)
         if value:
             self.title_depth = depth
 
-    def media_title(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def media_title(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read a title that holds until there is one of the entry's own."""
         self.text("title", "text/plain", element, attributes, depth)
 
-    def content(self, element: Node, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
+    def content(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
         """Read a full text; it is also the summary as long as there is none."""
         value, kind = self.text("content", default, element, attributes, depth)
         if kind in _COPIED_KINDS:
             self.fields.setdefault("summary", value)
 
-    def atom_content(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def atom_content(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read Atom's <content>."""
         self.has_content = True
         self.content(element, attributes, depth)
 
-    def encoded(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def encoded(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read <content:encoded>."""
         self.has_content = True
         self.content(element, attributes, depth, "text/html")
 
-    def body(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def body(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read <xhtml:body>."""
         self.content(element, attributes, depth, XHTML)
 
-    def description(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def description(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read RSS's <description>: a second one is a full text."""
         self._summary("text/html", element, attributes, depth)
 
-    def summary(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def summary(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read Atom's <summary>: a second one is a full text."""
         self._summary("text/plain", element, attributes, depth)
 
-    def _summary(self, default: str, element: Node, attributes: Attributes, depth: int) -> None:
+    def _summary(self, default: str, element: Element, attributes: Attributes, depth: int) -> None:
         if "summary" in self.fields and not self.has_content:
             self.atom_content(element, attributes, depth)
         else:
@@ -175,26 +193,24 @@ class Elements:
 
     # Links
 
-    def link(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def link(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
         attributes.setdefault("rel", "alternate")
         attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
-        _enforce_href(attributes)
+        enforce_href(attributes)
         self.fields.setdefault("links", []).append(attributes)
         if "href" in attributes:
-            if element.children:
+            if len(element):
                 raise Declined("elements within a link")
             href = attributes["href"] = self._resolve(attributes["href"])
             kind = attributes["type"]
-            if attributes["rel"] == "alternate" and _KINDS.get(kind, kind) in {"text/html", XHTML}:
+            if attributes["rel"] == "alternate" and KINDS.get(kind, kind) in HTML_KINDS:
                 self.fields["link"] = href
             return
         href = leaf_text(element)
         href = repaired(self._resolve(href)) if href else ""
         if "&" in href:
-            if self.depths is not None:
-                href = href.replace("&amp;", "&")
-            href = _QUERY_REFERENCE.sub(r"&\1", href)
+            href = without_references(href) if self.depths is not None else _QUERY_REFERENCE.sub(r"&\1", href)
         self.fields["link"] = href
         if href or self.depths is None:
             attributes["href"] = href
@@ -202,31 +218,32 @@ class Elements:
     def _resolve(self, href: str) -> str:
         return str(_urljoin(self.base, href)) if self.base or ":///" in href else href
 
-    def guid(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def guid(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read the entry's id."""
         is_link = attributes.get("ispermalink", "true").strip().lower() != "false"
         self.fields.setdefault("guid_is_link", is_link)
         self.store("id", repaired(leaf_text(element)), depth)
 
-    def enclosure(self, element: Node, attributes: Attributes, _depth: int) -> None:
+    def enclosure(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read an enclosure."""
         leaf_text(element)
-        _enforce_href(attributes)
+        enforce_href(attributes)
         attributes["rel"] = "enclosure"
         self.fields.setdefault("links", []).append(attributes)
 
-    def media_content(self, element: Node, attributes: Attributes, depth: int) -> None:
+    def media_content(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read <media:content> and what stands within."""
         self.fields.setdefault("media_content", []).append(attributes)
         self.read_children(element, depth)
 
     # Plain texts, categories
 
-    def plain(self, key: str, element: Node, depth: int) -> None:
+    def plain(self, key: str, element: Element, depth: int) -> None:
         """Read a text that is neither HTML nor translated: a date, a language."""
-        self.store(key, repaired(leaf_text(element)), depth)
+        value = leaf_text(element)
+        self.store(key, value if value.isascii() else repaired(value), depth)
 
-    def category(self, element: Node, attributes: Attributes, _depth: int) -> None:
+    def category(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read a category: attributes, or a text."""
         self.tag(attributes.get("term"), attributes.get("scheme", attributes.get("domain")), attributes.get("label"))
         value = repaired(leaf_text(element))
@@ -245,7 +262,7 @@ class Elements:
         if (term or scheme or label) and len(tags) < MAX_TAGS and value not in tags:
             tags.append(value)
 
-    def keywords(self, scheme: str | None, element: Node, attributes: Attributes) -> None:
+    def keywords(self, scheme: str | None, element: Element, attributes: Attributes) -> None:
         """Read a list of categories with commas between."""
         text = repaired(leaf_text(element))
         if not attributes:
@@ -253,13 +270,36 @@ class Elements:
                 self.tag(term, scheme, None)
 
 
-def check_meaningless(element: Node) -> None:
+def is_meaningless(name: str) -> bool:
+    """Return whether an element of this name means nothing to feedparser or to `fields`."""
+    return name not in HANDLED and not _RESERVED.fullmatch(name)
+
+
+def check_meaningless(name: str) -> None:
     """Decline an element that means something to feedparser or to `fields`."""
-    if element.name in HANDLED or _RESERVED.fullmatch(element.name):
-        raise Declined(f"<{element.name}> where it is not expected")
+    if not is_meaningless(name):
+        raise Declined(f"<{name}> where it is not expected")
 
 
-def _enforce_href(attributes: Attributes) -> None:
+class Handlers(dict[str, Handler]):
+    """What is to be done at each tag: a table of names, looked up once for each tag."""
+
+    def __init__(self, table: Mapping[str, Handler], names: Mapping[str, str]) -> None:
+        super().__init__()
+        self._table, self._names = table, names
+
+    def __missing__(self, tag: str) -> Handler:
+        found = self[tag] = self._table.get(self._names[tag], Elements.unknown)
+        return found
+
+
+def without_references(href: str) -> str:
+    """Return an entry's link without the references that were escaped once too often."""
+    return _QUERY_REFERENCE.sub(r"&\1", href.replace("&amp;", "&"))
+
+
+def enforce_href(attributes: Attributes) -> None:
+    """Have the address that an element carries stand in `href`."""
     href = attributes.get("url", attributes.get("uri", attributes.get("href")))
     if href:
         attributes.pop("url", None)

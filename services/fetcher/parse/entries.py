@@ -56,6 +56,7 @@ def build_entries(
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     orders = Orders(dates, now=now, language=language)
+    authors = _names(raw.authors)
     found: dict[tuple[str, str], tuple[int, Entry]] = {}
     empty = repeated = beyond = 0
     for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries)):
@@ -64,7 +65,7 @@ def build_entries(
             beyond = len(raw.entries) - count
             break
         source = raw.entries[at]
-        entry = _build_entry(source, raw.authors, orders, bases=bases, language=language, now=now)
+        entry = _build_entry(source, authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
             continue
@@ -96,6 +97,8 @@ def _newest_first(entries: Sequence[RawEntry], orders: Orders, now: datetime, li
 
 def read_language(tag: str) -> str | None:
     """Return a language tag (BCP 47) with hyphens, or None if this is none."""
+    if not tag:
+        return None
     parts = tag.strip().replace("_", "-").split("-")
     if not (parts[0].isascii() and parts[0].isalpha() and 2 <= len(parts[0]) <= 3):
         return None
@@ -104,14 +107,14 @@ def read_language(tag: str) -> str | None:
 
 def _build_entry(
     raw: RawEntry,
-    feed_authors: Sequence[str],
+    feed_authors: tuple[str, ...],
     orders: Orders,
     *,
     bases: tuple[str, ...],
     language: str | None,
     now: datetime,
 ) -> Entry | None:
-    enclosures = _enclosures(raw.enclosures, bases)
+    enclosures = _enclosures(raw.enclosures, bases) if raw.enclosures else ()
     guid = clean_line(raw.guid)
     url = absolute(raw.link, *bases) or (absolute(guid) if raw.guid_is_link else "")
     url = url or next((enclosure.url for enclosure in enclosures), "")
@@ -119,28 +122,36 @@ def _build_entry(
     if not (url or own_title or body):
         return None
     flags: set[str] = set()
-    title = own_title or cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
-    title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
-    body = _cut(body or own_title, MAX_BODY_CHARS, "body_cut", flags)
-    published_at = _settle(raw.published_at, orders, now, flags)
-    updated_at = _settle(raw.updated_at, orders, now, flags)
-    flags |= {"title_guessed"} if not own_title else set()
+    if own_title:
+        title, body = own_title, body or own_title
+    else:
+        title = cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
+        flags.add("title_guessed")
+    if len(title) > MAX_TITLE_CHARS:
+        title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
+    if len(body) > MAX_BODY_CHARS:
+        body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
+    published_at = _settle(raw.published_at, orders, now, flags) if raw.published_at else None
+    updated_at = _settle(raw.updated_at, orders, now, flags) if raw.updated_at else None
     md5 = article_md5(url, title)
-    return Entry(
-        entry_id=(guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
-        url=url,
-        title=title,
-        body=body,
-        content_quality=content_quality(own_title, body),
-        published_at=published_at or updated_at,
-        updated_at=updated_at,
-        author=", ".join(_names(raw.authors) or _names(feed_authors)) or None,
-        categories=_names(raw.categories),
-        enclosures=enclosures,
-        language=read_language(raw.language) or language,
-        md5=md5,
-        content_hash=hash_tidied(title, body),
-        flags=tuple(sorted(flags)),
+    return Entry.of_valid(
+        {
+            "entry_id": (guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
+            "url": url,
+            "title": title,
+            "body": body,
+            "html": None,
+            "content_quality": content_quality(own_title, body),
+            "published_at": published_at or updated_at,
+            "updated_at": updated_at,
+            "author": ", ".join(_names(raw.authors) or feed_authors) or None,
+            "categories": _names(raw.categories),
+            "enclosures": enclosures,
+            "language": read_language(raw.language) or language,
+            "md5": md5,
+            "content_hash": hash_tidied(title, body),
+            "flags": tuple(sorted(flags)) if flags else (),
+        }
     )
 
 
@@ -166,14 +177,14 @@ def _settle(date: Date, orders: Orders, now: datetime, flags: set[str]) -> datet
 
 
 def _cut(text: str, limit: int, flag: str, flags: set[str]) -> str:
-    if len(text) <= limit:
-        return text
     flags.add(flag)
     return text[:limit].rstrip()
 
 
-def _names(raw: Iterable[str]) -> tuple[str, ...]:
+def _names(raw: Sequence[str]) -> tuple[str, ...]:
     """Return each name once, in the feed's order."""
+    if not any(raw):
+        return ()
     names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw]
     return tuple(dict.fromkeys(filter(None, names)))[:MAX_NAMES]
 

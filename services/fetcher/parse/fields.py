@@ -17,7 +17,7 @@ _DETAILS = {name: f"{name}_detail" for name in ("title", *_SHORTER_TEXTS)}
 
 def raw_feed(
     feed: Fields,
-    entries: Iterable[Fields],
+    entries: Iterable[RawEntry],
     *,
     is_atom: bool,
     hours: Iterable[str],
@@ -27,7 +27,7 @@ def raw_feed(
     """Return the feed that these fields tell of."""
     return RawFeed(
         title=_text(feed, "title"),
-        link=_link(feed),
+        link=_string(feed, "link") or _alternate(_dicts(feed, "links")),
         language=_string(feed, "language"),
         authors=_authors(feed) if is_atom else (),
         hints=read_hints(
@@ -37,26 +37,28 @@ def raw_feed(
             hours=hours,
             days=days,
         ),
-        entries=tuple(map(_raw_entry, entries)),
+        entries=tuple(entries),
         warnings=tuple(warnings),
     )
 
 
-def _raw_entry(entry: Fields) -> RawEntry:
+def raw_entry(entry: Fields) -> RawEntry:
+    """Return the entry that these fields tell of."""
     contents = [_typed(content) for content in _dicts(entry, "content") if _is_text(content)]
     if len(contents) > 1:
         contents.sort(key=lambda text: len(text.value), reverse=True)
+    links = _dicts(entry, "links")
     return RawEntry(
         guid=_string(entry, "id"),
         guid_is_link=entry.get("guid_is_link", True) is True,
-        link=_link(entry),
+        link=_string(entry, "link") or _alternate(links),
         title=_text(entry, "title"),
         bodies=(*contents, *[_text(entry, name) for name in _SHORTER_TEXTS if name in entry]),
         published_at=_moment(entry, "published") or _moment(entry, "created"),
         updated_at=_moment(entry, "updated"),
         authors=_authors(entry),
         categories=tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
-        enclosures=_enclosures(entry),
+        enclosures=_enclosures(links, _dicts(entry, "media_content")),
         language=_string(entry, "language") or _language(entry),
     )
 
@@ -68,6 +70,8 @@ def _string(fields: Fields, name: str) -> str:
 
 def _dicts(fields: Fields, name: str) -> Sequence[Fields]:
     value = fields.get(name)  # a feed may have an element of feedparser's own name, say `<links a="">`
+    if value is None:
+        return ()
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else ()
 
 
@@ -88,21 +92,20 @@ def _text(fields: Fields, name: str) -> Text:
 
 
 def _is_html(kind: object) -> bool:
+    if kind == "text/plain":
+        return False
     return not kind or kind == "text/html" or not str(kind).startswith("text/")
 
 
 def _language(entry: Fields) -> str:
-    details = (*_dicts(entry, "content"), entry.get("summary_detail"), entry.get("title_detail"))
-    for detail in details:
+    for detail in (*_dicts(entry, "content"), entry.get("summary_detail"), entry.get("title_detail")):
         if isinstance(detail, dict) and (language := detail.get("language")):
             return str(language)
     return ""
 
 
-def _link(fields: Fields) -> str:
-    if link := _string(fields, "link"):
-        return link
-    alternates = (link.get("href") for link in _dicts(fields, "links") if link.get("rel") == "alternate")
+def _alternate(links: Sequence[Fields]) -> str:
+    alternates = (link.get("href") for link in links if link.get("rel") == "alternate")
     return next((str(href) for href in alternates if href), "")
 
 
@@ -115,11 +118,11 @@ def _authors(fields: Fields) -> tuple[str, ...]:
     return tuple(filter(None, names)) or (_string(fields, "author"),)
 
 
-def _enclosures(entry: Fields) -> tuple[RawEnclosure, ...]:
+def _enclosures(links: Sequence[Fields], media: Sequence[Fields]) -> tuple[RawEnclosure, ...]:
     found = [
-        (link.get("href"), link.get("type"), link.get("length"))
-        for link in _dicts(entry, "links")
-        if link.get("rel") == "enclosure"
+        (link.get("href"), link.get("type"), link.get("length")) for link in links if link.get("rel") == "enclosure"
     ]
-    found += [(media.get("url"), media.get("type"), media.get("filesize")) for media in _dicts(entry, "media_content")]
+    found += [(one.get("url"), one.get("type"), one.get("filesize")) for one in media]
+    if not found:
+        return ()
     return tuple([RawEnclosure(str(url), str(kind or ""), str(length or "")) for url, kind, length in found if url])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from contextlib import suppress
+from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape
 
 from feedparser.html import _cp1252
@@ -13,18 +15,18 @@ from feedparser.mixin import _FeedParserMixin
 
 from services.fetcher.parse.guarded import HANDLED
 from services.fetcher.parse.model import Declined
-from services.fetcher.parse.tree import Node
+from services.fetcher.parse.tree import MAX_DEPTH, attributes_of, local_name
 
 XHTML = "application/xhtml+xml"
 _QUOTE = {'"': "&quot;"}
 _C1 = re.compile("[\x80-\x9f]")
 
 
-def leaf_text(element: Node) -> str:
+def leaf_text(element: Element) -> str:
     """Return the text of an element that has no element within, without white space around it."""
-    if element.children:
+    if len(element):
         raise Declined("elements within a text")
-    return element.text.strip()
+    return (element.text or "").strip()
 
 
 def repaired(text: str) -> str:
@@ -42,24 +44,26 @@ def looks_like_html(text: str) -> bool:
     return ("</" in text or "&" in text) and bool(_FeedParserMixin.looks_like_html(text))
 
 
-def inline(element: Node, kind: str, *, is_atom10: bool) -> tuple[str, str]:
+def inline(element: Element, kind: str, names: Mapping[str, str], *, is_atom10: bool) -> tuple[str, str]:
     """Return the content of `element`, whose declared media type is `kind`, and what its type really is."""
-    text = escape(element.text) if kind == XHTML else element.text
-    if not element.children:
+    text = element.text or ""
+    if kind == XHTML:
+        text = escape(text)
+    if not len(element):
         return text.strip(), kind
     if kind.endswith("xml") and kind != XHTML:
         raise Declined("XML as content")
-    if kind != XHTML and (element.children[0].name in {"div", "xhtml_div"} or "<div" in text):
+    if kind != XHTML and (names[element[0].tag] in {"div", "xhtml_div"} or "<div" in text):
         raise Declined("a <div> in content that is said to be text")
     pieces = [text] if text else []
-    for child in element.children:
-        _write(child, pieces)
+    for child in element:
+        _write(child, names, pieces, 1)
     return "".join(_unwrapped(pieces) if is_atom10 else pieces).strip(), XHTML
 
 
-def decoded_base64(element: Node, value: str) -> str:
+def decoded_base64(element: Element, value: str) -> str:
     """Return the text that `value` is in base64, or `value` if it is none."""
-    if element.children:
+    if len(element):
         raise Declined("elements within base64")
     try:
         return base64.decodebytes(value.encode()).decode()
@@ -67,16 +71,18 @@ def decoded_base64(element: Node, value: str) -> str:
         return value
 
 
-def _write(element: Node, pieces: list[str]) -> None:
-    attributes, local = element.attributes, element.local
-    if element.name in HANDLED or local in {"svg", "math"} or "xml:base" in attributes or "base" in attributes:
+def _write(element: Element, names: Mapping[str, str], pieces: list[str], depth: int) -> None:
+    attributes, local = attributes_of(element), local_name(element)
+    if depth > MAX_DEPTH:
+        raise Declined("content that is nested too deep")
+    if names[element.tag] in HANDLED or local in {"svg", "math"} or "xml:base" in attributes or "base" in attributes:
         raise Declined(f"<{local}> within content")
     written = "".join([f' {key}="{escape(value, _QUOTE)}"' for key, value in attributes.items()])
     pieces.append(f"<{local}{written}>")
     if element.text:
         pieces.append(escape(element.text))
-    for child in element.children:
-        _write(child, pieces)
+    for child in element:
+        _write(child, names, pieces, depth + 1)
     pieces.append(f"</{local}>")
     if element.tail:
         pieces.append(escape(element.tail))

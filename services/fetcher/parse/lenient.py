@@ -11,7 +11,7 @@ import re
 
 from services.fetcher.parse.document import FEED_ROOTS, Document
 from services.fetcher.parse.extents import trim
-from services.fetcher.parse.fields import raw_feed
+from services.fetcher.parse.fields import raw_entry, raw_feed
 from services.fetcher.parse.guarded import MAX_ENTRIES, run_feedparser
 from services.fetcher.parse.model import Deadline, NotAFeed, OutOfTime, RawFeed, Unparseable, check_time
 
@@ -46,7 +46,7 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
     # Plain dicts: feedparser's own answer with `published` when asked for `updated`, and warn of it.
     return raw_feed(
         dict(reader.feeddata),
-        map(dict, reader.entries),
+        [raw_entry(dict(entry)) for entry in reader.entries],
         is_atom=str(reader.version).startswith("atom"),
         hours=reader.skipped_hours,
         days=reader.skipped_days,

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from shared.messages import Entry, FeedInfo, ServerHints
 
@@ -89,8 +90,10 @@ class ParsedFeed:
     facts: FeedFacts = field(default_factory=FeedFacts)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+# Of these three there are many: a named tuple is made in a fifth of the time that a frozen dataclass takes.
+
+
+class Text(NamedTuple):
     """A text as the feed carries it, and whether it is HTML or plain."""
 
     value: str = ""
@@ -99,8 +102,7 @@ class Text:
     """Where its relative links start from, if the feed says so (`xml:base`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawEnclosure:
+class RawEnclosure(NamedTuple):
     """An enclosure as the feed carries it; the URL may be relative or hostile."""
 
     url: str
@@ -108,8 +110,7 @@ class RawEnclosure:
     length: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RawEntry:
+class RawEntry(NamedTuple):
     """An entry as the feed carries it: URLs unchecked, texts as they came, dates read but not judged."""
 
     guid: str = ""
@@ -132,7 +133,7 @@ class RawEntry:
 class RawFeed:
     """A feed as a tier read it."""
 
-    title: Text = Text()
+    title: Text = Text()  # noqa: RUF009  # immutable
     link: str = ""
     language: str = ""
     authors: tuple[str, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree.ElementTree import Element
+
 from feedparser.mixin import _FeedParserMixin
 
 from services.fetcher.parse.elements import SCOPE, Elements, check_meaningless
@@ -9,9 +11,9 @@ from services.fetcher.parse.fields import Fields
 from services.fetcher.parse.guarded import MAX_AUTHOR_CHARS
 from services.fetcher.parse.inline import leaf_text, repaired
 from services.fetcher.parse.model import Declined
-from services.fetcher.parse.tree import Attributes, Node
+from services.fetcher.parse.tree import Attributes, attributes_of
 
-_DETAILS = {
+DETAILS = {
     "name": "name",
     "itunes_name": "name",
     "email": "email",
@@ -22,40 +24,40 @@ _DETAILS = {
 }
 
 
-def read_author(reader: Elements, element: Node, _attributes: Attributes, depth: int) -> None:
+def read_author(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
     """Read an author: a text, or elements for name and address."""
     authors = reader.fields.setdefault("authors", [])
     authors.append({})
-    for child in element.children:
-        if not SCOPE.isdisjoint(child.attributes):
+    for child in element:
+        if not SCOPE.isdisjoint(attributes_of(child)):
             raise Declined("a person with a language or a base")
         text = leaf_text(child)
-        if key := _DETAILS.get(child.name):
+        if key := DETAILS.get(reader.names[child.tag]):
             reader.fields.setdefault("author_detail", {})[key] = text
             _sync(reader.fields)
             authors[-1][key] = text
         else:
-            _check_empty(child)
-    text = "".join([element.text, *[child.tail for child in element.children]])
+            _check_empty(child, reader.names[child.tag])
+    text = "".join([element.text or "", *[child.tail or "" for child in element]])
     reader.store("author", repaired(text.strip()), depth)
     _sync(reader.fields)
 
 
-def pass_person(_reader: Elements, element: Node, _attributes: Attributes, _depth: int) -> None:
+def pass_person(reader: Elements, element: Element, _attributes: Attributes, _depth: int) -> None:
     """Pass over a person who is not the author."""
-    for child in element.children:
-        if not SCOPE.isdisjoint(child.attributes):
+    for child in element:
+        if not SCOPE.isdisjoint(attributes_of(child)):
             raise Declined("a person with a language or a base")
-        if child.name in _DETAILS:
+        if reader.names[child.tag] in DETAILS:
             leaf_text(child)
         else:
-            _check_empty(child)
+            _check_empty(child, reader.names[child.tag])
 
 
-def _check_empty(element: Node) -> None:
-    check_meaningless(element)
+def _check_empty(element: Element, name: str) -> None:
+    check_meaningless(name)
     if leaf_text(element):
-        raise Declined(f"<{element.name}> within a person")
+        raise Declined(f"<{name}> within a person")
 
 
 def _sync(fields: Fields) -> None:

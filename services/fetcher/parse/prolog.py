@@ -150,7 +150,7 @@ def cut_markup(text: str) -> tuple[str, bool]:
     """Return `text` within the bounds of this module, and whether anything was cut."""
     length = len(text)
     for mark, limit in (("<", MAX_TAGS), ("&", MAX_REFERENCES)):
-        if text.count(mark) > limit:
+        if length > limit and text.count(mark) > limit:
             text = text[: next(islice(re.finditer(mark, text), limit, None)).start()]
     if len(text) > MAX_TAG_CHARS:
         text = _LONG_TAG.sub(r"\1", text)

@@ -36,7 +36,11 @@ _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<!\[CDATA\[(.*?)\]\]>", re.DOTAL
 _PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
 
 # A tag ends at its first `>` outside a quoted value (HTML, section 13.2.5.38). Possessive: there is no way back.
-_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+|[\"'])*+>|<[!?/][^>]*>")
+_TAG = re.compile(
+    r"</?([a-zA-Z][^\s/>]*+)[^>\"'=]*+"
+    r"(?:=\"[^\"]*+\"[^>\"'=]*+|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+[^>\"'=]*+|[\"'][^>\"'=]*+)*+>"
+    r"|<[!?/][^>]*>"
+)
 _UNENDED_TAG = re.compile(r"<[a-zA-Z!?/].*", re.DOTALL)
 _BLOCKS = (
     "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
@@ -57,12 +61,42 @@ class _Replacements(dict[str | None, str | None]):
         return self.get(lower, "") if lower.isascii() else None
 
 
-_INSTEAD = _Replacements(
-    dict.fromkeys(_INLINE.split(), "")
-    | dict.fromkeys(_BLOCKS.split(), "\n")
-    | {"td": " ", "th": " ", None: ""}
-    | dict.fromkeys(_SEPARATE.split())
-)
+class _LastReplacements(dict[str | None, str]):
+    """What stands in place of a tag when nothing but tags is left to deal with."""
+
+    def __missing__(self, name: str) -> str:
+        return self.get(name.lower(), "")
+
+
+_SPACES: dict[str | None, str] = {
+    None: "",
+    **dict.fromkeys(_INLINE.split(), ""),
+    **dict.fromkeys(_BLOCKS.split(), "\n"),
+    "td": " ",
+    "th": " ",
+}
+_NOT_YET: dict[str | None, str | None] = dict.fromkeys(_SEPARATE.split())
+_INSTEAD = _Replacements({**_SPACES, **_NOT_YET})
+_INSTEAD_AT_LAST = _LastReplacements({**_SPACES, "head": "\n", "pre": "\n"})
+
+_REFERENCE = re.compile(r"&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")  # as in Python's html
+
+
+class _Characters(dict[str, str]):
+    """What each reference stands for, without its `&`; the first ones are remembered."""
+
+    def __missing__(self, reference: str) -> str:
+        found = html.unescape(f"&{reference}")
+        if len(self) < _MAX_REMEMBERED:
+            self[reference] = found
+        return found
+
+
+_MAX_REMEMBERED = 2_000
+_CHARACTERS = _Characters()
+
+_SHORT_CHARS = 200
+"""Up to here `isprintable` is the quickest way to ask."""
 
 _PRINTABLE = bytes([0x0A, *range(0x20, 0x7F)])
 
@@ -79,12 +113,21 @@ def html_to_text(source: str) -> str:
     without any tag keeps its line breaks: it is plain text that came as HTML.
     """
     if "<" not in source:
-        return tidy(html.unescape(source))
+        return tidy(unescape(source))
     source = _drop_comments(source)
     text = _drop_tags(source)
     if text is None:
         text = _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(source)))
-    return tidy(html.unescape(text))
+    return tidy(unescape(text))
+
+
+def unescape(text: str) -> str:
+    """Return `text` with its references as characters: `html.unescape`, which asks anew at each of them."""
+    if "&" not in text:
+        return text
+    pieces = _REFERENCE.split(text)  # text, reference, text, …
+    pieces[1::2] = [*map(_CHARACTERS.__getitem__, pieces[1::2])]
+    return "".join(pieces)
 
 
 def _drop_tags(source: str) -> str | None:
@@ -103,18 +146,15 @@ def _drop_tags_one_by_one(source: str) -> str:
     source = _without_breaks(source)
     end = source.rfind(">") + 1
     # Behind the last `>` no tag can end: without this an expression would look there again for each `<`.
-    return _TAG.sub(_instead_of_tag, source[:end]) + _UNENDED_TAG.sub("", source[end:])
+    pieces = _TAG.split(source[:end])
+    pieces[1::2] = [*map(_INSTEAD_AT_LAST.__getitem__, pieces[1::2])]
+    return "".join(pieces) + _UNENDED_TAG.sub("", source[end:])
 
 
 def _without_breaks(source: str) -> str:
     for mark in _BREAKS_IN_SOURCE:
         source = source.replace(mark, " ")
     return source
-
-
-def _instead_of_tag(match: re.Match[str]) -> str:
-    name = (match[1] or "").lower()
-    return _INSTEAD.get(name) or ("\n" if name in {"head", "pre"} else "")
 
 
 def split_tags(source: str) -> Iterator[tuple[str, str, str]]:
@@ -137,6 +177,9 @@ def to_text(text: Text) -> str:
 
 def clean_title(title: Text) -> str:
     """Return a title as plain text on one line."""
+    value = title.value
+    if "&" not in value and "<" not in value and value.isprintable() and "  " not in value:
+        return value.strip(" ")
     return collapse(to_text(title))
 
 
@@ -156,17 +199,20 @@ def collapse(text: str) -> str:
 
 def tidy(text: str) -> str:
     """Return `text` without control characters and lone surrogates, white space collapsed, line breaks kept once."""
+    if len(text) <= _SHORT_CHARS and text.isprintable() and "  " not in text:
+        return text.strip(" ")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    if "  " not in text and _is_clean(text):  # as `clean_line` does, for all lines at once
-        return "\n".join([line for line in [line.strip(" ") for line in lines] if line])
-    return "\n".join(filter(None, map(clean_line, lines)))
+    if _is_clean(text):  # as `clean_line` does, for all lines at once
+        while "  " in text:
+            text = text.replace("  ", " ")
+        return "\n".join([bare for line in text.split("\n") if (bare := line.strip(" "))])
+    return "\n".join(filter(None, map(clean_line, text.split("\n"))))
 
 
 def _is_clean(text: str) -> bool:
     """Return whether `text` is printable but for its line breaks."""
-    if text.isascii() and len(text) > 200:
+    if text.isascii() and len(text) > _SHORT_CHARS:
         return not text.encode().translate(None, _PRINTABLE)  # a fourth of what `isprintable` takes
     return text.replace("\n", "").isprintable()
 

@@ -7,7 +7,9 @@ namespace counts as none; declarations stay in force after their element has end
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from feedparser.mixin import _FeedParserMixin
@@ -27,23 +29,12 @@ _CASELESS = frozenset({"rel", "type"})
 Attributes = dict[str, str]
 
 
-class Node:
-    """An element. Comments and processing instructions are left out, the text around them is one."""
-
-    __slots__ = ("attributes", "children", "local", "name", "tail", "text")
-
-    def __init__(self, name: str, local: str, attributes: Attributes) -> None:
-        self.name = name
-        """feedparser's: `title`, `dc_date`, `foo_bar`."""
-        self.local = local
-        self.attributes = attributes
-        self.text = ""
-        self.tail = ""
-        self.children: list[Node] = []
-
-
 class Tree:
-    """The root element and the version by which feedparser tells Atom from RSS."""
+    """The root element, what its elements and attributes are called, and the version that tells Atom from RSS.
+
+    Comments and processing instructions are left out, the text around them is one. expat calls the builder, which is
+    compiled, without a step in Python between the two: that is half of what a tree costs.
+    """
 
     def __init__(self, source: str, deadline: Deadline | None = None) -> None:
         self.version = ""
@@ -51,56 +42,45 @@ class Tree:
         """Of unknown namespaces."""
         self._mapped: dict[str, str] = {}
         """Prefixes of known namespaces to their usual ones."""
+        self.names = _Names(self._prefixes, self._mapped)
+        """feedparser's name (`title`, `dc_date`, `foo_bar`) by the tag of an element."""
         self._meanings: dict[str, str] = {}
-        self._names: dict[str, tuple[str, str]] = {}
-        self._declared: Attributes = {}
-        self._open = [Node("", "", {})]
+        self._is_open = False
         check_time(deadline)
-        if source.count("<") > MAX_TAGS:
+        if len(source) > MAX_TAGS and source.count("<") > MAX_TAGS:
             raise Declined("more elements than any feed needs")
-        parser: Any = expat.ParserCreate(None, " ")
+        parser = self._parser = expat.ParserCreate(None, " ")
+        builder = self._builder = TreeBuilder()
         parser.namespace_prefixes = True
         parser.buffer_text = True
         parser.buffer_size = max(len(source), 1024)
         parser.StartNamespaceDeclHandler = self._declare
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._data
+        parser.StartElementHandler = self._start_root
+        parser.EndElementHandler = builder.end
+        parser.CharacterDataHandler = builder.data
         try:
             parser.Parse(source, True)
         except expat.ExpatError as error:
             raise Declined("not well-formed") from error
+        finally:
+            del self._parser  # it holds handlers that hold it
         check_time(deadline)
-        self.root = self._open[0].children[0]
+        self.root: Element = builder.close()
 
-    def _start(self, tag: str, given: Attributes) -> None:
-        opened = self._open
-        if len(opened) > MAX_DEPTH:
-            raise Declined("elements that are nested too deep")
-        name, local = self._names.get(tag) or self._name(tag)
-        node = Node(name, local, self._attributes(given) if given or self._declared else {})
-        opened[-1].children.append(node)
-        opened.append(node)
-
-    def _end(self, _tag: str) -> None:
-        self._open.pop()
-
-    def _data(self, data: str) -> None:
-        node = self._open[-1]
-        if node.children:
-            node.children[-1].tail += data
-        else:
-            node.text += data
+    def _start_root(self, tag: str, given: Attributes) -> None:
+        self._is_open = True
+        self._builder.start(tag, given)
+        self._parser.StartElementHandler = self._builder.start
 
     def _declare(self, prefix: str | None, uri: str | None) -> None:
         if not uri:
             return
         if uri.split() != [uri]:
             raise Declined("white space in a namespace")
-        if uri == _XLINK and prefix:
-            self._declared[f"xmlns:{prefix}".lower()] = uri
+        if uri == _XLINK and prefix and self._is_open:
+            self._declare_attribute(f"xmlns:{prefix}".lower(), uri)
         lower = uri.lower()
-        if not self.version and not self._open[0].children:
+        if not self.version and not self._is_open:
             self.version = _version(prefix, lower)
         if _USERLAND[7:] in lower:
             uri = lower = _USERLAND
@@ -112,12 +92,31 @@ class Tree:
         if standard is not None:
             self._mapped[prefix] = standard
         meaning = standard if standard is not None else uri
-        if self._meanings.setdefault(prefix, meaning) != meaning or (
+        # Names are asked for when all is read: a prefix has to mean the same in all of it, in capitals too.
+        if self._meanings.setdefault(prefix.lower(), meaning) != meaning or (
             prefix in _USUAL and standard not in {None, prefix}
         ):
             raise Declined("a prefix with several meanings")
 
-    def _name(self, tag: str) -> tuple[str, str]:
+    def _declare_attribute(self, name: str, value: str) -> None:
+        """Have the element that begins next carry an attribute of this name."""
+        start: Any = self._parser.StartElementHandler
+
+        def start_next(tag: str, given: Attributes) -> None:
+            self._parser.StartElementHandler = self._builder.start
+            start(tag, {name: value} | given)
+
+        self._parser.StartElementHandler = start_next
+
+
+class _Names(dict[str, str]):
+    """What each tag is called; found out once for each."""
+
+    def __init__(self, prefixes: dict[str, str | None], mapped: dict[str, str]) -> None:
+        super().__init__()
+        self._prefixes, self._mapped = prefixes, mapped
+
+    def __missing__(self, tag: str) -> str:
         uri, local = tag.split(" ")[:2] if " " in tag else ("", tag)  # and the given prefix, if there is one
         local, prefix = local.lower(), ""
         if uri:
@@ -125,24 +124,31 @@ class Tree:
             prefix = _STANDARD.get(_USERLAND if _USERLAND[7:] in lower else lower, "")
             prefix = (prefix or self._prefixes.get(uri) or "").lower()
             prefix = self._mapped.get(prefix, prefix)
-        found = self._names[tag] = f"{prefix}_{local}" if prefix else local, local
-        return found
-
-    def _attributes(self, given: Attributes) -> Attributes:
-        found, self._declared = self._declared, {}
-        for key, value in given.items():
-            if " " in key:
-                return found | _namespaced(given)
-            name = key.lower()
-            found[name] = value.lower() if name in _CASELESS else value
+        found = self[tag] = f"{prefix}_{local}" if prefix else local
         return found
 
 
-def _namespaced(given: Attributes) -> Attributes:
+def local_name(element: Element) -> str:
+    """Return the name of an element without its namespace."""
+    return (element.tag.split(" ")[1] if " " in element.tag else element.tag).lower()
+
+
+def attributes_of(element: Element) -> Attributes:
+    """Return the attributes of an element by feedparser's names, for the caller to keep."""
+    found: Attributes = {}
+    for key, value in element.items():
+        if " " in key:
+            return _namespaced(element.items())
+        name = key.lower()
+        found[name] = value.lower() if name in _CASELESS else value
+    return found
+
+
+def _namespaced(given: Iterable[tuple[str, str]]) -> Attributes:
     """Return attributes by the names that feedparser has for them; one with a prefix has two."""
     found: Attributes = {}
     qualified: Attributes = {}
-    for key, value in given.items():
+    for key, value in given:
         if " " not in key:
             name = key.lower()
             found[name] = qualified[name] = value.lower() if name in _CASELESS else value

@@ -53,6 +53,7 @@ CREATE TABLE dead_articles (
     enclosures jsonb NOT NULL,
     language text,
     flags text[] NOT NULL,
+    duplicate_of text COLLATE "C",
     revision integer NOT NULL,
     retry_count integer NOT NULL,
     expiries integer NOT NULL,
@@ -81,21 +82,22 @@ BEGIN
         DELETE FROM pending_articles WHERE md5 = ANY(md5s) RETURNING *
     )
     INSERT INTO dead_articles AS dead (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
-        published_at, updated_at, author, categories, enclosures, language, flags, revision, retry_count, expiries,
-        created_at, error, failed_at)
+        published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of, revision, retry_count,
+        expiries, created_at, error, failed_at)
     SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at,
-        author, categories, enclosures, language, flags, revision, retry_count,
+        author, categories, enclosures, language, flags, duplicate_of, revision, retry_count,
         expiries + (lease_id IS NOT NULL AND claimed_until <= clock_timestamp())::integer,
         created_at, left(coalesce(reason, ''), 1000), clock_timestamp()
     FROM gone
     ON CONFLICT (md5) DO UPDATE SET  -- it was revived by hand, or came back with another text, and died again
         (feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at, author,
-            categories, enclosures, language, flags, revision, retry_count, expiries, created_at, error, failed_at)
+            categories, enclosures, language, flags, duplicate_of, revision, retry_count, expiries, created_at, error,
+            failed_at)
         = (excluded.feed_id, excluded.entry_id, excluded.url, excluded.title, excluded.body, excluded.html,
             excluded.content_quality, excluded.content_hash, excluded.published_at, excluded.updated_at,
             excluded.author, excluded.categories, excluded.enclosures, excluded.language, excluded.flags,
-            excluded.revision, excluded.retry_count, excluded.expiries, excluded.created_at, excluded.error,
-            excluded.failed_at);
+            excluded.duplicate_of, excluded.revision, excluded.retry_count, excluded.expiries, excluded.created_at,
+            excluded.error, excluded.failed_at);
     GET DIAGNOSTICS buried = ROW_COUNT;
     RETURN buried;
 END
@@ -309,9 +311,10 @@ BEGIN
         RETURNING dead.*
     ), pending AS (
         INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
-            published_at, updated_at, author, categories, enclosures, language, flags, revision, last_error, created_at)
+            published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of, revision, last_error,
+            created_at)
         SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at,
-            author, categories, enclosures, language, flags, revision, error, created_at
+            author, categories, enclosures, language, flags, duplicate_of, revision, error, created_at
         FROM back ORDER BY md5
         ON CONFLICT (md5) DO NOTHING  -- it is pending already, with a newer text
     )

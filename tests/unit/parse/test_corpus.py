@@ -16,6 +16,7 @@ from services.fetcher.parse.guarded import run_feedparser
 from services.fetcher.parse.lenient import read_lenient
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.strict import read_strict
+from shared.messages import Entry
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 CORPUS = Path(__file__).parents[3].parent / "shared" / "corpus"
@@ -61,6 +62,7 @@ def test_no_file_raises_anything_but_a_parse_error(outcomes: dict[str, ParsedFee
         for entry in parsed.entries:
             assert entry.title
             assert entry.url.startswith(("http://", "https://")) or not entry.url
+            assert Entry.model_validate(entry.model_dump()) == entry  # as it was made without a check
 
 
 def test_as_many_entries_are_read_as_feedparser_reads(outcomes: dict[str, ParsedFeed | ParseError]) -> None:

@@ -1,0 +1,121 @@
+"""Short ways that the reader takes where it can: none of them may give another answer than the long way."""
+
+from __future__ import annotations
+
+import html
+from contextlib import suppress
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.fetcher.parse import strict
+from services.fetcher.parse.dates import _plain, _usual, read_date
+from services.fetcher.parse.model import Declined
+from services.fetcher.parse.text import unescape
+from shared.messages import Entry
+from tests.unit.parse.feeds import atom, read, read_by_both, rss, with_prefixes
+from tests.unit.parse.test_tiers import ISO_DATES, MAIL_DATES, TEXTS, element
+
+RSS = """
+    title link guid description content:encoded pubDate dc:date dc:creator author category category itunes:summary
+    itunes:subtitle media:description dc:description comments foo source rights media:thumbnail
+    """.split()  # noqa: SIM905
+ATTRIBUTED = [
+    '<guid isPermaLink="false">{}</guid>',
+    '<guid isPermaLink=" TRUE ">{}</guid>',
+    '<enclosure url="https://example.org/a.mp3" type="audio/mpeg" length="1"/>',
+    '<enclosure href="b.mp3"/>',
+    '<media:content url="c.png" type="image/png" fileSize="7"/>',
+    '<media:thumbnail url="d.png"/>',
+    '<source url="https://example.org/">{}</source>',
+    '<category term="x" label="X"/>',
+    '<category domain="d">{}</category>',
+    '<title type="html">{}</title>',
+    '<title type="xhtml">{}</title>',
+    '<content type="html">{}</content>',
+    '<content type="text">{}</content>',
+    '<content mode="base64">{}</content>',
+    '<summary xml:lang="fr">{}</summary>',
+    '<link href="https://example.org/1"/>',
+    '<link rel="alternate" type="text/html" href="https://example.org/2"/>',
+    '<link rel="alternate" type="application/pdf" href="https://example.org/3"/>',
+    '<link rel="enclosure" href="https://example.org/4"/>',
+    '<link rel="self" href="https:////example.org/5"/>',
+    "<author><name>{}</name></author>",
+    "<author><name>{}</name><uri>u</uri><email>e@example.org</email></author>",
+    "<author><uri>u</uri></author>",
+]
+INNER = st.lists(
+    st.builds(lambda name, text: element(name, {}, escape(text)), st.sampled_from(RSS), TEXTS)
+    | st.builds(lambda form, text: form.format(escape(text)), st.sampled_from(ATTRIBUTED), TEXTS),
+    max_size=7,
+).map("".join)
+
+
+@given(INNER, INNER, TEXTS.map(escape), st.booleans())
+@settings(max_examples=500, deadline=None, database=None)
+def test_a_plain_entry_is_read_as_the_lenient_tier_reads_it(one: str, two: str, title: str, is_atom: bool) -> None:
+    after = f"<media:group><title>{title}</title></media:group>"  # counts only if no title before it does
+    if is_atom:
+        document = atom(f"<entry>{one}</entry><entry>{two}</entry>{after}")
+    else:
+        document = rss(f"<item>{one}</item><item>{two}</item>{after}")
+    with suppress(Declined):
+        plain, lenient = read_by_both(with_prefixes(document))
+        assert plain == lenient
+
+
+USUAL = [
+    rss(
+        "<item><title>t</title><link>https://example.org/1</link><guid isPermaLink='false'>1</guid>"
+        "<pubDate>Mon, 02 Feb 2026 10:00:00 +0000</pubDate><category>a</category><category>b</category>"
+        "<dc:creator>Ada</dc:creator><description>d</description><content:encoded>c</content:encoded>"
+        "<comments>3</comments><enclosure url='u' type='t' length='1'/></item>"
+    ),
+    atom(
+        "<entry><id>1</id><title type='html'>t</title><link rel='alternate' href='https://example.org/1'/>"
+        "<author><name>Ada</name><uri>u</uri></author><updated>2026-02-02T10:00:00Z</updated>"
+        "<category term='a'/><content type='html'>c</content></entry>"
+    ),
+]
+
+
+@pytest.mark.parametrize("feed", USUAL)
+def test_usual_entries_are_plain(feed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strict, "raw_entry", lambda _: pytest.fail("it was read the long way"))
+    plain, lenient = read_by_both(with_prefixes(feed))
+    assert plain == lenient
+
+
+@given(ISO_DATES | MAIL_DATES | st.text("0123456789-+:.TZW JanFebGMU,", max_size=31).map("Mon, 02 {}".format))
+@settings(max_examples=1000, deadline=None, database=None)
+def test_a_date_of_the_usual_shapes_is_the_same_by_the_short_way(text: str) -> None:
+    assert _usual(text) in {None, _plain(text)}
+
+
+def test_the_short_way_knows_the_two_usual_shapes_and_no_others() -> None:
+    for text in ("Mon, 02 Feb 2026 10:00:00 +0130", "Mon, 02 Feb 2026 10:00:00 GMT", "2026-02-02T10:00:00-08:00"):
+        assert _usual(text) == read_date(text)
+        assert _usual(text) is not None
+    for text in ("2026-W02-1T10:00:00Z", "Mon, 02 Feb 2026 100000,1 +0000", "Mon, +2 Feb 2026 10:00:00 GMT"):
+        assert _usual(text) is None
+
+
+@given(st.lists(st.sampled_from(["&", "&amp;", "&amp", "&#38;", "&#x26", "&nope;", "&notit;", "lt;", "#", "a", " "])))
+def test_references_are_read_as_python_reads_them(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert unescape(text) == html.unescape(text)
+
+
+@pytest.mark.parametrize("feed", USUAL)
+def test_an_entry_that_was_made_without_checks_is_like_one_that_was_checked(feed: str) -> None:
+    (entry,) = read(with_prefixes(feed)).entries
+    checked = Entry.model_validate(entry.model_dump())
+    assert entry == checked
+    assert entry.model_dump_json() == checked.model_dump_json()
+    assert entry.model_fields_set == {*checked.model_fields_set, "html"}  # which is not written while there is none
+    assert entry.model_copy(update={"title": "u"}).title == "u"
+    with pytest.raises(ValueError, match="frozen"):
+        entry.title = "u"  # type: ignore[misc]
