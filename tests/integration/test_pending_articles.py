@@ -380,7 +380,7 @@ def test_ten_claimers_at_once_get_each_article_once_and_as_many_as_they_ask_for(
                     everybody.wait()
         return sizes
 
-    everybody = threading.Barrier(10)
+    everybody = threading.Barrier(10, timeout=60)
     with ThreadPoolExecutor(10) as pool:
         sizes = list(pool.map(drain, range(10)))
     assert Counter(seen) == Counter(md5s)
@@ -410,7 +410,7 @@ def test_acks_and_fails_of_the_same_articles_in_any_order_do_not_deadlock(db: Co
 def test_the_same_articles_acknowledged_by_several_in_any_order_do_not_deadlock(
     db: Connection, database_url: str
 ) -> None:
-    together = threading.Barrier(4)
+    together = threading.Barrier(4, timeout=60)
 
     def acknowledge(number: int) -> int:
         shuffle = random.Random(number)
