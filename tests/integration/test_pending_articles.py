@@ -502,13 +502,18 @@ def test_the_tables_may_stand_in_another_schema(servers: Servers) -> None:
     servers.postgres.drop_database(name)
 
 
-def test_a_database_with_articles_in_it_is_upgraded_and_all_are_claimable(servers: Servers, tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", ["feeds_and_articles", "the one before"])
+def test_a_database_with_articles_in_it_is_upgraded_and_all_are_claimable(
+    servers: Servers, tmp_path: Path, before: str
+) -> None:
+    """From the first migration, and from the one before that of the consumers."""
     migrations = read_migrations()
     mine = next(m for m in migrations if m.name == "consumers")
+    last = 1 if before == migrations[0].name else mine.version - 1
     name = f"test_{uuid4().hex[:12]}"
     servers.postgres.create_database(name)
     url = servers.postgres.database_url(name)
-    for migration in migrations[: mine.version - 1]:
+    for migration in migrations[:last]:
         (tmp_path / f"{migration.version:04d}_{migration.name}.sql").write_text(migration.sql)
     migrate(url, tmp_path)
     with connect(url) as db:
