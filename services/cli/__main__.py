@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from services.cli import addresses, dead_commands, feed_commands, registry
+from services.cli import addresses, dead_commands, feed_commands, pending_commands, registry
 from services.cli.feed_commands import LONGEST_INTERVAL
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
@@ -33,6 +33,7 @@ app = typer.Typer(
 feeds = feed_commands.app
 app.add_typer(feeds, name="feeds")
 app.add_typer(dead_commands.app, name="dead")
+app.add_typer(pending_commands.app, name="pending")
 
 # What comes from feeds is shown as it is: a title like "[/b]" is no markup of ours.
 console = Console(markup=False)

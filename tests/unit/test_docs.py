@@ -71,6 +71,26 @@ def test_every_table_is_documented() -> None:
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == created
 
 
+def test_every_function_is_documented_with_its_parameters() -> None:
+    created = {
+        re.sub(r"\s+", " ", f"{name}({parameters.strip()})")
+        for migration in read_migrations()
+        for name, parameters, returns in re.findall(
+            r"^CREATE FUNCTION (\w+)\(([^)]*)\)\s+RETURNS (\w+)", migration.sql, re.MULTILINE
+        )
+        if returns != "trigger"
+    }
+    section = read("reference.md").partition("## Functions")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)) == created
+
+
+def test_every_function_says_what_it_does_and_names_its_schema() -> None:
+    for migration in read_migrations():
+        created = re.findall(r"^CREATE FUNCTION (\w+)\(", migration.sql, re.MULTILINE)
+        assert created == re.findall(r"^COMMENT ON FUNCTION (\w+)\(", migration.sql, re.MULTILINE)
+        assert len(created) == len(re.findall(r"^SET search_path FROM CURRENT$", migration.sql, re.MULTILINE))
+
+
 def test_every_metric_is_documented() -> None:
     for service in ("scheduler", "fetcher", "writer"):
         importlib.import_module(f"services.{service}.__main__")
@@ -90,7 +110,9 @@ def test_every_command_is_documented() -> None:
     commands = set()
     for name, command in group.commands.items():  # type: ignore[attr-defined]
         inner = getattr(command, "commands", None)
-        commands |= {f"feedmill {name} {sub}" for sub in inner} if inner else {f"feedmill {name}"}
+        commands |= {f"feedmill {name} {sub}" for sub in inner or ()}
+        if not inner or command.invoke_without_command:
+            commands.add(f"feedmill {name}")
     section = read("reference.md").partition("## Commands")[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `(feedmill [a-z]+(?: [a-z]+)?)", section, re.MULTILINE))
     assert documented == commands

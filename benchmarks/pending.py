@@ -1,0 +1,137 @@
+"""Draining `pending_articles` by claim and acknowledge, beside a bare queue that forgets who has what.
+
+The bare ones: `SELECT … FOR UPDATE SKIP LOCKED` and `DELETE … WHERE md5 = ANY` of the same rows in one transaction that
+stays open during the work. All workers are threads with a connection of their own, whose
+time in psycopg counts. Rounds take turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from typing import TypeVar
+
+import psycopg
+
+from benchmarks.bench import Bench
+from benchmarks.laps import BenchError, Lap, middle_rate, rounds
+from benchmarks.rows import Row
+from feedmill_client import PendingArticles
+
+BATCH = 50
+LAP_SECONDS = 1.0
+QUICK_LAP_SECONDS = 0.25
+"""Short enough that the articles suffice."""
+BARE = "SELECT … SKIP LOCKED, DELETE … md5 = ANY, one transaction"
+
+# Bodies of 3 KB that compress to about half, as texts do; every column that a claim returns.
+FILL = """
+INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, content_quality, content_hash, author, language,
+    published_at, created_at)
+SELECT md5(n::text), 1, 'tag:' || n, 'https://news.example/articles/' || n, 'The title of article ' || n,
+    (SELECT string_agg(md5((n %% 1000 * 50 + m)::text) || ' and some more text that repeats ', '')
+        FROM generate_series(1, 46) AS m),
+    'full', md5('h' || n), 'A. Writer', 'en', now(), now() - interval '1 day' + n * interval '10 ms'
+FROM generate_series(1, %s::int) AS n
+"""
+
+TAKE = """
+SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at, author,
+    categories, enclosures, language, flags, duplicate_of, revision, retry_count, expiries, created_at, claimed_until,
+    lease_id
+FROM pending_articles WHERE claimed_until IS NULL ORDER BY created_at, md5 LIMIT %s FOR UPDATE SKIP LOCKED
+"""
+
+Result = TypeVar("Result")
+Drain = Callable[[str, float], int]
+"""Drains until that moment of the monotonic clock; returns how many articles."""
+
+
+async def run(bench: Bench) -> list[Row]:
+    """Return the rows: articles per second with one and with four workers, and the time of one claim and one ack."""
+    return await asyncio.to_thread(_run, bench)
+
+
+def _run(bench: Bench) -> list[Row]:
+    articles, most, seconds = (100_000, 3, QUICK_LAP_SECONDS) if bench.quick else (1_000_000, 7, LAP_SECONDS)
+    url = bench.make_place("pending").database_url
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("INSERT INTO feeds (url, politeness_group) VALUES ('http://x/', 'x')")
+        connection.execute(FILL, [articles])
+        connection.execute("VACUUM ANALYZE pending_articles")
+        rows = [row for workers in (1, 4) for row in _measure_rates(connection, url, workers, most, seconds)]
+        connection.execute("VACUUM ANALYZE pending_articles")
+        return rows + _measure_calls(connection, url, 20 * most)
+
+
+def _measure_rates(connection: psycopg.Connection, url: str, workers: int, most: int, seconds: float) -> list[Row]:
+    laps: dict[str, list[Lap]] = {"ours": [], BARE: []}
+    for number in rounds(most + 1, 45.0):
+        for name, drain in (("ours", _drain), (BARE, _drain_barely)):
+            lap = _lap(connection, url, workers, drain, seconds)
+            if number:  # the first round reads the disk
+                laps[name].append(lap)
+    return [Row(f"pending.{workers}_workers", middle_rate(laps["ours"]), "articles/s", BARE, middle_rate(laps[BARE]))]
+
+
+def _lap(connection: psycopg.Connection, url: str, workers: int, drain: Drain, lap_seconds: float) -> Lap:
+    before = _count(connection)
+    start = time.monotonic()
+    with ThreadPoolExecutor(workers) as pool:
+        drained = sum(pool.map(lambda _: drain(url, start + lap_seconds), range(workers)))
+    seconds = time.monotonic() - start
+    if before - _count(connection) != drained or not drained:
+        raise BenchError(f"{drained} articles were drained, {before - _count(connection)} rows are gone")
+    return Lap(drained, seconds)
+
+
+def _count(connection: psycopg.Connection) -> int:
+    row = connection.execute("SELECT count(*) FROM pending_articles").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _drain(url: str, until: float) -> int:
+    drained = 0
+    with PendingArticles(url) as pending:
+        while time.monotonic() < until:
+            drained += pending.ack(pending.claim(BATCH))
+    return drained
+
+
+def _drain_barely(url: str, until: float) -> int:
+    drained = 0
+    with psycopg.connect(url, prepare_threshold=None) as connection:
+        while time.monotonic() < until:
+            with connection.transaction():
+                md5s = [row[0] for row in connection.execute(TAKE, [BATCH]).fetchall()]
+                drained += connection.execute("DELETE FROM pending_articles WHERE md5 = ANY(%s)", [md5s]).rowcount
+    return drained
+
+
+def _measure_calls(connection: psycopg.Connection, url: str, most: int) -> list[Row]:
+    """Return the milliseconds of a claim and of an ack, beside taking and deleting as many without a lease."""
+    seconds: dict[str, list[float]] = {name: [] for name in ("claim", "take", "ack", "delete")}
+
+    def timed(name: str, call: Callable[[], Result]) -> Result:
+        start = time.monotonic()
+        result = call()
+        seconds[name].append(time.monotonic() - start)
+        return result
+
+    with PendingArticles(url) as pending:
+        for _ in rounds(most, 30.0):
+            articles = timed("claim", lambda: pending.claim(BATCH))
+            timed("ack", lambda: pending.ack(articles))  # noqa: B023 - called at once
+            with connection.transaction():
+                taken = timed("take", lambda: connection.execute(TAKE, [BATCH]).fetchall())
+            md5s = [row[0] for row in taken]
+            timed("delete", lambda: connection.execute("DELETE FROM pending_articles WHERE md5 = ANY(%s)", [md5s]))  # noqa: B023
+    middle = {name: 1000 * median(found) for name, found in seconds.items()}
+    return [
+        Row("pending.claim_of_50", middle["claim"], "ms", "SELECT … FOR UPDATE SKIP LOCKED", middle["take"]),
+        Row("pending.ack_of_50", middle["ack"], "ms", "DELETE … WHERE md5 = ANY", middle["delete"]),
+    ]

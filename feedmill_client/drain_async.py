@@ -1,0 +1,161 @@
+"""The client for asyncio: drain.py with `await`. A test holds the two against each other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.rows import class_row
+
+from feedmill_client import steps
+from feedmill_client.article import AWAY, Article
+from feedmill_client.drain import NAP_SECONDS
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+class AsyncPendingArticles:
+    """One consumer on one connection, which is made when it is needed, and again when it was lost. A context manager.
+
+    Every call raises one of `AWAY` if the server is away, and may then be made again: `patiently` does.
+
+    Args:
+        conninfo: a PostgreSQL URL.
+        poll_seconds: look again after this time if no notification comes (PgBouncer lets none through).
+    """
+
+    def __init__(self, conninfo: str, *, poll_seconds: float = 5.0) -> None:
+        self._conninfo = conninfo
+        self._poll_seconds = poll_seconds
+        self._connection: psycopg.AsyncConnection | None = None
+        self._stopped = False
+
+    async def __aenter__(self) -> AsyncPendingArticles:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            await self._connection.close()
+
+    def stop(self) -> None:
+        """End `batches` and `run` after the article in hand. For signal handlers and other threads too."""
+        self._stopped = True
+
+    async def claim(self, most: int = 50, lease: timedelta = steps.LEASE) -> list[Article]:
+        """Claim up to `most` articles, the oldest first."""
+        connection = await self._connect()
+        async with connection.cursor(row_factory=class_row(Article)) as cursor:
+            await cursor.execute(steps.CLAIM.encode(), [most, lease])
+            return await cursor.fetchall()
+
+    async def ack(self, articles: Sequence[Article]) -> int:
+        """Say that they are done; return how many went: those whose text has changed meanwhile stay pending."""
+        return int(await self._ask(*steps.ack(articles)))
+
+    async def fail(
+        self, articles: Sequence[Article], error: str | Exception, retry_after: timedelta | None = None
+    ) -> int:
+        """Count a failure: they come again after a pause, or die. Return how many were still ours."""
+        return int(await self._ask(*steps.fail(articles, error, retry_after)))
+
+    async def renew(self, articles: Sequence[Article], lease: timedelta = steps.LEASE) -> list[Article]:
+        """Let their lease run from now; return those that are still ours."""
+        held = await self._ask(*steps.renew(articles, lease))
+        return [article for article in articles if article.md5 in held]
+
+    async def release(self, articles: Sequence[Article]) -> int:
+        """Give them back for others to have at once; return how many were still ours."""
+        return int(await self._ask(*steps.release(articles)))
+
+    async def batches(self, most: int = 50, lease: timedelta = steps.LEASE) -> AsyncIterator[list[Article]]:
+        """Yield claimed articles until `stop()`; wait while there are none, and while the server is away."""
+        with contextlib.suppress(*AWAY):  # stopped while it was away
+            while not self._stopped:
+                if articles := await self.patiently(lambda: self.claim(most, lease)):
+                    yield articles
+                else:
+                    await self.patiently(self._wait)
+
+    async def run(
+        self, handle: Callable[[Article], Awaitable[object]], *, batch: int = 50, lease: timedelta = steps.LEASE
+    ) -> None:
+        """Hand each article to `handle` until `stop()`. What it raises fails the article; otherwise it is done.
+
+        Leases are renewed between articles, not within one: `lease` must be more than twice what the longest takes.
+        Raises one of `AWAY` if after `stop()` the server is away: what was done and not acknowledged comes again.
+        """
+        async for articles in self.batches(batch, lease):
+            await self._work_off(articles, handle, lease)
+
+    async def patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """Return `call()`, made again and again while the server is away; after `stop()` once more at most."""
+        for attempt in itertools.count():
+            try:
+                return await call()
+            except AWAY as error:
+                await self.close()
+                if self._stopped:
+                    raise
+                log.warning("the database is away, trying again: %s", error)
+                await self._sleep(steps.back_off(attempt))
+        raise AssertionError
+
+    async def _work_off(
+        self, articles: list[Article], handle: Callable[[Article], Awaitable[object]], lease: timedelta
+    ) -> None:
+        work = steps.work_off(articles, lease, lambda: self._stopped)
+        step = steps.advance(work, None)
+        interruption: BaseException | None = None
+        while step is not None:
+            answer: object = None
+            if not isinstance(step, Article):
+                answer = await self.patiently(functools.partial(self._ask, *step))
+            else:
+                try:
+                    await handle(step)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is stored with the article
+                    log.warning("article %s failed: %r", step.md5, error)
+                    answer = error
+                except BaseException as error:  # noqa: BLE001 - raised below, once the articles were given back
+                    self.stop()
+                    answer = interruption = error
+            step = steps.advance(work, answer)
+        if interruption is not None:
+            raise interruption
+
+    async def _ask(self, query: str, arguments: Sequence[object]) -> Any:
+        cursor = await (await self._connect()).execute(query.encode(), arguments)
+        row = await cursor.fetchone()
+        assert row is not None
+        return row[0]
+
+    async def _connect(self) -> psycopg.AsyncConnection:
+        if self._connection is None or self._connection.closed:
+            self._connection = await psycopg.AsyncConnection.connect(self._conninfo, **steps.CONNECT)
+            await self._connection.execute(steps.LISTEN.encode())
+        return self._connection
+
+    async def _wait(self) -> None:
+        until = time.monotonic() + self._poll_seconds
+        while not self._stopped and (left := until - time.monotonic()) > 0:
+            connection = await self._connect()
+            if [n async for n in connection.notifies(timeout=min(left, NAP_SECONDS), stop_after=1)]:
+                return
+
+    async def _sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopped and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 - stop() may come from a thread
+            await asyncio.sleep(min(left, NAP_SECONDS))
