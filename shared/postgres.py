@@ -18,7 +18,7 @@ from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """The migration that this code needs; a test holds it against services/writer/migrations/."""
 
 POOL_TIMEOUT_SECONDS = 3.0
