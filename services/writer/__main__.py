@@ -38,7 +38,7 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
         rules=settings.rules(),
         proxy_hosts=settings.proxy_host_set(),
         now=lambda: datetime.now(UTC),
-        duplicates=settings.duplicates,
+        policy=settings.policy(),
     )
     pruning = Pruning(database, settings.retention())
     consumer = Consumer(

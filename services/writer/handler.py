@@ -9,7 +9,7 @@ from datetime import datetime
 from prometheus_client import Counter, Histogram
 
 from services.writer.feed_state import Rules
-from services.writer.store import Duplicates, write_batch
+from services.writer.store import Policy, write_batch
 from shared.messages import FeedFetched
 from shared.outgoing import Outgoing
 from shared.postgres import Database
@@ -40,13 +40,13 @@ class WriteArticles:
         rules: Rules,
         proxy_hosts: frozenset[str],
         now: Callable[[], datetime],
-        duplicates: Duplicates = "flag",
+        policy: Policy,
     ) -> None:
         self._database = database
         self._rules = rules
         self._proxy_hosts = proxy_hosts
         self._now = now
-        self._duplicates = duplicates
+        self._policy = policy
 
     async def __call__(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
         """Commit the batch. Nothing follows from it but rows."""
@@ -58,7 +58,7 @@ class WriteArticles:
                     now=self._now(),
                     rules=self._rules,
                     proxy_hosts=self._proxy_hosts,
-                    duplicates=self._duplicates,
+                    policy=self._policy,
                 )
         for result, count in (("new", written.new), ("updated", written.updated), ("repeated", written.repeated)):
             ARTICLES.labels(result).inc(count)

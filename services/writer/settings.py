@@ -8,6 +8,7 @@ from pydantic import Field
 
 from services.writer.feed_state import Rules
 from services.writer.pruning import Retention
+from services.writer.store import Policy
 from shared.settings import (
     BrokerSettings,
     Count,
@@ -30,6 +31,9 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
         description="A new article that came before under another address (http, www., tracking, AMP): `flag` it in "
         "`duplicate_of`, `drop` it (the ledger alone keeps it), or don't look (`off`).",
     )
+    requeue_updates: bool = Field(
+        False, description="Whether an article that was drained is pending again when its text changes."
+    )
     min_poll_seconds: Seconds = Field(120.0, description="Shortest adaptive poll interval of a feed.")
     max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, after failures too.")
     poll_worth_seconds: Seconds = Field(
@@ -49,6 +53,10 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     )
     log_days: Seconds = Field(30.0, description="Days for which attempts are kept in the fetch log ...")
     log_per_feed: Count = Field(500, description="... and how many of each feed, at most.")
+
+    def policy(self) -> Policy:
+        """Return what becomes of articles that are not simply new."""
+        return Policy(duplicates=self.duplicates, requeue_updates=self.requeue_updates)
 
     def retention(self) -> Retention:
         """Return for how long things are kept."""

@@ -23,6 +23,16 @@ from shared.postgres import Connection
 Duplicates = Literal["flag", "drop", "off"]
 """What becomes of an article that came before under another address: see FEEDMILL_DUPLICATES."""
 
+
+@dataclass(frozen=True)
+class Policy:
+    """What becomes of articles that are not simply new."""
+
+    duplicates: Duplicates = "flag"
+    requeue_updates: bool = False
+    """An article that was drained is pending again when its text changes."""
+
+
 MAX_UPDATES = 24
 """A feed that prints the time into its entries changes them for ever; after so many updates they count as unchanged."""
 
@@ -53,7 +63,7 @@ async def write_batch(
     now: datetime,
     rules: Rules,
     proxy_hosts: frozenset[str],
-    duplicates: Duplicates = "flag",
+    policy: Policy | None = None,
 ) -> Written:
     """Write every result of `batch`. Writing the same result again changes nothing.
 
@@ -65,12 +75,14 @@ async def write_batch(
     articles = _articles(fresh)
     known = await _known_items(connection, articles)
     unknown = [article for md5, article in articles.items() if md5 not in known]
-    originals = {} if duplicates == "off" else await _find_originals(connection, unknown)
+    policy = policy or Policy()
+    originals = {} if policy.duplicates == "off" else await _find_originals(connection, unknown)
     unknown.sort(key=lambda article: article.entry.md5)
-    new = await _insert_new(connection, unknown, originals, now, drop=duplicates == "drop")
+    new = await _insert_new(connection, unknown, originals, now, drop=policy.duplicates == "drop")
     changed = {md5 for md5, item in known.items() if item.is_changed_by(articles[md5])}
     locked = await _lock_outdated(connection, sorted(known), changed, now)
-    updated = await _update_changed(connection, [articles[md5] for md5 in sorted(changed & locked)])
+    changes = [articles[md5] for md5 in sorted(changed & locked)]
+    updated = await _update_changed(connection, changes, now, policy)
     await _touch(connection, sorted(locked), now)
 
     news = _news(fresh, [articles[md5] for md5 in new])
@@ -218,29 +230,36 @@ async def _insert_new(
 
 
 async def _insert_pending(
-    connection: Connection, articles: Sequence[_Article], originals: Mapping[str, str], now: datetime
+    connection: Connection,
+    articles: Sequence[_Article],
+    originals: Mapping[str, str],
+    now: datetime,
+    revisions: Mapping[str, int] | None = None,
 ) -> None:
     if not articles:
         return
     await connection.execute(
         """
         INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
-            published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of, created_at)
+            published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of, revision,
+            created_at)
         SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at,
-            author, categories::text[], enclosures::jsonb, language, flags::text[], duplicate_of, %(now)s
+            author, categories::text[], enclosures::jsonb, language, flags::text[], duplicate_of, revision,
+            %(now)s
         FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(entry_id)b::text[], %(url)b::text[], %(title)b::text[],
             %(body)b::text[], %(html)b::text[], %(content_quality)b::text[], %(content_hash)b::text[],
             %(published_at)b::timestamptz[], %(updated_at)b::timestamptz[], %(author)b::text[],
             %(categories)b::text[], %(enclosures)b::text[], %(language)b::text[], %(flags)b::text[],
-            %(original)b::text[])
+            %(original)b::text[], %(revision)b::int[])
             AS article (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at,
-                updated_at, author, categories, enclosures, language, flags, duplicate_of)
+                updated_at, author, categories, enclosures, language, flags, duplicate_of, revision)
         ON CONFLICT (md5) DO NOTHING
         """,
         {
             "now": now,
             "feed_id": [a.feed_id for a in articles],
             "original": [originals.get(a.entry.md5) for a in articles],
+            "revision": [(revisions or {}).get(a.entry.md5, 0) for a in articles],
             **_columns([a.entry for a in articles]),
         },
     )
@@ -263,7 +282,7 @@ def _array(texts: Sequence[str]) -> str:
     return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
-async def _update_changed(connection: Connection, articles: Sequence[_Article]) -> int:
+async def _update_changed(connection: Connection, articles: Sequence[_Article], now: datetime, policy: Policy) -> int:
     """Bring changed articles up to date where they are still pending; return how many changes counted."""
     if not articles:
         return 0
@@ -273,7 +292,7 @@ async def _update_changed(connection: Connection, articles: Sequence[_Article]) 
         UPDATE feed_items SET content_hash = change.hash, updates = updates + 1
         FROM unnest(%(md5)b::text[], %(hash)b::text[]) AS change (md5, hash)
         WHERE feed_items.md5 = change.md5 AND updates < %(most)s
-        RETURNING feed_items.md5, updates
+        RETURNING feed_items.md5, updates, duplicate_of
         """,
         {
             "most": MAX_UPDATES,
@@ -281,7 +300,8 @@ async def _update_changed(connection: Connection, articles: Sequence[_Article]) 
             "hash": [a.entry.content_hash for a in by_md5.values()],
         },
     )
-    revisions: dict[str, int] = {row["md5"]: row["updates"] for row in await cursor.fetchall()}
+    rows = await cursor.fetchall()
+    revisions: dict[str, int] = {row["md5"]: row["updates"] for row in rows}
     counted = [(by_md5[md5].entry, revisions[md5]) for md5 in sorted(revisions)]
     async with connection.cursor() as updates:
         # A lease goes on: two consumers with two texts of one article would race. The ack of the old text sees that
@@ -298,7 +318,29 @@ async def _update_changed(connection: Connection, articles: Sequence[_Article]) 
                 for e, revision in counted
             ],
         )
+    if policy.requeue_updates:
+        originals = {row["md5"]: row["duplicate_of"] for row in rows if row["duplicate_of"] is not None}
+        offered = revisions.keys() - originals.keys() if policy.duplicates == "drop" else revisions.keys()
+        await _requeue(connection, [by_md5[md5] for md5 in sorted(offered)], originals, revisions, now)
     return len(counted)
+
+
+async def _requeue(
+    connection: Connection,
+    articles: Sequence[_Article],
+    originals: Mapping[str, str],
+    revisions: Mapping[str, int],
+    now: datetime,
+) -> None:
+    """Let those of the articles be pending again that were drained, or buried, with their new text."""
+    md5s = [article.entry.md5 for article in articles]
+    cursor = await connection.execute("SELECT md5 FROM pending_articles WHERE md5 = ANY(%b::text[])", [md5s])
+    pending = {row["md5"] for row in await cursor.fetchall()}
+    drained = [article for article in articles if article.entry.md5 not in pending]
+    await _insert_pending(connection, drained, originals, now, revisions)
+    await connection.execute(
+        "DELETE FROM dead_articles WHERE md5 = ANY(%b::text[])", [[article.entry.md5 for article in drained]]
+    )
 
 
 async def _touch(connection: Connection, md5s: Sequence[str], now: datetime) -> None:

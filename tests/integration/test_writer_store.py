@@ -13,7 +13,7 @@ import pytest
 
 from services.cli.registry import NewFeed, add_feed, connect
 from services.writer.feed_state import Rules
-from services.writer.store import MAX_UPDATES, Duplicates, Written, write_batch
+from services.writer.store import MAX_UPDATES, Duplicates, Policy, Written, write_batch
 from shared.errors import DatabaseUnavailable
 from shared.messages import Enclosure, FeedFetched, Outcome
 from shared.postgres import Database
@@ -324,7 +324,7 @@ async def test_a_database_that_is_away_is_unavailable_and_shows_no_password() ->
 async def write_with(database: Database, duplicates: Duplicates, *batch: FeedFetched) -> Written:
     async with database.transaction() as connection:
         return await write_batch(
-            connection, batch, now=NOW, rules=Rules(), proxy_hosts=frozenset(), duplicates=duplicates
+            connection, batch, now=NOW, rules=Rules(), proxy_hosts=frozenset(), policy=Policy(duplicates=duplicates)
         )
 
 
@@ -365,3 +365,56 @@ async def test_entries_that_share_their_address_within_a_feed_are_no_duplicates(
 ) -> None:
     episodes = tuple(make_entry(n, url="http://cast.example/show") for n in range(3))
     assert (await write_with(database, "flag", make_result(feed_id=feed_id, entries=episodes))).duplicates == 0
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+async def test_a_change_to_an_article_that_was_drained_is_pending_again_if_wanted(
+    database: Database, feed_id: int, requeue: bool
+) -> None:
+    async def write_text(text: str) -> Written:
+        entry = make_entry(1, body=text)
+        async with database.transaction() as connection:
+            return await write_batch(
+                connection,
+                [make_result(feed_id=feed_id, entries=(entry,))],
+                now=NOW,
+                rules=Rules(),
+                proxy_hosts=frozenset(),
+                policy=Policy(requeue_updates=requeue),
+            )
+
+    async def drain() -> None:
+        async with database.transaction() as connection:
+            await connection.execute("DELETE FROM pending_articles")
+
+    await write_text("one")
+    await drain()
+    assert (await write_text("two")).updated == 1
+    found = await rows(database, "SELECT body, revision FROM pending_articles")
+    assert found == ([{"body": "two", "revision": 1}] if requeue else [])
+    await write_text("three")
+    found = await rows(database, "SELECT body, revision FROM pending_articles")
+    assert found == ([{"body": "three", "revision": 2}] if requeue else [])
+    await drain()
+    await write_text("three")
+    assert await rows(database, "SELECT * FROM pending_articles") == []
+    for number in range(2 * MAX_UPDATES):
+        await write_text(f"at {number} o'clock")
+        await drain()
+    assert await rows(database, "SELECT updates FROM feed_items") == [{"updates": MAX_UPDATES}]
+
+
+async def test_a_dead_article_with_a_new_text_gets_another_chance_if_wanted(database: Database, feed_id: int) -> None:
+    await write(database, make_result(feed_id=feed_id, entries=(make_entry(1),)))
+    async with database.transaction() as connection:
+        await connection.execute("SELECT bury_articles(ARRAY(SELECT md5 FROM pending_articles), 'no')")
+        await write_batch(
+            connection,
+            [make_result(feed_id=feed_id, entries=(make_entry(1, body="another"),))],
+            now=NOW,
+            rules=Rules(),
+            proxy_hosts=frozenset(),
+            policy=Policy(requeue_updates=True),
+        )
+    assert await rows(database, "SELECT body FROM pending_articles") == [{"body": "another"}]
+    assert await rows(database, "SELECT * FROM dead_articles") == []
