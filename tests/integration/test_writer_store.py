@@ -418,3 +418,27 @@ async def test_a_dead_article_with_a_new_text_gets_another_chance_if_wanted(data
         )
     assert await rows(database, "SELECT body FROM pending_articles") == [{"body": "another"}]
     assert await rows(database, "SELECT * FROM dead_articles") == []
+
+
+async def test_a_result_of_thousands_is_written_in_one_transaction_and_several_statements(
+    database: Database, feed_id: int
+) -> None:
+    entries = tuple(make_entry(number) for number in range(1_201))
+    async with database.transaction() as connection:
+        result = make_result(feed_id=feed_id, entries=entries)
+        written = await write_batch(connection, [result], now=NOW, rules=Rules(), proxy_hosts=frozenset())
+        assert written == Written(1_201, 0, 0)
+        await connection.rollback()
+    assert await rows(database, "SELECT * FROM feed_items") == []
+    assert (await write(database, make_result(feed_id=feed_id, entries=entries))).new == 1_201
+    assert len(await rows(database, "SELECT md5 FROM pending_articles")) == 1_201
+
+
+@pytest.mark.parametrize("code", ["53100", "53200", "53300", "25006", "57P01", "40001", "40P01", "55P03", "57014"])
+async def test_a_server_that_cannot_serve_now_is_no_fault_of_the_data(database: Database, code: str) -> None:
+    """Disk full, out of memory, too many connections, read-only, shutdown, conflicts, timeouts."""
+    with pytest.raises(DatabaseUnavailable, match="it is so"):
+        async with database.transaction() as connection:
+            await connection.execute(
+                f"DO $$ BEGIN RAISE EXCEPTION 'it is so' USING ERRCODE = '{code}'; END $$".encode()
+            )
