@@ -32,7 +32,7 @@ _HIDDEN_OPEN = re.compile(
     re.IGNORECASE,
 )
 _TO_THE_END = {"script", "style", "iframe", "noembed", "noframes", "textarea"}  # raw text in HTML, closed or not
-_COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>|.*)", re.DOTALL)
 _PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
 
 # A tag ends at its first `>` outside a quoted value (HTML, section 13.2.5.38). Possessive: there is no way back.
@@ -180,7 +180,7 @@ def clean_title(title: Text) -> str:
     value = title.value
     if "&" not in value and "<" not in value and value.isprintable() and "  " not in value:
         return value.strip(" ")
-    return collapse(to_text(title))
+    return collapse(to_text(title._replace(value=_unwrapped(value))))
 
 
 def clean_line(value: str) -> str:
@@ -243,10 +243,14 @@ def content_quality(title: str, body: str) -> Quality:
 def _drop_comments(source: str) -> str:
     if "<!" not in source:
         return source
-    end = source.rfind("]]>")
-    if "<![CDATA[" in source[end + 1 :]:  # never closed: the expression would look for its end again and again
-        source = source[: end + 1] + source[end + 1 :].replace("<![CDATA[", "")
-    return _COMMENT.sub(lambda match: match[1] or "", source)
+    return _COMMENT.sub("", _unwrapped(source))
+
+
+def _unwrapped(source: str) -> str:
+    """Drop the marks of CDATA within CDATA, closed or not, and where one of the two was escaped."""
+    if "<![CDATA[" not in source:
+        return source
+    return source.replace("<![CDATA[", "").replace("]]>", "").replace("]]&gt;", "")
 
 
 def _drop_hidden(source: str) -> str:

@@ -47,6 +47,16 @@ def test_a_title_is_one_line_without_markup() -> None:
     assert clean_title(Text("<h1>One\n</h1><em>two</em>\u2028three", is_html=True)) == "One two three"
 
 
+@pytest.mark.parametrize("is_html", [True, False])
+@pytest.mark.parametrize(
+    "text", ["<![CDATA[One]]>", "<![CDATA[One", "<![CDATA[<![CDATA[One]]>]]>", "<![CDATA[One]]&gt;"]
+)
+def test_a_text_that_was_wrapped_twice_is_unwrapped(text: str, is_html: bool) -> None:
+    if is_html or "&" not in text:
+        assert clean_title(Text(text, is_html=is_html)) == "One"
+    assert html_to_text(text) == "One"
+
+
 @pytest.mark.parametrize(
     "source",
     [
