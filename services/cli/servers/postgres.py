@@ -92,9 +92,13 @@ class PrivatePostgres:
         """Return the pid of the server if it runs."""
         return [self._server.id.pid] if self._server is not None and self._server.is_running() else []
 
-    def create_database(self, name: str) -> None:
-        """Create an empty database. Raises DatabaseUnavailable if it exists or the server is away."""
-        self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    def create_database(self, name: str, template: str = "template1") -> None:
+        """Create a database like `template`, by default an empty one.
+
+        Raises DatabaseUnavailable if it exists, if somebody is using the template, or if the server is away.
+        """
+        names = (sql.Identifier(name), sql.Identifier(template))
+        self._execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
 
     def drop_database(self, name: str) -> None:
         """Drop a database, closing its connections; none of that name is fine too.
