@@ -8,10 +8,9 @@ what may say which article it is (any other argument, the case of the path) stay
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import md5
-from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 from uuid import UUID
 
 _TRACKING = re.compile(
@@ -27,11 +26,18 @@ _DRESS = re.compile(r"amp|outputtype|output_type|output|view|m|mobile", re.IGNOR
 _DRESSES = frozenset({"", "1", "true", "amp", "mobile"})
 """Arguments, and values of them, that ask for the AMP or the mobile page."""
 
+_URL = re.compile(
+    r"https?://(?:[^/?#@]*@)?([^/?#:@\[\]\s]+)(?::(\d{1,5}))?(/[^?#]*)?(?:\?([^#]*))?(?:#(.*))?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Host, port, path, query, fragment. The reader gives addresses that are whole and absolute."""
+
 _FRONT = re.compile(r"(?:www\d?|m|mobile|amp|amp-www)\.(?=[^.]+\.)")
 _CACHES = re.compile(r"(?:[^.]+\.)?cdn\.ampproject\.org|(?:www\.)?google\.com")
 _CACHE = re.compile(r"(?:/amp/|/[cvi]/)(?:s/)?([^/]+\.[^/]+)(/.*)?")
 _AMP_PATH = re.compile(r"(?:/amp(?:\.html?)?|\.amp)(?=$)|^/amp(?=/)", re.IGNORECASE)
 _AMP_PAGE = re.compile(r"\.amp(?=\.html?$)", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z0-9/._~-]*")
 _UNRESERVED = "-._~!$&'()*+,;=:@/"
 
 
@@ -40,22 +46,20 @@ def canonical_url(url: str) -> str | None:
 
     The front page of a site is no article: feeds of podcasts and of link lists give it to every entry.
     """
-    try:
-        parts = urlsplit(url)
-        host, port = (parts.hostname or "").rstrip("."), parts.port
-    except ValueError:
+    parts = _URL.fullmatch(url)
+    if parts is None:
         return None
-    if parts.scheme not in {"http", "https"} or not host:
-        return None
-    path = parts.path
+    host, port, path = parts[1].rstrip(".").lower(), parts[2], parts[3] or ""
     if _CACHES.fullmatch(host) and (cached := _CACHE.fullmatch(path)):
         host, path = cached[1].lower(), cached[2] or "/"
     host = _FRONT.sub("", host, count=1)
-    if port not in {None, 80, 443}:
+    if port not in {None, "80", "443"}:
         host = f"{host}:{port}"
-    path = _AMP_PAGE.sub("", _AMP_PATH.sub("", _same_escapes(path).rstrip("/"))).rstrip("/")
-    query = _query(parts.query)
-    fragment = parts.fragment if parts.fragment.startswith(("!", "/")) else ""  # an address within a page of scripts
+    path = _same_escapes(path).rstrip("/")
+    if "amp" in path.lower():
+        path = _AMP_PAGE.sub("", _AMP_PATH.sub("", path)).rstrip("/")
+    query = _query(parts[4]) if parts[4] else ""
+    fragment = parts[5] if parts[5] and parts[5][0] in "!/" else ""  # an address within a page of scripts
     if not path and not query and not fragment:
         return None
     return f"{host}{path}{'?' if query else ''}{query}{'#' if fragment else ''}{fragment}"
@@ -71,19 +75,32 @@ def _query(query: str) -> str:
 
 
 def _same_escapes(path: str) -> str:
+    if _PLAIN.fullmatch(path):
+        return path
     return quote(unquote_to_bytes(path), safe=_UNRESERVED)
 
 
-def duplicate_keys(urls: Iterable[str]) -> list[UUID | None]:
-    """Return for the entries of one feed what two of one article have in common (MD5 of the canonical URL), or None.
+def duplicate_keys(urls: Sequence[str], wanted: Iterable[int]) -> dict[int, UUID]:
+    """Return for entries of one feed what two of one article have in common: the MD5 of the canonical URL.
 
     Where several entries of a feed have the same address, it tells nothing of which article it is.
+
+    Args:
+        urls: of all entries of the feed, as it lists them.
+        wanted: the places of those that are asked for; the canonical form is not for nothing.
     """
-    found = [canonical_url(url) for url in urls]
-    times = Counter(found)
-    return [
-        UUID(bytes=md5(url.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest())
-        if url is not None and times[url] == 1
-        else None
-        for url in found
-    ]
+    alike: dict[str, list[int]] = {}
+    for at, url in enumerate(urls):
+        alike.setdefault(_stem(url), []).append(at)
+    keys: dict[int, UUID] = {}
+    for at in wanted:
+        form = canonical_url(urls[at])
+        places = alike[_stem(urls[at])]
+        if form is not None and (len(places) == 1 or [canonical_url(urls[n]) for n in places].count(form) == 1):
+            keys[at] = UUID(bytes=md5(form.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest())
+    return keys
+
+
+def _stem(url: str) -> str:
+    """Return the part of an address that two within one feed share if they are the same: without arguments."""
+    return url.partition("#")[0].partition("?")[0].partition("://")[2].rstrip("/")

@@ -79,11 +79,12 @@ async def write_batch(
     known = await _known_items(connection, articles)
     unknown = [article for md5, article in articles.items() if md5 not in known]
     policy = policy or Policy()
-    originals = {} if policy.duplicates == "off" else await _find_originals(connection, unknown)
+    keys = {} if policy.duplicates == "off" else _canonical(fresh, unknown)
+    originals = await _find_originals(connection, unknown, keys)
     unknown.sort(key=lambda article: article.entry.md5)
     new: list[str] = []
     for chunk in _chunks(unknown):
-        new += await _insert_new(connection, chunk, originals, now, drop=policy.duplicates == "drop")
+        new += await _insert_new(connection, chunk, keys, originals, now, drop=policy.duplicates == "drop")
     changed = {md5 for md5, item in known.items() if item.is_changed_by(articles[md5])}
     locked = await _lock_outdated(connection, sorted(known), changed, now)
     changes = [articles[md5] for md5 in sorted(changed & locked)]
@@ -114,8 +115,8 @@ class _Article:
     entry: Entry
     feed_id: int
     result_id: UUID
-    canonical: UUID | None
-    """What it has in common with itself under other addresses."""
+    place: int
+    """Among the entries of its result."""
 
 
 def _unique(results: Iterable[FeedFetched]) -> list[FeedFetched]:
@@ -127,10 +128,22 @@ def _articles(batch: Sequence[FeedFetched]) -> dict[str, _Article]:
     """Return the batch's articles by md5; of several with one md5 the first counts."""
     articles: dict[str, _Article] = {}
     for fetched in batch:
-        keys = duplicate_keys(entry.url for entry in fetched.entries)
-        for entry, key in zip(fetched.entries, keys, strict=True):
-            articles.setdefault(entry.md5, _Article(entry, fetched.feed_id, fetched.result_id, key))
+        for place, entry in enumerate(fetched.entries):
+            articles.setdefault(entry.md5, _Article(entry, fetched.feed_id, fetched.result_id, place))
     return articles
+
+
+def _canonical(batch: Sequence[FeedFetched], articles: Iterable[_Article]) -> dict[str, UUID]:
+    """Return by md5 what each of the articles has in common with itself under other addresses, if that can be told."""
+    wanted: dict[UUID, dict[int, str]] = {}
+    for article in articles:
+        wanted.setdefault(article.result_id, {})[article.place] = article.entry.md5
+    keys: dict[str, UUID] = {}
+    for fetched in batch:
+        if places := wanted.get(fetched.result_id):
+            found = duplicate_keys([entry.url for entry in fetched.entries], places)
+            keys |= {places[place]: key for place, key in found.items()}
+    return keys
 
 
 def _news(batch: Sequence[FeedFetched], new: Sequence[_Article]) -> dict[UUID, News]:
@@ -178,9 +191,10 @@ async def _lock_outdated(connection: Connection, known: Sequence[str], changed: 
     return {row["md5"] for row in await cursor.fetchall()}
 
 
-async def _find_originals(connection: Connection, articles: Sequence[_Article]) -> dict[str, str]:
+async def _find_originals(
+    connection: Connection, articles: Sequence[_Article], keys: Mapping[str, UUID]
+) -> dict[str, str]:
     """Return which of the articles are duplicates, and of which: the one that was seen first, or is first here."""
-    keys = {article.canonical for article in articles if article.canonical is not None}
     if not keys:
         return {}
     cursor = await connection.execute(
@@ -189,26 +203,32 @@ async def _find_originals(connection: Connection, articles: Sequence[_Article]) 
         WHERE canonical = ANY(%b::uuid[]) AND duplicate_of IS NULL
         ORDER BY canonical, first_seen_at, md5
         """,
-        [list(keys)],
+        [list(set(keys.values()))],
     )
     first: dict[UUID, str] = {row["canonical"]: row["md5"] for row in await cursor.fetchall()}
     found: dict[str, str] = {}
     for article in articles:
-        if article.canonical is not None:
-            original = first.setdefault(article.canonical, article.entry.md5)
-            if original != article.entry.md5:
-                found[article.entry.md5] = original
+        md5 = article.entry.md5
+        if md5 in keys and (original := first.setdefault(keys[md5], md5)) != md5:
+            found[md5] = original
     return found
 
 
 async def _insert_new(
-    connection: Connection, articles: Sequence[_Article], originals: Mapping[str, str], now: datetime, *, drop: bool
+    connection: Connection,
+    articles: Sequence[_Article],
+    keys: Mapping[str, UUID],
+    originals: Mapping[str, str],
+    now: datetime,
+    *,
+    drop: bool,
 ) -> list[str]:
     """Insert into ledger and pending; return the md5s that were new even against writers beside us.
 
     Args:
         connection: in the writer's transaction.
         articles: none of which was known, by md5.
+        keys: what they have in common with themselves under other addresses.
         originals: of those that are duplicates.
         now: when they were seen.
         drop: keep duplicates in the ledger only.
@@ -230,7 +250,7 @@ async def _insert_new(
             "feed_id": [a.feed_id for a in articles],
             "hash": [a.entry.content_hash for a in articles],
             "url": [a.entry.url for a in articles],
-            "canonical": [a.canonical for a in articles],
+            "canonical": [keys.get(a.entry.md5) for a in articles],
             "original": [originals.get(a.entry.md5) for a in articles],
         },
     )

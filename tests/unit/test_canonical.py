@@ -77,12 +77,17 @@ def test_a_front_page_or_no_address_is_no_article(url: str) -> None:
 
 
 def test_an_address_that_several_entries_of_a_feed_share_tells_nothing() -> None:
-    one, other, same, front = duplicate_keys(
-        ["http://a.example/1", "http://a.example/list", "http://www.a.example/list/", "http://a.example/"]
-    )
-    assert one is not None
-    assert (other, same, front) == (None, None, None)
-    assert duplicate_keys(["https://www.a.example/1?utm_source=x"]) == [one]
+    urls = [
+        "http://a.example/1",
+        "http://a.example/list#1",
+        "https://a.example/list/?utm_source=x",
+        "http://a.example/",
+    ]
+    found = duplicate_keys(urls, range(4))
+    assert found.keys() == {0}
+    assert duplicate_keys(urls, [2]) == {}
+    assert duplicate_keys(["https://www.a.example/1?utm_source=x"], [0]) == found
+    assert duplicate_keys(["http://a.example/?p=1", "http://a.example/?p=2"], [1]).keys() == {1}
 
 
 @given(st.text(max_size=60) | st.text(max_size=60).map(lambda text: f"http://a.example/{text}"))
