@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from calendar import day_name
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -92,7 +93,7 @@ def _facts(row: dict[str, Any]) -> list[tuple[str, str]]:
         ("id", str(row["id"])),
         ("name", row["name"]),
         ("polled", "yes" if row["enabled"] else f"no: {row['disabled_reason'] or 'disabled'}"),
-        ("next poll", _moment(row["next_fetch_at"]) if row["enabled"] else None),
+        ("next poll", _moment(row["next_fetch_at"]) if row["enabled"] and not _in_flight(row) else None),
         ("pace", _pace(row)),
         ("in flight", _in_flight(row)),
         ("host throttled until", _moment(row["throttled_until"])),
@@ -118,8 +119,10 @@ def _pace(row: dict[str, Any]) -> str:
     if row["items_per_day"] is not None:
         said.append(f"{row['items_per_day']:.3g} articles a day")
     bounds = [f"{name} {in_words(row[key])}" for name, key in _BOUNDS.items() if row[key]]
-    if row["skip_hours"] or row["skip_days"]:
-        bounds.append(f"not in hours {row['skip_hours']}, on days {row['skip_days']} (UTC, Monday is 0)")
+    if row["skip_hours"]:
+        bounds.append(f"not in the hours {', '.join(map(str, row['skip_hours']))} (UTC)")
+    if row["skip_days"]:
+        bounds.append(f"not on {', '.join(day_name[day] for day in row['skip_days'])}")
     return "; ".join([*said, *bounds])
 
 

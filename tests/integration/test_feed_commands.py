@@ -58,7 +58,7 @@ def test_a_feed_is_shown_with_its_state_health_and_attempts(feeds: Run, database
         """
         UPDATE feeds SET last_outcome = 'hard_error', last_error = 'http 404', failures = 2, poll_seconds = 7300,
             items_per_day = 1.234, last_success_at = now() - interval '3 hours', skip_hours = '{1,2}',
-            ttl_seconds = 600,
+            skip_days = '{6}', ttl_seconds = 600,
             lying_since = now(), claim_id = gen_random_uuid(), claim_expires_at = now() + interval '1 hour';
         INSERT INTO throttled_groups VALUES ('news.example', now() + interval '1 hour');
         INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final,
@@ -68,7 +68,13 @@ def test_a_feed_is_shown_with_its_state_health_and_attempts(feeds: Run, database
         """,
     )
     said = feeds("show", URL)
-    for part in ("about every 2 hours", "1.23 articles a day", "the feed asks for 10 minutes", "hours [1, 2]"):
+    for part in (
+        "about every 2 hours",
+        "1.23 articles a day",
+        "the feed asks for 10 minutes",
+        "not in the hours 1, 2 (UTC)",
+        "not on Sunday",
+    ):
         assert part in said
     for part in ("4 attempts, 75 % good, 0.50 s each", "3 hours ago", "http 404", "to be tried again", "304 untrue"):
         assert part in said
