@@ -145,7 +145,7 @@ def feeds_add(
     url = _settle_url(url, config, check=check, yes=yes)
     feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
     settings = read_settings(CliSettings)
-    with registry.connect(addresses.find(settings).database_url) as connection:
+    with registry.connect_here() as connection:
         id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set())
     said = "added as" if is_new else "is there already, unchanged, as"
     console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)
@@ -199,7 +199,7 @@ def _with_password(user: str | None) -> tuple[str, str] | None:
 @feeds.command("list")
 def feeds_list(as_json: AsJson = False) -> None:
     """List all feeds with how they fare."""
-    with registry.connect(addresses.find(read_settings(CliSettings)).database_url) as connection:
+    with registry.connect_here() as connection:
         rows = registry.list_feeds(connection)
     if as_json:
         print(json.dumps(rows, default=str, ensure_ascii=False))

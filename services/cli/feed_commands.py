@@ -12,13 +12,11 @@ from psycopg import sql
 from rich.console import Console
 from rich.table import Table
 
-from services.cli import addresses, registry
+from services.cli import registry
 from services.cli.diagnosis import in_words
-from services.cli.settings import CliSettings
 from services.writer.floors import plan_first
 from shared.errors import ConfigurationError
 from shared.secrets import mask_credentials
-from shared.settings import read_settings
 
 LONGEST_INTERVAL = 31_536_000.0
 """Seconds of a year."""
@@ -32,10 +30,6 @@ console = Console(markup=False)
 Feed = Annotated[str, typer.Argument(help="A feed's id, or its URL.")]
 Feeds = Annotated[list[str], typer.Argument(help="Ids or URLs of feeds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-
-def _connect() -> Any:
-    return registry.connect(addresses.find(read_settings(CliSettings)).database_url)
 
 
 def _id_of(connection: registry.Connection, feed: str) -> int:
@@ -52,9 +46,10 @@ def _id_of(connection: registry.Connection, feed: str) -> int:
 @app.command()
 def show(feed: Feed, attempts: Annotated[int, typer.Option(min=0, max=1000)] = 10, as_json: AsJson = False) -> None:
     """Show one feed: its state, its health over a week, when it is polled and why, its last attempts."""
-    with _connect() as connection:
+    with registry.connect_here() as connection:
         id_ = _id_of(connection, feed)
         row = connection.execute(_STATE, [id_]).fetchone()
+        assert row is not None
         log = connection.execute(_ATTEMPTS, [id_, attempts]).fetchall()
     row = {**row, **{name: mask_credentials(row[name]) for name in ("url", "moved_to") if row[name]}}
     if as_json:
@@ -195,8 +190,8 @@ def set_(
         )
     if enable is False:
         changes |= {"enabled": False, "disabled_reason": "by hand"}
-    with _connect() as connection:
-        for feed in feeds:
+    for feed in feeds:
+        with registry.connect_here() as connection:
             id_ = _id_of(connection, feed)
             _change(connection, id_, changes | (_restart(id_) if enable else {}))
             _bring_forward(connection, id_, min(filter(None, (interval, longest)), default=None))
@@ -225,8 +220,8 @@ def _bring_forward(connection: registry.Connection, id_: int, seconds: float | N
 @app.command()
 def fetch(feeds: Feeds) -> None:
     """Poll feeds now: they are due at once, ahead of their time. A host that asked to be left alone is left alone."""
-    with _connect() as connection:
-        for feed in feeds:
+    for feed in feeds:
+        with registry.connect_here() as connection:
             id_ = _id_of(connection, feed)
             row = connection.execute(
                 "UPDATE feeds SET next_fetch_at = least(next_fetch_at, now()) WHERE id = %s RETURNING enabled", [id_]
@@ -239,10 +234,11 @@ def fetch(feeds: Feeds) -> None:
 @app.command()
 def remove(feeds: Feeds, yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False) -> None:
     """Remove feeds, with their log and their pending articles. Articles seen are remembered: they don't come again."""
-    with _connect() as connection:
-        for feed in feeds:
+    for feed in feeds:
+        with registry.connect_here() as connection:
             id_ = _id_of(connection, feed)
             row = connection.execute("SELECT count(*) AS n FROM pending_articles WHERE feed_id = %s", [id_]).fetchone()
+            assert row is not None
             pending = row["n"]
             if not yes:
                 typer.confirm(f"remove feed {id_} and its {pending} pending articles?", abort=True)

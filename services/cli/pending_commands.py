@@ -9,11 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from services.cli import addresses, registry
+from services.cli import registry
 from services.cli.diagnosis import in_words
-from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
-from shared.settings import read_settings
 
 app = typer.Typer(help="Articles that wait for a consumer: count, look, settle by hand.", invoke_without_command=True)
 console = Console(markup=False)
@@ -62,17 +60,14 @@ FROM dead_articles ORDER BY failed_at DESC, md5 LIMIT %s
 """
 
 
-def _connect() -> Any:
-    return registry.connect(addresses.find(read_settings(CliSettings)).database_url)
-
-
 @app.callback()
 def count(context: typer.Context, as_json: AsJson = False) -> None:
     """Count the articles that wait: claimable, claimed, waiting for a retry, dead; how old the oldest is."""
     if context.invoked_subcommand is not None:
         return
-    with _connect() as connection:
+    with registry.connect_here() as connection:
         row = connection.execute(_COUNTS).fetchone()
+    assert row is not None
     if as_json:
         print(json.dumps(row))
         return
@@ -87,7 +82,7 @@ def count(context: typer.Context, as_json: AsJson = False) -> None:
 @app.command("list")
 def list_pending(limit: Limit = 20, as_json: AsJson = False) -> None:
     """List pending articles in the order in which they are given out."""
-    with _connect() as connection:
+    with registry.connect_here() as connection:
         rows = connection.execute(_LIST.encode(), {"limit": limit}).fetchall()
     _show_rows(rows, ("md5", "state", "title", "retry_count", "expiries", "created_at", "last_error"), as_json=as_json)
 
@@ -95,7 +90,7 @@ def list_pending(limit: Limit = 20, as_json: AsJson = False) -> None:
 @app.command("dead")
 def list_dead(limit: Limit = 20, as_json: AsJson = False) -> None:
     """List articles that no consumer could digest, the latest first, with the reason."""
-    with _connect() as connection:
+    with registry.connect_here() as connection:
         rows = connection.execute(_DEAD, [limit]).fetchall()
     _show_rows(rows, ("md5", "title", "retry_count", "expiries", "failed_at", "error"), as_json=as_json)
 
@@ -119,7 +114,7 @@ def _show_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], *, as_json:
 @app.command()
 def show(md5: Annotated[str, typer.Argument(help="The article's key.")], as_json: AsJson = False) -> None:
     """Show one article, pending or dead, with all its columns."""
-    with _connect() as connection:
+    with registry.connect_here() as connection:
         query = f"SELECT {_STATE}, pending_articles.* FROM pending_articles WHERE md5 = %s"  # noqa: S608 - our own text
         row = connection.execute(query.encode(), [md5]).fetchone()
         row = row or connection.execute("SELECT 'dead' AS state, * FROM dead_articles WHERE md5 = %s", [md5]).fetchone()
@@ -169,6 +164,7 @@ _REVIVE = "SELECT revive_articles(%s) AS n"
 
 
 def _count(query: str, md5s: list[str] | None) -> int:
-    with _connect() as connection:
+    with registry.connect_here() as connection:
         row = connection.execute(query.encode(), None if md5s is None else [md5s]).fetchone()
+    assert row is not None
     return int(row["n"] or 0)

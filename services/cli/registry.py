@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +12,14 @@ from psycopg import errors
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
+from services.cli import addresses
 from services.cli.diagnosis import LATE_SECONDS, FeedCounts
+from services.cli.settings import CliSettings
 from services.fetcher.options import BadOptions, read_options
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.politeness import BadUrl, clean_url, politeness_group
 from shared.secrets import mask_credentials
+from shared.settings import read_settings
 
 Connection = psycopg.Connection[DictRow]
 
@@ -37,6 +40,11 @@ def connect(database_url: str) -> Iterator[Connection]:
     except psycopg.OperationalError as error:
         reason = mask_credentials(" ".join(str(error).split()))
         raise DatabaseUnavailable(f"cannot use {mask_credentials(database_url)}: {reason}") from error
+
+
+def connect_here() -> AbstractContextManager[Connection]:
+    """Like `connect`, to the database that commands use (`addresses.find`)."""
+    return connect(addresses.find(read_settings(CliSettings)).database_url)
 
 
 @dataclass(frozen=True)

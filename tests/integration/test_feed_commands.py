@@ -121,6 +121,16 @@ def test_a_feed_is_removed_after_a_question(feeds: Run, database_url: str) -> No
         assert connection.execute("SELECT count(*) FROM feeds").fetchone() == (0,)
 
 
+def test_what_was_said_to_be_done_stays_done_if_the_next_feed_stops_the_command(feeds: Run, database_url: str) -> None:
+    with connect(database_url) as connection:
+        add_feed(connection, NewFeed("http://other.example/feed"))
+    assert "feed 1 was removed" in feeds("remove", "1", "2", typed="y\nn\n")
+    assert row(database_url)["id"] == 2
+    with pytest.raises(ConfigurationError, match="there is no feed"):
+        feeds("fetch", "2", "3")
+    assert row(database_url)["due_at"] <= datetime.now(UTC)
+
+
 @pytest.mark.parametrize("feed", ["2", "http://other.example/", "9" * 30, "x"])
 def test_a_feed_that_is_not_there_is_a_sentence(feeds: Run, feed: str) -> None:
     for command in (["show"], ["set", "--priority", "1"], ["fetch"], ["remove", "--yes"]):
