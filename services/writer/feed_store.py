@@ -33,7 +33,8 @@ _UPDATE = sql.SQL("UPDATE feeds SET ({}) = ({}) FROM json_populate_recordset(NUL
 )
 
 
-def _to_json(states: Any) -> bytes:
+def as_columns(states: Any) -> bytes:
+    """Return the states as the statement above takes them: JSON, with the pace as its column holds it."""
     return to_json(states, inf_nan_mode="strings")
 
 
@@ -140,7 +141,7 @@ async def advance_feeds(
     changed = [state for id_, state in after.items() if state != feeds[id_]]
     moved = [state for state in changed if state.url != feeds[state.id].url]
     if changed:
-        await connection.execute(_UPDATE, [Json([vars(state) for state in changed], dumps=_to_json)])
+        await connection.execute(_UPDATE, [Json([vars(state) for state in changed], dumps=as_columns)])
     for state in moved:
         await _move(connection, state, politeness_group(state.url, proxy_hosts))
     return claims

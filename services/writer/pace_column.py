@@ -39,8 +39,3 @@ def _is_sound(pace: Pace) -> bool:
         and len(pace.rhythm) == len(Pace().rhythm)
         and min(pace.rhythm) >= 0
     )
-
-
-def write_pace(pace: Pace) -> Any:
-    """Return the pace as JSON holds it."""
-    return _ADAPTER.dump_python(pace, mode="json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -11,7 +10,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from services.cli.registry import NewFeed, add_feed, connect
 from services.writer.feed_state import Rules
 from services.writer.pruning import LAP_SECONDS, LOCK, SLICES, Pruning, Retention, prune_ledger, prune_log_by_count
 from services.writer.store import write_batch
@@ -21,18 +19,6 @@ from tests.factories import make_entry, make_result
 
 NOW = datetime.now(UTC)
 KEEP = Retention(ledger_days=90, log_days=30, log_per_feed=5)
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with Database(database_url, size=4).open() as opened:
-        yield opened
-
-
-@pytest.fixture
-def feed_id(database_url: str) -> int:
-    with connect(database_url) as connection:
-        return add_feed(connection, NewFeed("http://news.example/feed"))[0]
 
 
 async def read(database: Database, feed_id: int, *entries: Entry, days_ago: float) -> None:

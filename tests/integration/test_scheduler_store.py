@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -18,12 +17,6 @@ from shared.topology import build_topology
 from tests.fakes.memory_broker import MemoryBroker
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with Database(database_url, size=10).open() as opened:
-        yield opened
 
 
 def add(database_url: str, count: int, **columns: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import psycopg
@@ -12,12 +11,6 @@ from services.cli.registry import NewFeed, add_feed, busiest_groups, connect, co
 from services.scheduler.silence import SilenceWatch, look
 from services.scheduler.store import claim_due_feeds
 from shared.postgres import Database
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with Database(database_url, size=2).open() as opened:
-        yield opened
 
 
 def change(database_url: str, statement: str, *arguments: object) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,18 +17,6 @@ from shared.errors import DatabaseUnavailable
 from shared.messages import Enclosure, FeedFetched, Outcome
 from shared.postgres import Database
 from tests.factories import NOW, make_entry, make_result
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with Database(database_url, size=4).open() as opened:
-        yield opened
-
-
-@pytest.fixture
-def feed_id(database_url: str) -> int:
-    with connect(database_url) as connection:
-        return add_feed(connection, NewFeed("http://news.example/feed"))[0]
 
 
 async def claim(database: Database, feed_id: int) -> UUID:

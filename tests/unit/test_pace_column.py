@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from services.writer.feed_store import as_columns
 from services.writer.pace import Limits, Pace, next_poll, observe
-from services.writer.pace_column import read_pace, write_pace
+from services.writer.pace_column import read_pace
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SEEN = {"seen_at": "2026-11-20T00:00:00Z", "rhythm_since": "2026-10-01T00:00:00Z"}
@@ -14,7 +16,7 @@ SEEN = {"seen_at": "2026-11-20T00:00:00Z", "rhythm_since": "2026-10-01T00:00:00Z
 
 def test_a_pace_comes_back_as_it_was_written() -> None:
     pace = observe(Pace(), now=NOW, new_items=3, items_seen=20, published=[NOW - timedelta(hours=n) for n in range(9)])
-    assert read_pace(write_pace(pace)) == pace
+    assert read_pace(json.loads(as_columns([pace]))[0]) == pace
 
 
 @pytest.mark.parametrize(
