@@ -35,7 +35,7 @@ def run_service(name: str, settings_class: type[S], serve: Serve[S]) -> None:
     """
     try:
         settings = read_settings(settings_class)
-        configure_logging(name, settings.log_level)
+        configure_logging(name, settings.log_level, settings.log_format)
         asyncio.run(_run(name, settings, serve))
     except ConfigurationError as error:
         print(f"feedmill {name}: {mask_credentials(str(error))}", file=sys.stderr)  # noqa: T201 - may precede logging
