@@ -55,7 +55,7 @@ FROM waiting
 
 
 class SilenceWatch:
-    """Looks every 30 s, and at what waits for consumers too. Args: the database; for how long nothing may succeed, in seconds."""
+    """Looks every 30 s, and at what waits for consumers, too. Args: the database; after how many seconds of silence."""
 
     def __init__(self, database: Database, *, seconds: float) -> None:
         self._database = database
