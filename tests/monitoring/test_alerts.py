@@ -75,11 +75,20 @@ CASES: dict[str, Case] = {
         at=90,
     ),
     "FeedmillAbsent": Case({"up": "0x60"}, {WRITER: "1x60"}),
-    "FeedmillSchedulerDown": Case({FETCHER: "1x60"}, {SCHEDULER: "1x50 _x4 1x10"}, also={WRITER: "1x60"}),
+    "FeedmillSchedulerDown": Case(
+        {FETCHER: "1x60"},
+        {SCHEDULER: "1x50 _x4 1x10", 'feedmill_build_info{component="writer",namespace="batch"}': "1x60"},
+        also={WRITER: "1x60"},
+    ),
     "FeedmillFetcherDown": Case(
         {ready("fetcher.07"): "3x60"}, {ready("fetcher"): "0x60", ready("writer"): "9x60"}, also={SCHEDULER: "1x60"}
     ),
     "FeedmillWriterDown": Case({SCHEDULER: "1x60"}, {WRITER: "1x60"}, also={FETCHER: "1x60"}),
+    "FeedmillBatchLate": Case(
+        {'kube_cronjob_status_last_successful_time{cronjob="feedmill-batch"}': "0x200"},
+        {'kube_cronjob_status_last_successful_time{cronjob="feedmill-batch"}': "0x60 4000x140"},
+        at=130,
+    ),
     "FeedmillProcessUnreachable": Case(
         {FETCHER: "1x40 stale", f"up{{{PROCESS}}}": "1x40 0x20"},
         {FETCHER: "1x40 stale", f"up{{{PROCESS}}}": "1x40 stale", 'up{job="other",instance="other"}': "0x60"},

@@ -24,6 +24,7 @@ TARGET_LABELS = {"namespace", "job", "instance", "pod"}
 """What Prometheus itself puts on a series."""
 
 FOREIGN: dict[str, set[str]] = {
+    "feedmill_shards_owned": set(),  # to be deleted here when fetchers own shards
     # Prometheus
     "up": set(),
     "ALERTS": {"alertname", "alertstate"},
@@ -49,7 +50,8 @@ FOREIGN: dict[str, set[str]] = {
     "cnpg_backends_total": set(),
     "cnpg_pg_replication_lag": set(),
     "cnpg_pg_settings_setting": {"name"},
-    # the kubelet
+    # kube-state-metrics and the kubelet
+    "kube_cronjob_status_last_successful_time": {"cronjob"},
     "kubelet_volume_stats_available_bytes": {"persistentvolumeclaim"},
     "kubelet_volume_stats_capacity_bytes": {"persistentvolumeclaim"},
 }
