@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from shared.build import announce
 from shared.errors import ConfigurationError
 from shared.logs import configure_logging
 from shared.secrets import mask_credentials
@@ -48,6 +49,7 @@ async def _run(name: str, settings: S, serve: Serve[S]) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     health = Health()
+    announce(name)
     with serve_telemetry(health, settings.metrics_host, settings.metrics_port) as port:
         log.info("started", extra={"metrics": f"http://{settings.metrics_host}:{port}/metrics"})
         beating = asyncio.create_task(_beat(health))
