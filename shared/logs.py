@@ -47,7 +47,9 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without its newline."""
         at = datetime.fromtimestamp(record.created, UTC)
-        words = [f"{at:%H:%M:%S}.{at.microsecond // 1000:03d} {record.levelname:<7} {_on_one_line(record.getMessage())}"]
+        words = [
+            f"{at:%H:%M:%S}.{at.microsecond // 1000:03d} {record.levelname:<7} {_on_one_line(record.getMessage())}"
+        ]
         words += [f"{key}={_quote(str(value))}" for key, value in _fields(record).items() if value is not None]
         if record.exc_info:
             words.append("\n" + self.formatException(record.exc_info))

@@ -6,16 +6,16 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 LONGEST_SECONDS = 120.0
 LOOK_SECONDS = 0.5
 
 
-def run(*command: str, check: bool = True, **environment: str) -> str:
+def run(*command: str, check: bool = True, environment: Mapping[str, str] | None = None) -> str:
     """Run a command and return what it said, both streams; an unwanted exit code shows it."""
     done = subprocess.run(
         command,
@@ -24,7 +24,7 @@ def run(*command: str, check: bool = True, **environment: str) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         stdin=subprocess.DEVNULL,
-        env=os.environ | environment,
+        env={**os.environ, **(environment or {})},
     )
     assert done.returncode == 0 or not check, f"{command} ended with {done.returncode}:\n{done.stdout}"
     return done.stdout
@@ -33,8 +33,8 @@ def run(*command: str, check: bool = True, **environment: str) -> str:
 def why_no_docker() -> str | None:
     """Return what is missing for these tests, if anything."""
     try:
-        engine = subprocess.run(["docker", "version", "--format", "{{.Server.Version}}"], capture_output=True, text=True)
-        compose = subprocess.run(["docker", "compose", "version", "--short"], capture_output=True, text=True)
+        engine = _ask("version", "--format", "{{.Server.Version}}")
+        compose = _ask("compose", "version", "--short")
     except FileNotFoundError:
         return "there is no docker"
     if engine.returncode:
@@ -45,7 +45,11 @@ def why_no_docker() -> str | None:
     return None if version >= (2, 24) else f"Docker Compose {compose.stdout.strip()} is older than 2.24"
 
 
-@dataclass
+def _ask(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["docker", *words], check=False, capture_output=True, text=True)
+
+
+@dataclass(frozen=True)
 class Stack:
     """A project that is up."""
 
@@ -53,11 +57,10 @@ class Stack:
     """The command line up to the subcommand."""
     project: str
     image: str
-    environment: dict[str, str] = field(default_factory=dict)
 
-    def __call__(self, *arguments: str, check: bool = True) -> str:
+    def __call__(self, *arguments: str, check: bool = True, **environment: str) -> str:
         """Run `docker compose …` on the project."""
-        return run(*self.compose, *arguments, check=check, **self.environment)
+        return run(*self.compose, *arguments, check=check, environment=environment)
 
     def query(self, statement: str) -> str:
         """Return what psql in the database's container answers, without its ornaments."""
@@ -74,7 +77,7 @@ class Stack:
         self("kill", "--signal", "USR1", "farm")
 
     def until_exact(self, *, more_than: int) -> dict[str, Any]:
-        """Wait until everything published is there, with more than so many articles expected; then count by ourselves."""
+        """Wait until all that was published is there, more than so many articles; then count by ourselves."""
         deadline = time.monotonic() + LONGEST_SECONDS
         counted: dict[str, Any] = {}
         while time.monotonic() < deadline:
@@ -86,8 +89,8 @@ class Stack:
         assert numbers["expected"] == numbers["delivered"] > more_than, self.story(numbers)
         assert numbers["lost"] == numbers["duplicated"] == numbers["unexpected"] == 0, self.story(numbers)
         # The same without the farm's help: rows, different articles, and what the attempts say that they brought.
-        looked = "SELECT count(*), count(DISTINCT (url, title)), (SELECT sum(items_new) FROM feed_fetch_log) FROM pending_articles"
-        assert self.query(looked) == "|".join([str(numbers["expected"])] * 3)
+        rows = "SELECT count(*), count(DISTINCT (url, title)), (SELECT sum(items_new) FROM feed_fetch_log)"
+        assert self.query(f"{rows} FROM pending_articles") == "|".join([str(numbers["expected"])] * 3)
         return counted
 
     def containers(self, service: str) -> list[str]:

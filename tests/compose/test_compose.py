@@ -52,7 +52,8 @@ def test_ports_are_open_on_loopback_only(stack: Stack) -> None:
         (container, *_) = stack.containers(service)
         bindings = stack.inspect(container)["HostConfig"]["PortBindings"] or {}
         published[service] = {binding["HostIp"] for many in bindings.values() for binding in many}
-    assert published == {"rabbitmq": {"127.0.0.1"}, "postgres": {"127.0.0.1"}} | dict.fromkeys(("farm", *SERVICES), set())
+    assert published.pop("rabbitmq") == published.pop("postgres") == {"127.0.0.1"}
+    assert not any(published.values())
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -102,7 +103,7 @@ def test_killed_in_the_middle_nothing_is_lost_and_nothing_comes_twice(stack: Sta
 
 
 def test_three_fetchers_share_the_work(stack: Stack) -> None:
-    stack("up", "--detach", "--no-deps", "--no-build", "--scale", "fetcher=3", "fetcher")
+    stack("up", "--detach", "--no-deps", "--scale", "fetcher=3", "fetcher")
     try:
         stack.until_healthy("fetcher", containers=3)
         before = stack.count()["expected"]
@@ -115,17 +116,16 @@ def test_three_fetchers_share_the_work(stack: Stack) -> None:
         assert not idle, stack.story("of three fetchers some got nothing to do")
         stack.until_exact(more_than=before)
     finally:
-        stack("up", "--detach", "--no-deps", "--no-build", "--scale", "fetcher=1", "fetcher")
+        stack("up", "--detach", "--no-deps", "--scale", "fetcher=1", "fetcher")
     stack.until_exact(more_than=before)
 
 
 def test_another_image_replaces_the_running_one_under_load(stack: Stack) -> None:
     before = stack.count()["expected"]
     first = {service: stack.inspect(stack.containers(service)[0])["Image"] for service in SERVICES}
-    another = {"FEEDMILL_TAG": "b"}
-    run(*stack.compose, "build", "migrate", **another)
+    stack("build", "migrate", FEEDMILL_TAG="b")
     stack.publish()
-    run(*stack.compose, "up", "--detach", "--no-deps", "--no-build", "migrate", *SERVICES, **another)
+    stack("up", "--detach", "--no-deps", "migrate", *SERVICES, FEEDMILL_TAG="b")
     stack.publish()
     counted = stack.until_exact(more_than=before)
     assert counted["expected"] - before == 2 * 32
@@ -159,7 +159,9 @@ def test_commands_run_beside_the_services(stack: Stack) -> None:
     assert shown["queues"]["writer"] is not None
     said = stack("run", "--rm", "-T", "feedmill", "feeds", "add", "http://no-such-host.invalid/feed.xml")
     assert "added as feed" in said
-    assert "removed" in stack("run", "--rm", "-T", "feedmill", "feeds", "remove", "--yes", "http://no-such-host.invalid/feed.xml")
+    assert "removed" in stack(
+        "run", "--rm", "-T", "feedmill", "feeds", "remove", "--yes", "http://no-such-host.invalid/feed.xml"
+    )
 
 
 def test_stopping_is_graceful(stack: Stack) -> None:
