@@ -85,7 +85,9 @@ class Stack:
             if counted and counted["expected"] > more_than and counted["lost"] == 0:
                 break
             time.sleep(LOOK_SECONDS)
-        numbers = {name: counted.get(name) for name in ("expected", "delivered", "lost", "duplicated", "unexpected")}
+        numbers = {
+            name: counted.get(name, -1) for name in ("expected", "delivered", "lost", "duplicated", "unexpected")
+        }
         assert numbers["expected"] == numbers["delivered"] > more_than, self.story(numbers)
         assert numbers["lost"] == numbers["duplicated"] == numbers["unexpected"] == 0, self.story(numbers)
         # The same without the farm's help: rows, different articles, and what the attempts say that they brought.
