@@ -18,12 +18,12 @@ SHARING = ("manners",)
 """Packages whose modules share one fixture: they go to one worker."""
 
 
-class ByModule(LoadFileScheduling):
+class ByModule(LoadFileScheduling):  # type: ignore[misc]  # no types where it comes from
     """Hands out a module at a time, or a whole package of those that share."""
 
     def _split_scope(self, nodeid: str) -> str:
         package = nodeid.split("/")[1]
-        return package if package in SHARING else super()._split_scope(nodeid)
+        return package if package in SHARING else nodeid.partition("::")[0]
 
 
 def order(item: pytest.Item) -> int:
