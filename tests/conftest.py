@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -16,6 +17,10 @@ from services.cli.servers import Servers, delete_servers, private_servers
 from services.writer.migrate import migrate
 from shared.errors import ConfigurationError
 from tests.side_by_side import ByModule, order
+
+# A width that is there when a console is made would hold, whatever a test says later; readline gives workers one.
+for size in ("COLUMNS", "LINES"):
+    os.environ.pop(size, None)
 
 # How long an example takes is the other processes' affair too; where time matters, a test measures its own CPU time.
 settings.register_profile("feedmill", deadline=None)
