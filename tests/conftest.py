@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from services.cli.servers import Servers, delete_servers, private_servers
 from services.writer.migrate import migrate
 from shared.errors import ConfigurationError
+from tests.side_by_side import ByModule, order
+
+# A width that is there when a console is made would hold, whatever a test says later; readline gives workers one.
+for size in ("COLUMNS", "LINES"):
+    os.environ.pop(size, None)
+
+# How long an example takes is the other processes' affair too; where time matters, a test measures its own CPU time.
+settings.register_profile("feedmill", deadline=None)
+settings.load_profile("feedmill")
 
 ROOT = Path(__file__).parent.parent
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    return ByModule(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=order)  # without workers what is quick and plain comes first, as the directories are written
 
 
 @pytest.fixture(scope="session")

@@ -141,7 +141,7 @@ def test_a_name_that_is_resolved_too_slowly_is_cut_off_at_the_deadline(monkeypat
     answered = threading.Event()
 
     def resolve_slowly(*_: object, **__: object) -> list[object]:
-        answered.wait(5)
+        answered.wait(60)
         raise socket.gaierror("too late")
 
     limits = ClientLimits(deadline_seconds=0.3, connect_seconds=2, read_seconds=2, max_body_bytes=1000)
@@ -149,7 +149,7 @@ def test_a_name_that_is_resolved_too_slowly_is_cut_off_at_the_deadline(monkeypat
     monkeypatch.setattr(socket, "getaddrinfo", resolve_slowly)
     started = time.monotonic()
     assert failure(client, "http://slow.example/").failure is Failure.CONNECT
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 30
     answered.set()
     client.close()
 
@@ -160,9 +160,9 @@ def test_plain_http_where_tls_was_asked_for_is_a_failure_to_connect(client: Feed
 
 
 def drip(connection: socket.socket, head: str) -> None:
-    data = answer(body=b"x" * 60)
+    data = answer(body=b"x" * 400)
     with suppress(OSError):
-        for byte in data:
+        for byte in data:  # 20 s at least
             connection.sendall(bytes([byte]))
             time.sleep(0.05)  # a real server's slowness: there is no clock to fake on the other side of a socket
 
@@ -173,7 +173,7 @@ def test_a_server_that_drips_is_cut_off_at_the_deadline() -> None:
     with serving(drip) as server:
         started = time.monotonic()
         assert failure(client, server.url()).failure is Failure.TIMEOUT
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 15
     client.close()
 
 
@@ -181,13 +181,13 @@ def test_a_server_that_drips_is_cut_off_at_the_deadline() -> None:
     ("reply", "expected"),
     [
         (answer(body=b"half", Content_Length="100"), Failure.PROTOCOL),
-        (answer(body=gzip.compress(b"x" * 5000)[:-10], Content_Encoding="gzip"), Failure.PROTOCOL),
+        (answer(body=gzip.compress(b"x" * 5000, mtime=0)[:-10], Content_Encoding="gzip"), Failure.PROTOCOL),
         (answer(body=b"5\r\nabc", Transfer_Encoding="chunked"), Failure.PROTOCOL),
         (answer(body=b"zzz\r\n", Transfer_Encoding="chunked"), Failure.PROTOCOL),
         (b"<rss>I speak HTTP/0.9</rss>", Failure.PROTOCOL),
         (b"", Failure.PROTOCOL),
         (answer(body=b"x" * 100_001), Failure.TOO_LARGE),
-        (answer(body=gzip.compress(b"\0" * 10_000_000), Content_Encoding="gzip"), Failure.TOO_LARGE),
+        (answer(body=gzip.compress(b"\0" * 10_000_000, mtime=0), Content_Encoding="gzip"), Failure.TOO_LARGE),
     ],
 )
 def test_an_answer_that_is_broken_or_too_large_says_so(client: FeedClient, reply: bytes, expected: Failure) -> None:

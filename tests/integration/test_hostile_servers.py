@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import brotli  # type: ignore[import-untyped]
 import pytest
@@ -203,7 +204,7 @@ def test_a_slow_drip_is_cut_off_at_the_deadline(client: FeedClient, script: Scri
     with serving(script) as server:
         started = time.monotonic()
         error = failure(client, server.url(), seconds=0.5)
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < 8, "every script takes 10 s or more"
     assert error.failure is Failure.TIMEOUT
     assert "not over after its 0.5 s" in str(error)
 
@@ -217,11 +218,13 @@ def test_silence_is_told_from_slowness() -> None:
     client.close()
 
 
-def test_silence_ends_with_the_deadline_if_that_is_sooner(client: FeedClient) -> None:
+def test_silence_ends_with_the_deadline_if_that_is_sooner() -> None:
+    client = FeedClient(replace(LIMITS, read_seconds=20), user_agent="t", allowed=LOOPBACK)
     with serving(falling_silent) as server:
         started = time.monotonic()
         assert failure(client, server.url(), seconds=0.3).failure is Failure.TIMEOUT
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 15
+    client.close()
 
 
 def test_a_flood_does_not_outrun_the_deadline() -> None:
@@ -336,13 +339,22 @@ def test_where_a_redirect_leads_is_checked_like_any_url(
             assert run(Trail(server.url())) == (expected or 302)
 
 
-def test_a_hundred_hostile_servers_at_once_do_not_keep_a_healthy_one_waiting(client: FeedClient) -> None:
-    with serving(falling_silent) as hostile, serving(saying(answer(body=TEXT))) as healthy:
-        threads = [threading.Thread(target=failure, args=(client, hostile.url(), 1.0)) for _ in range(100)]
+def test_a_hundred_hostile_servers_at_once_do_not_keep_a_healthy_one_waiting() -> None:
+    over = threading.Event()
+
+    def falling_silent_until_over(connection: socket.socket, head: str) -> None:
+        connection.sendall(OK + b"Content-Length: 9\r\n\r\nx")
+        over.wait(60)
+
+    patient = FeedClient(replace(LIMITS, read_seconds=60, deadline_seconds=60), user_agent="t", allowed=LOOPBACK)
+    with serving(falling_silent_until_over) as hostile, serving(saying(answer(body=TEXT))) as healthy:
+        threads = [threading.Thread(target=failure, args=(patient, hostile.url())) for _ in range(100)]
         for thread in threads:
             thread.start()
-        started = time.monotonic()
-        assert client.get(Request(healthy.url())).body == TEXT
-        assert time.monotonic() - started < 1
+        assert patient.get(Request(healthy.url())).body == TEXT
+        still_waiting = sum(thread.is_alive() for thread in threads)
+        over.set()
         for thread in threads:
             thread.join()
+    patient.close()
+    assert still_waiting == 100, "it came only after some of them"

@@ -46,10 +46,23 @@ class FakeReader:
         return self.answer(job, leg), self.report
 
 
-class Room:
-    """A handler with everything that it stands on."""
+class OnTheLoop:
+    """Instead of worker threads, in a loop whose clock jumps: only one thread may take part there."""
 
-    def __init__(self, threads: int = 2, max_hold: float = 5.0, prefetch: int = 400, **limits: float) -> None:
+    def submit(self, label: str, task: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(task)
+
+    def close(self) -> None:
+        pass
+
+
+class Room:
+    """A handler with everything that it stands on; with `virtually` on the running loop's clock."""
+
+    def __init__(
+        self, threads: int = 2, max_hold: float = 5.0, prefetch: int = 400, virtually: bool = False, **limits: float
+    ) -> None:
+        clock = asyncio.get_running_loop().time if virtually else time.monotonic
         self.reader = FakeReader()
         self.stopping = asyncio.Event()
         fields = {
@@ -59,15 +72,15 @@ class Room:
             **limits,
         }
         self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
-        self.workers = Workers(threads)
+        self.workers = OnTheLoop() if virtually else Workers(threads)
         self.valve = Valve(prefetch)
-        self.turns = Turns(self.board, self.workers, self.valve, window=prefetch, threads=threads, clock=time.monotonic)
+        self.turns = Turns(self.board, self.workers, self.valve, window=prefetch, threads=threads, clock=clock)
         self.handler = FetchFeeds(
             self.reader,  # type: ignore[arg-type]
             self.turns,
             STAGE,
             rules=RetryRules(),
-            clock=Clock(now=lambda: NOW, monotonic=time.monotonic),
+            clock=Clock(now=lambda: NOW, monotonic=clock),
         )
 
     async def handle(self, **changes: object) -> list[tuple[str, Message]]:

@@ -14,6 +14,7 @@ from shared.errors import GiveBack
 from shared.messages import Detour, FeedFetched, FetchFeed, Outcome
 from shared.valve import Valve
 from tests.factories import NOW, make_job, make_result
+from tests.fakes.virtual_time import run_virtually
 from tests.unit.fetch_room import STAGE, Room, rooms
 
 __all__ = ["rooms"]
@@ -52,15 +53,18 @@ async def test_a_host_that_is_down_is_skipped_without_a_request(rooms: Callable[
     assert len(room.reader.started) == 1
 
 
-async def test_of_those_without_room_some_look_further_and_others_go_back_once_no_more_are_taken(
+def test_of_those_without_room_some_look_further_and_others_go_back_once_no_more_are_taken(
     rooms: Callable[..., Room],
 ) -> None:
-    room = rooms(host_min_interval_seconds=1.5, max_hold=2.0)
-    await room.handle()
-    waiting = [asyncio.create_task(room.handle(feed_id=feed_id)) for feed_id in range(100)]
-    async with asyncio.timeout(10):
-        await until_shut_then_followed(room.valve)
-        held, *others = await asyncio.gather(*waiting, return_exceptions=True)
+    async def main() -> list[Any]:
+        room = rooms(host_min_interval_seconds=1.5, max_hold=2.0, virtually=True)
+        await room.handle()
+        waiting = [asyncio.create_task(room.handle(feed_id=feed_id)) for feed_id in range(100)]
+        async with asyncio.timeout(10):
+            await until_shut_then_followed(room.valve)
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+    held, *others = run_virtually(main())
     assert not isinstance(held, BaseException), "the first had room"
     requeued = [outcome for outcome in others if not isinstance(outcome, BaseException)]
     youngest = range(100 - len(requeued), 100)

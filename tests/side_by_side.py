@@ -1,0 +1,32 @@
+"""How workers of pytest-xdist share the tests (`make test` starts two of them).
+
+A module's tests stay together, and so do the modules of a package that share a fixture; each worker that comes to a
+test with servers has its own. Modules with whole processes come first and small unit tests last, so that all
+workers end at about the same time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+ROOT = Path(__file__).parent.parent
+LONGEST_FIRST = ("e2e", "manners", "integration", "contract", "unit")
+SHARING = ("manners",)
+"""Packages whose modules share one fixture: they go to one worker."""
+
+
+class ByModule(LoadFileScheduling):  # type: ignore[misc]  # no types where it comes from
+    """Hands out a module at a time, or a whole package of those that share."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        package = nodeid.split("/")[1]
+        return package if package in SHARING else nodeid.partition("::")[0]
+
+
+def order(item: pytest.Item) -> int:
+    """Return the place of an item's package in the order in which workers take modules."""
+    package = item.path.relative_to(ROOT / "tests").parts[0]
+    return LONGEST_FIRST.index(package) if package in LONGEST_FIRST else 0
