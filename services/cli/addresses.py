@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from services.cli.servers import Servers, private_servers
+from services.cli.servers import Servers, is_held, private_servers
 from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
 
@@ -62,6 +62,16 @@ def find(settings: CliSettings) -> Addresses:
             "no servers: start `feedmill up` first (in this directory, or set FEEDMILL_HOME), or set"
             " FEEDMILL_AMQP_URL and FEEDMILL_DATABASE_URL"
         ) from None
+
+
+def running_here(settings: CliSettings) -> Addresses | None:
+    """Return the private servers that another process runs in this directory (`feedmill up`), if one does."""
+    if not is_held(settings.home / "up"):
+        return None
+    try:
+        return Addresses(**json.loads(_file(settings.home).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None  # it is only starting, or about to end
 
 
 @contextmanager

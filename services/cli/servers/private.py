@@ -95,6 +95,21 @@ def hold_directory(directory: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
+def is_held(directory: Path) -> bool:
+    """Return whether a process uses this server directory at the moment."""
+    try:
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _take_lock(path: Path) -> int:
     """Return the descriptor that holds the lock, or -1 if the file was deleted while we took it: try again."""
     try:
