@@ -167,7 +167,7 @@ def feeds_add(
     url = _settle_url(url, config, check=check, yes=yes)
     feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
     settings = read_settings(CliSettings)
-    with registry.connect_here() as connection:
+    with registry.connect_here(create=True) as connection:
         id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set())
     said = "added as" if is_new else "is there already, unchanged, as"
     console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -24,12 +22,10 @@ from psycopg.rows import dict_row
 from services.cli.demo import SETTINGS
 from services.cli.farm import Farm, FeedKind, FeedSpec
 from services.cli.registry import NewFeed, add_feed, connect
-from services.cli.servers import Servers, delete_servers
+from services.cli.servers import Servers
 from services.cli.settings import child_environment
 from shared.rabbitmq import RabbitMQ
-from tests.conftest import ROOT
 from tests.e2e.counting_server import counting_server
-from tests.e2e.process_watch import remaining_processes
 
 pytestmark = pytest.mark.e2e
 
@@ -64,10 +60,10 @@ class Bench:
                 if process.poll() is None:
                     process.kill()
 
-    def run(self, *arguments: str, code: int = 0, **settings: str) -> dict[str, Any]:
+    def run(self, *arguments: str, **settings: str) -> dict[str, Any]:
         """Do a whole run and return its summary."""
         with self.running(*arguments, **settings) as process:
-            return end_of(process, code)
+            return end_of(process)
 
     def register(self, *urls: str) -> None:
         with connect(self.database_url) as connection:
@@ -154,3 +150,142 @@ def test_all_that_is_due_is_fetched_once_and_failures_are_tried_again_once(bench
     assert failed == [{"failures": 1, "is_later": True}]
     reasons = bench.rows("SELECT count(*) AS n FROM feed_fetch_log WHERE NOT final")
     assert reasons[0]["n"] >= 3
+
+
+def test_when_nothing_is_due_a_run_is_over_at_once(bench: Bench) -> None:
+    found = bench.run()
+    assert (found["claimed"], found["attempts"], found["outcomes"], found["new_articles"]) == (0, 0, {}, None)
+
+
+def test_a_run_that_is_killed_loses_nothing_and_the_next_one_completes_it(bench: Bench) -> None:
+    specs = [spec(f"feed-{n}", host=2 + n % 6, delay_seconds=0.1) for n in range(60)]
+    claim = {"FEEDMILL_CLAIM_SECONDS": "3", "FEEDMILL_FETCH_THREADS": "6", "FEEDMILL_FETCHER_PREFETCH": "24"}
+    with farm_of(bench, specs) as farm:
+        with bench.running(**claim) as process:
+            until(lambda: farm.request_count() >= 15)
+            process.kill()
+        before = farm.request_count()
+        assert 0 < bench.claims() <= 60, "memory is bounded: not all were claimed"
+        passed_on = bench.count_ready("writer") or 0
+        assert 0 < passed_on < 60
+        time.sleep(3.0)  # its claims run out
+        found = bench.run("--writer", **claim)
+        assert bench.delivered() == sorted(farm.expected_articles().items())
+        assert bench.brought() == len(farm.expected_articles())
+        assert found["claimed"] >= 60 - passed_on
+        assert farm.request_count() - before == found["attempts"]
+    assert (bench.claims(), bench.due()) == (0, 0)
+
+
+def test_on_sigterm_what_runs_is_passed_on_and_the_rest_is_given_back(bench: Bench) -> None:
+    settings = {"FEEDMILL_FETCHER_PREFETCH": "8", "FEEDMILL_HOST_CONCURRENCY": "2"}
+    with counting_server() as server:
+        bench.register(*(f"{server.url}/hang/{n}" for n in range(20)))
+        with bench.running(**settings) as process:
+            until(lambda: server.hanging == 2)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            assert process.poll() is None
+            server.release()
+            found = end_of(process, 130)
+        assert server.requests.total() == 2
+    assert (found["claimed"], found["given_back"], found["outcomes"]) == (8, 6, {"fetched": 2})
+    assert (bench.claims(), bench.due(), bench.count_ready("writer")) == (2, 18, 2)
+
+
+def test_at_its_deadline_a_run_ends_the_same_way_and_well(bench: Bench) -> None:
+    with counting_server() as server:
+        bench.register(*(f"{server.url}/feed/{n}" for n in range(200)))
+        found = bench.run("--writer", "--most-seconds", "4", FEEDMILL_HOST_MIN_INTERVAL_SECONDS="0.2")
+        done = found["outcomes"]["fetched"]
+        assert 0 < done == server.requests.total() < 40
+    assert (found["unwritten"], bench.claims(), bench.due()) == (0, 0, 200 - done)
+
+
+def test_two_runs_at_once_share_the_feeds_and_keep_the_distance_each(bench: Bench) -> None:
+    interval = 0.1
+    specs = [spec(f"feed-{n}", host=2 + n % 2) for n in range(40)]
+    settings = {"FEEDMILL_FETCHER_PREFETCH": "4", "FEEDMILL_HOST_MIN_INTERVAL_SECONDS": str(interval)}
+    with farm_of(bench, specs) as farm:
+        with bench.running(**settings) as one, bench.running(**settings) as other:
+            found = [end_of(one), end_of(other)]
+        requests = Counter(record.path for record in farm.access_log())
+        assert set(requests.values()) == {1}
+        assert len(requests) == sum(run["claimed"] for run in found) == 40
+        assert max(load.peak_in_flight for load in farm.host_loads().values()) <= 4, "two of each"
+    assert bench.count_ready("writer") == 40
+
+
+def test_a_broker_that_goes_away_in_the_middle_is_waited_for(bench: Bench, servers: Servers) -> None:
+    specs = [spec(f"feed-{n}", host=2 + n % 3, delay_seconds=0.1) for n in range(30)]
+    with farm_of(bench, specs) as farm, bench.running(FEEDMILL_FETCHER_PREFETCH="12") as process:
+        until(lambda: farm.request_count() >= 5)
+        servers.rabbitmq.kill()
+        servers.rabbitmq.start()
+        found = end_of(process)
+        assert farm.request_count() == 30, "what was fetched already is only published"
+    assert found["outcomes"] == {"fetched": 30}
+    assert bench.count_ready("writer") == 30
+
+
+def test_the_distance_between_two_requests_is_kept(bench: Bench) -> None:
+    with farm_of(bench, [spec(f"feed-{n}") for n in range(8)]) as farm:
+        bench.run(FEEDMILL_HOST_MIN_INTERVAL_SECONDS="0.25")
+        moments = sorted(record.at for record in farm.access_log())
+    gaps = [after - before for before, after in pairwise(moments)]
+    assert len(gaps) == 7
+    assert min(gaps) > 0.2
+
+
+def test_a_server_that_is_not_there_and_tables_that_are_not_there_are_one_sentence(
+    bench: Bench, servers: Servers
+) -> None:
+    bare = f"bare_{uuid4().hex[:8]}"
+    servers.postgres.create_database(bare)
+    for settings, sentence in (
+        ({"FEEDMILL_AMQP_URL": "amqp://user:secret@127.0.0.1:1/"}, "cannot connect to amqp://"),
+        ({"FEEDMILL_DATABASE_URL": "postgresql://user:secret@127.0.0.1:1/x"}, "cannot use postgresql://"),
+        ({"FEEDMILL_DATABASE_URL": servers.postgres.database_url(bare)}, "feedmill migrate"),
+    ):
+        with bench.running(**settings) as process:
+            said, log = process.communicate(timeout=30)
+        assert (process.returncode, said) == (1, "")
+        last = log.strip().splitlines()[-1]
+        assert last.startswith("feedmill: ")
+        assert sentence in last
+        assert "secret" not in log
+        assert "Traceback" not in log
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    home = ROOT / ".feedmill" / "test" / f"home-{uuid4().hex[:8]}"
+    home.mkdir(parents=True)
+    yield home
+    delete_servers(home / "up")
+    home.rmdir()
+
+
+def test_on_a_laptop_add_batch_and_list_are_all_it_takes(home: Path) -> None:
+    environment = child_environment({"FEEDMILL_HOME": str(home), "FEEDMILL_ALLOW_NETWORKS": "127.0.0.0/8"})
+
+    def feedmill(*arguments: str) -> str:
+        answer = subprocess.run(
+            [sys.executable, "-m", "services.cli", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
+
+    one = spec("site.xml")
+    with Farm([one]) as farm:
+        assert "added as feed 1" in feedmill("feeds", "add", farm.url(one))
+        said = feedmill("batch")
+        assert said.startswith("1 feeds claimed, 1 attempts, 5 entries passed on, 5 articles new; ")
+        listed = json.loads(feedmill("pending", "list", "--json"))
+        assert {article["url"] for article in listed} == set(farm.expected_articles())
+    assert remaining_processes(home) == []

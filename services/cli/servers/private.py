@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from services.cli.servers.cluster import delete_cluster
-from services.cli.servers.postgres import PrivatePostgres
+from services.cli.servers.postgres import PrivatePostgres, find_binaries
 from services.cli.servers.rabbitmq import PrivateRabbitMQ
 from shared.errors import ConfigurationError
 
@@ -62,6 +62,27 @@ def private_servers(directory: Path, *, durable: bool = True) -> Iterator[Server
                 lambda: postgres.stop(fast=not durable),
                 abort=lambda: _kill_both(rabbitmq, postgres),
             )
+
+
+@contextlib.contextmanager
+def private_database(directory: Path) -> Iterator[str]:
+    """Run only PostgreSQL on data in this directory while the context lasts; yield its URL. See `private_servers`."""
+    with hold_directory(directory) as place:
+        postgres = PrivatePostgres(place / "postgres")
+        try:
+            postgres.start()
+            yield postgres.database_url()
+        finally:
+            postgres.stop()
+
+
+def is_installed() -> bool:
+    """Return whether this machine has what a private PostgreSQL needs."""
+    try:
+        find_binaries(None)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def delete_servers(directory: Path) -> None:
