@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -22,10 +23,12 @@ from psycopg.rows import dict_row
 from services.cli.demo import SETTINGS
 from services.cli.farm import Farm, FeedKind, FeedSpec
 from services.cli.registry import NewFeed, add_feed, connect
-from services.cli.servers import Servers
+from services.cli.servers import Servers, delete_servers
 from services.cli.settings import child_environment
 from shared.rabbitmq import RabbitMQ
+from tests.conftest import ROOT
 from tests.e2e.counting_server import counting_server
+from tests.e2e.process_watch import remaining_processes
 
 pytestmark = pytest.mark.e2e
 
