@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.cli.batch.tally import Tally, last_word
-from services.cli.batch.window import Window
+from services.cli.batch.window import Window, share_of
+from services.fetcher.group import Limits
+from services.fetcher.policies import parse_policies
 from shared.messages import FetchFeed, Outcome
 from tests.factories import NOW, make_entry, make_job, make_result
 
@@ -58,6 +62,21 @@ def test_room_is_what_is_neither_waiting_nor_in_hand_nor_put_off() -> None:
     assert (len(standing), standing.room) == (2, 3)
     assert sorted(left.feed_id for left in standing.empty()) == [2, 3]
     assert (len(standing), standing.next_at(), take_all(standing, 9.0)) == (0, None, [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [
+        ({}, 3),  # two under way, and the next
+        ({"max_held_per_group": 1}, 1),
+        ({"host_min_interval_seconds": 7.0}, 2),  # a third would wait for longer than it may be held
+        ({"host_min_interval_seconds": 60.0}, 1),
+        ({"host_min_interval_seconds": 0.0}, 3),
+        ({"policies": parse_policies("a.example concurrency=8")}, 9),
+    ],
+)
+def test_the_handler_is_given_what_it_has_room_for(settings: dict[str, Any], share: int) -> None:
+    assert share_of(Limits(**settings), "a.example") == share
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40), st.integers(1, 3))

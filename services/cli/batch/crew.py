@@ -11,7 +11,7 @@ from services.cli.batch.outlet import Outlet
 from services.cli.batch.receipts import Receipts
 from services.cli.batch.run import STAGE, Pauses, Run
 from services.cli.batch.tally import Tally
-from services.cli.batch.window import Window
+from services.cli.batch.window import Window, share_of
 from services.cli.registry import connect
 from services.fetcher.__main__ import beside, fetching
 from services.fetcher.backpressure import Backpressure
@@ -102,7 +102,7 @@ class Crew:
             claim_seconds=settings.claim_seconds,
         )
         limits = settings.limits()
-        window = Window(settings.fetcher_prefetch, lambda group: (limits.policy(group).concurrency or 1) + 1)
+        window = Window(settings.fetcher_prefetch, lambda group: share_of(limits, group))
         pauses = Pauses(delay=pause_seconds, drain=settings.longest_fetch_seconds() + DRAIN_SECONDS)
         with fetching(settings, STAGE, rules) as room:
             run = Run(self._claims, room.handler, self._publish, window, room.valve, pauses, self.tally)
