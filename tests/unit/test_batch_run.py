@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from services.cli.batch.outlet import Outlet
 from services.cli.batch.run import STAGE, Pauses, Run
@@ -32,6 +32,7 @@ class Stage:
         self.answers: dict[int, list[Outcome | str]] = {}
         self.asked: list[tuple[float, int, int]] = []
         self.results: list[FeedFetched] = []
+        self.given_back: list[tuple[float, list[FetchFeed]]] = []
         self.claims: list[int] = []
         self.seconds = 3600.0
         self.stop = asyncio.Event()
@@ -41,7 +42,6 @@ class Stage:
         self.fetch_seconds = 1.0
         self.away = 0
         self.window = Window(size, lambda _: 2)
-        self.publish: Callable[[Outgoing, asyncio.Event], object] | None = None
 
     async def take(self, limit: int) -> tuple[list[FetchFeed], int]:
         await asyncio.sleep(0)
@@ -78,8 +78,13 @@ class Stage:
         self.results.append(item.message)
 
     async def play(self) -> list[FetchFeed]:
-        run = Run(self, self.handle, self.keep, self.window, self.valve, Pauses(DELAY, 335.0), self.tally)
-        return await run.run(self.stop)
+        pauses = Pauses(DELAY, 335.0)
+        run = Run(self, self.handle, self.keep, self.give_back, self.window, self.valve, pauses, self.tally)
+        await run.run(self.stop)
+        return [job for _, jobs in self.given_back for job in jobs]
+
+    async def give_back(self, jobs: Sequence[FetchFeed]) -> None:
+        self.given_back.append((asyncio.get_running_loop().time(), list(jobs)))
 
     def said_of(self, feed_id: int) -> list[tuple[Outcome, bool]]:
         return [(found.outcome, found.final) for found in self.results if found.feed_id == feed_id]
@@ -211,6 +216,33 @@ def test_on_stop_what_runs_comes_to_its_end_and_the_rest_is_returned() -> None:
     assert {job.feed_id for job in left} == set(range(stage.tally.claimed)) - answered
     assert {0, 1} <= {job.feed_id for job in left}
     assert stage.tally.claimed < 50
+
+
+def test_what_has_not_begun_is_given_back_before_what_runs_has_ended() -> None:
+    stage = Stage(feeds=50, groups=1)
+    stage.fetch_seconds = 200.0
+
+    async def play() -> list[FetchFeed]:
+        asyncio.get_running_loop().call_later(2.0, stage.stop.set)
+        return await stage.play()
+
+    left = run_virtually(play())
+    ((at, jobs),) = stage.given_back
+    assert (2.0 <= at <= 4.0, len(jobs), len(left)) == (True, 6, 6)
+    assert stage.tally.outcomes == {"fetched": 2}
+
+
+def test_what_does_not_end_in_time_is_left_to_run_out() -> None:
+    stage = Stage(feeds=4)
+    stage.fetch_seconds = 1000.0
+
+    async def play() -> float:
+        asyncio.get_running_loop().call_later(2.0, stage.stop.set)
+        assert await stage.play() == []
+        return asyncio.get_running_loop().time()
+
+    assert 335.0 <= run_virtually(play()) <= 340.0
+    assert stage.results == []
 
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from services.cli.addresses import Addresses
 from services.cli.batch.claims import Claims
@@ -88,13 +89,11 @@ class Crew:
                 if not self._receipts and not await session.count_consumers(self._topology.writer.queue):
                     log.warning("no writer runs: results wait in the queue until one does")
             async with self._outlet.open(stop):
-                jobs = await self._fetch(stop)
-                if jobs:
-                    await self._release(jobs)
+                await self._fetch(stop)
                 if self._receipts:
                     await self._receipts.wait_written(hurry)
 
-    async def _fetch(self, stop: asyncio.Event) -> list[FetchFeed]:
+    async def _fetch(self, stop: asyncio.Event) -> None:
         settings, pause_seconds = self._settings, self._settings.fast_delay_seconds
         rules = RetryRules(
             max_retries=min(settings.max_retries, RETRIES),
@@ -105,7 +104,7 @@ class Crew:
         window = Window(settings.fetcher_prefetch, lambda group: share_of(limits, group))
         pauses = Pauses(delay=pause_seconds, drain=settings.longest_fetch_seconds() + DRAIN_SECONDS)
         with fetching(settings, STAGE, rules) as room:
-            run = Run(self._claims, room.handler, self._publish, window, room.valve, pauses, self.tally)
+            run = Run(self._claims, room.handler, self._publish, self._release, window, room.valve, pauses, self.tally)
             backpressure = Backpressure(
                 self._topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve
             )
@@ -118,19 +117,19 @@ class Crew:
                 backpressure.watch(lambda: self._outlet.session, over),
                 *watching,
             ):
-                return await run.run(stop)
+                await run.run(stop)
 
     async def _publish(self, item: Outgoing, until: asyncio.Event) -> None:
         await self._outlet.publish(encode_outgoing(item), until=until)
         if self._receipts and isinstance(item.message, FeedFetched):
             self._receipts.note(item.message)
 
-    async def _release(self, jobs: list[FetchFeed]) -> None:
+    async def _release(self, jobs: Sequence[FetchFeed]) -> None:
         given_up = asyncio.Event()
         giving_up = asyncio.get_running_loop().call_later(RELEASE_SECONDS, given_up.set)
         try:
             await keep_trying(lambda: self._claims.release(jobs), what="giving claims back", until=(given_up,))
-            self.tally.given_back = len(jobs)
+            self.tally.given_back += len(jobs)
         except Unavailable as error:
             log.warning("could not give %d claims back, they will run out by themselves: %s", len(jobs), error)
         finally:

@@ -29,10 +29,15 @@ RETRIES_KEPT = 10
 
 LONGEST_SLEEP_SECONDS = 3600.0
 
+SETTLE_SECONDS = 1.0
+"""After a stop, what the handler has not begun comes back from it well within this."""
+
 PUBLISH_SECONDS = 35.0
 """After a stop, results go on being offered to a broker that is away for so long."""
 
 Handler = Callable[[Sequence[FetchFeed]], Awaitable[Sequence[Outgoing]]]
+Release = Callable[[Sequence[FetchFeed]], Awaitable[None]]
+"""Gives claims back, as far as it can."""
 Publish = Callable[[Outgoing, asyncio.Event], Awaitable[None]]
 """Takes a result and an event that ends trying; raises Unavailable then."""
 
@@ -62,6 +67,7 @@ class Run:
     Args:
         handler: the fetcher's, over `STAGE`.
         valve: how many jobs the handler may have; shut, nothing is claimed either.
+        release: gives back the claims of jobs that were not done.
         tally: counts what happens.
     """
 
@@ -70,6 +76,7 @@ class Run:
         claims: ClaimSource,
         handler: Handler,
         publish: Publish,
+        release: Release,
         window: Window,
         valve: Valve,
         pauses: Pauses,
@@ -78,6 +85,7 @@ class Run:
         self._claims = claims
         self._handler = handler
         self._publish = publish
+        self._release = release
         self._window = window
         self._valve = valve
         self._pauses = pauses
@@ -93,8 +101,8 @@ class Run:
         self._changed = asyncio.Event()
         self._given_up = asyncio.Event()
 
-    async def run(self, stop: asyncio.Event) -> list[FetchFeed]:
-        """Run until all is done, or until `stop`; return the jobs whose claims are to be given back."""
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until all is done, or until `stop`: then what has begun comes to its end, and the rest is given back."""
         following = asyncio.create_task(self._follow_valve())
         try:
             while not stop.is_set():
@@ -107,7 +115,6 @@ class Run:
             await self._finish_running()
         finally:
             following.cancel()
-        return self._unsettled + self._window.empty() + [job for _, job in self._retries]
 
     def _is_over(self) -> bool:
         """Return whether all is done; when only retries are left, it is their turn."""
@@ -228,17 +235,27 @@ class Run:
     async def _finish_running(self) -> None:
         """Let what was begun come to its end."""
         giving_up = asyncio.get_running_loop().call_later(PUBLISH_SECONDS, self._given_up.set)
-        tasks = {*self._running, *([self._claiming] if self._claiming else [])}
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self._pauses.drain)
-            for task in late:
-                task.cancel()
+        late = {*self._running, *([self._claiming] if self._claiming else [])}
+        # First what has not begun: the handler gives it back at once. What runs may take minutes.
+        for patience in (SETTLE_SECONDS, self._pauses.drain):
             if late:
-                log.warning("%d fetches were not finished: their claims run out", len(late))
-                await asyncio.wait(late)
+                _, late = await asyncio.wait(late, timeout=patience)
+            await self._give_back()
+        for task in late:
+            task.cancel()
+        if late:
+            log.warning("%d fetches were not finished: their claims run out", len(late))
+            await asyncio.wait(late)
         giving_up.cancel()
         if self._claiming is not None and not self._claiming.cancelled():
             self._claiming.result()
+
+    async def _give_back(self) -> None:
+        left = self._unsettled + self._window.empty() + [job for _, job in self._retries]
+        self._unsettled.clear()
+        self._retries.clear()
+        if left:
+            await self._release(left)
 
 
 def _now() -> float:
