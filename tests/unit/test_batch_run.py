@@ -199,6 +199,20 @@ def test_while_the_valve_is_shut_nothing_is_claimed() -> None:
     assert len(stage.results) == 20
 
 
+def test_a_job_whose_time_comes_while_the_valve_is_shut_waits_quietly() -> None:
+    stage = Stage(feeds=1)
+    stage.answers = {0: ["requeue"]}
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(10.0, stage.valve.turn, "backpressure", 0)
+        loop.call_later(100.0, stage.valve.turn, "backpressure", 8)
+        await stage.play()
+
+    run_virtually(play())  # time stands still for who spins
+    assert stage.times_of(0) == [100.0]
+
+
 def test_on_stop_what_runs_comes_to_its_end_and_the_rest_is_returned() -> None:
     stage = Stage(feeds=50)
     stage.answers = {0: [Outcome.SOFT_ERROR], 1: ["requeue"]}

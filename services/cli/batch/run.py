@@ -125,7 +125,9 @@ class Run:
         return not len(self._window)
 
     def _seconds_to_wait(self) -> float:
-        moments = [at for at in (self._window.next_at(), self._next_early_retry()) if at is not None]
+        # Without a place in the handler there is nothing to wake up for: a job that ends, or the valve, will.
+        next_at = self._window.next_at() if self._window.in_hand < self._valve.opening else None
+        moments = [at for at in (next_at, self._next_early_retry()) if at is not None]
         return max(min(moments, default=math.inf) - _now(), 0.0)
 
     async def _follow_valve(self) -> None:
