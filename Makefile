@@ -48,6 +48,7 @@ lock: ## Write the lock files anew from pyproject.toml (needs uv; ARGS="--upgrad
 	@command -v uv >/dev/null || { echo 'make lock needs uv: pipx install uv' >&2; exit 1; }
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	@$(UV_COMPILE) $(ARGS) --group build --output-file requirements-build.lock
 
 clean: ## Delete .feedmill (environment, caches, the private servers' data); refused while servers run
 	@for lock in $$(find $(STATE) -maxdepth 4 -name lock -type f 2>/dev/null); do \

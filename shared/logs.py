@@ -1,4 +1,4 @@
-"""One JSON object per log line, on standard error, with every credential masked."""
+"""One JSON object per log line on standard error, or a line for people; every credential masked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from shared.secrets import mask_credentials
+
+LogFormat = Literal["json", "text"]
 
 # What logging itself puts on a record; all else came in through `extra` and goes out as a field.
 _OWN = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
@@ -30,16 +32,46 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {key: value for key, value in vars(record).items() if key not in _OWN}
+        line |= _fields(record)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return mask_credentials(json.dumps(line, default=str, ensure_ascii=False))
 
 
-def configure_logging(service: str, level: str) -> None:
-    """Send all logging of this process to standard error as JSON lines."""
+class TextFormatter(logging.Formatter):
+    """Formats a record as `time LEVEL message field=value …`, in UTC; a traceback follows on lines of its own.
+
+    What comes from a server is quoted where it could be taken for more than a value, a line of its own for example.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, without its newline."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        words = [
+            f"{at:%H:%M:%S}.{at.microsecond // 1000:03d} {record.levelname:<7} {_on_one_line(record.getMessage())}"
+        ]
+        words += [f"{key}={_quote(str(value))}" for key, value in _fields(record).items() if value is not None]
+        if record.exc_info:
+            words.append("\n" + self.formatException(record.exc_info))
+        return mask_credentials(" ".join(words))
+
+
+def _on_one_line(text: str) -> str:
+    return text if text.isprintable() else json.dumps(text, ensure_ascii=False)
+
+
+def _quote(value: str) -> str:
+    return value if value.isprintable() and not {" ", '"', "="} & set(value) else json.dumps(value, ensure_ascii=False)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in _OWN}
+
+
+def configure_logging(service: str, level: str, log_format: LogFormat = "json") -> None:
+    """Send all logging of this process to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter(service))
+    handler.setFormatter(TextFormatter() if log_format == "text" else JsonFormatter(service))
     logging.basicConfig(handlers=[handler], level=level, force=True)
     quieten_libraries()
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from shared.build import announce
 from shared.errors import ConfigurationError
 from shared.logs import configure_logging
 from shared.secrets import mask_credentials
@@ -35,7 +36,7 @@ def run_service(name: str, settings_class: type[S], serve: Serve[S]) -> None:
     """
     try:
         settings = read_settings(settings_class)
-        configure_logging(name, settings.log_level)
+        configure_logging(name, settings.log_level, settings.log_format)
         asyncio.run(_run(name, settings, serve))
     except ConfigurationError as error:
         print(f"feedmill {name}: {mask_credentials(str(error))}", file=sys.stderr)  # noqa: T201 - may precede logging
@@ -48,6 +49,7 @@ async def _run(name: str, settings: S, serve: Serve[S]) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     health = Health()
+    announce(name)
     with serve_telemetry(health, settings.metrics_host, settings.metrics_port) as port:
         log.info("started", extra={"metrics": f"http://{settings.metrics_host}:{port}/metrics"})
         beating = asyncio.create_task(_beat(health))

@@ -12,6 +12,7 @@ from pydantic import AmqpDsn, Field, PostgresDsn, UrlConstraints, ValidationErro
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import ConfigurationError
+from shared.logs import LogFormat
 from shared.topology import Topology, build_topology
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
@@ -40,6 +41,7 @@ class TelemetrySettings(FeedmillSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="Least severe log lines to write."
     )
+    log_format: LogFormat = Field("json", description="Log lines as `json`, for machines, or as `text`, for people.")
     metrics_host: str = Field("127.0.0.1", description="Address of the HTTP server for /metrics, /healthz, /readyz.")
     metrics_port: int = Field(0, ge=0, le=65535, description="Its port; 0 takes a free one and logs it.")
 

@@ -12,12 +12,14 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 from shared.errors import ConfigurationError
 from shared.secrets import mask_credentials
 
 log = logging.getLogger(__name__)
+
+READY = Gauge("feedmill_ready", "1 while every readiness check passes (/readyz answers 200).")
 
 STALLED_AFTER_SECONDS = 30.0
 """A main loop that gave no sign for this long is taken for dead (/healthz answers 503)."""
@@ -98,6 +100,7 @@ def serve_telemetry(health: Health, host: str, port: int) -> Iterator[int]:
             f"cannot listen on {host}:{port} (FEEDMILL_METRICS_HOST, FEEDMILL_METRICS_PORT): {error}"
         ) from error
     server.daemon_threads = True
+    READY.set_function(lambda: 0 if health.failures() else 1)
     thread = threading.Thread(target=server.serve_forever, name="telemetry", daemon=True)
     thread.start()
     try:

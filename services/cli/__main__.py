@@ -18,10 +18,10 @@ from services.cli.feed_commands import LONGEST_INTERVAL
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from services.fetcher.options import read_options
-from shared.errors import FeedmillError
+from shared.errors import ConfigurationError, FeedmillError
 from shared.logs import quieten_libraries
 from shared.secrets import mask_credentials
-from shared.settings import read_settings
+from shared.settings import TelemetrySettings, read_settings
 
 EXIT_INTERRUPTED = 130
 app = typer.Typer(
@@ -135,6 +135,41 @@ def fetcher() -> None:
 def writer() -> None:
     """Run a writer: takes results and writes articles and feed state."""
     _run_service("writer")
+
+
+@app.command()
+def farm(
+    port: Annotated[int, typer.Option(min=1, max=65534, help="Where the sites are served.")] = 8080,
+    address: Annotated[str, typer.Option(help="The address that the names site-2.farm, site-3.farm, … lead to.")] = (
+        "127.0.0.1"
+    ),
+    waves: Annotated[int, typer.Option(min=0, help="How often new articles appear by themselves.")] = 2,
+    wave_seconds: Annotated[float, typer.Option(min=0.1, help="Seconds between two waves.")] = 20.0,
+    interval: Annotated[float, typer.Option(min=1, max=LONGEST_INTERVAL, help="Seconds between two polls.")] = 15.0,
+) -> None:
+    """Play the demo's sites for fetchers elsewhere: registers the feeds, publishes, counts what arrives.
+
+    Ready (`feedmill health`) while every article is there exactly once. SIGUSR1 lets new articles appear.
+    """
+    from services.cli.farm_service import FarmService, Plan
+    from services.cli.settings import FarmSettings
+    from shared.service import run_service
+
+    plan = Plan(address, port, waves, wave_seconds, interval)
+    run_service("farm", FarmSettings, FarmService(plan).serve)
+
+
+@app.command()
+def health() -> None:
+    """Ask the service on FEEDMILL_METRICS_PORT of this machine whether it is ready. Exit code 1 if not."""
+    from services.cli import health as view
+
+    settings = read_settings(TelemetrySettings)
+    if not settings.metrics_port:
+        raise ConfigurationError("FEEDMILL_METRICS_PORT is not set: the port on which the service is to be asked")
+    wildcard = settings.metrics_host in {"0.0.0.0", "::", ""}  # noqa: S104 - a service's; we only ask
+    host = "127.0.0.1" if wildcard else settings.metrics_host
+    raise typer.Exit(view.report(view.look(settings.metrics_port, host)))
 
 
 @feeds.command("add")

@@ -126,18 +126,23 @@ class Count:
         return self.lost == self.duplicated == self.unexpected == 0 and self.delivered == self.expected
 
 
+_ARTICLES = "SELECT url, title FROM pending_articles WHERE feed_id = ANY(%s)"
+_ATTEMPTS = """
+SELECT feed_id, outcome, count(*), coalesce(sum(items_new), 0)::integer
+FROM feed_fetch_log WHERE feed_id = ANY(%s) GROUP BY 1, 2
+"""
+
+
 def count(farm: Farm, ids: Mapping[str, int], database_url: str, *, elapsed: float) -> Count:
     """Compare the farm's ledger with the table, article by article (URL and title)."""
     with psycopg.connect(database_url) as connection:
-        rows = Counter(
-            (url, title) for url, title in connection.execute("SELECT url, title FROM pending_articles").fetchall()
-        )
-        brought = _one(connection, "SELECT coalesce(sum(items_new), 0) FROM feed_fetch_log")
+        feeds = [list(ids.values())]
+        rows = Counter(connection.execute(_ARTICLES, feeds).fetchall())
         outcomes: dict[int, Counter[str]] = {id_: Counter() for id_ in ids.values()}
-        for id_, outcome, number in connection.execute(
-            "SELECT feed_id, outcome, count(*) FROM feed_fetch_log GROUP BY 1, 2"
-        ).fetchall():
+        brought = 0
+        for id_, outcome, number, new in connection.execute(_ATTEMPTS, feeds).fetchall():
             outcomes[id_][outcome] = number
+            brought += new
     expected = set(farm.expected_articles().items())
     urls = Counter(url for url, _ in rows)
     return Count(

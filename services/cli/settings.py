@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import AmqpDsn, Field
 
-from shared.settings import DatabaseUrl, PolitenessSettings
+from shared.settings import DatabaseSettings, DatabaseUrl, PolitenessSettings, TelemetrySettings
 
 
 class CliSettings(PolitenessSettings):
@@ -17,6 +17,10 @@ class CliSettings(PolitenessSettings):
     amqp_url: AmqpDsn | None = Field(None, description="RabbitMQ, if one is given.")
     database_url: DatabaseUrl | None = Field(None, description="PostgreSQL, if one is given.")
     home: Path = Field(Path(".feedmill"), description="Directory of the private servers that `feedmill` starts.")
+
+
+class FarmSettings(DatabaseSettings, TelemetrySettings):
+    """What `feedmill farm` reads: where to register its feeds and to count."""
 
 
 def child_environment(settings: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import logging
 
 from prometheus_client import Gauge
 
+from services.scheduler import pending
 from shared.errors import Unavailable
 from shared.postgres import Connection, Database
 from shared.waiting import pause
@@ -54,7 +55,7 @@ FROM waiting
 
 
 class SilenceWatch:
-    """Looks every 30 s. Args: the database; for how long nothing may succeed, in seconds."""
+    """Looks every 30 s, and at what waits for consumers, too. Args: the database; after how many seconds of silence."""
 
     def __init__(self, database: Database, *, seconds: float) -> None:
         self._database = database
@@ -73,6 +74,7 @@ class SilenceWatch:
             try:
                 async with self._database.transaction() as connection:
                     self.note(*await look(connection))
+                    pending.note(await pending.look(connection))
             except Unavailable as error:
                 log.debug("could not look for silence: %s", error)
             await pause(LOOK_SECONDS, stop)

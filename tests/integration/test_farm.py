@@ -25,7 +25,7 @@ import feedparser
 import httpx
 import pytest
 
-from services.cli.farm import Farm, FeedFormat, FeedKind, FeedSpec, Freshness, bench_specs, demo_specs
+from services.cli.farm import Farm, FeedFormat, FeedKind, FeedSpec, Freshness, bench_specs, demo_specs, named_specs
 
 HOST = "127.0.0.2"
 DELIVERING = [kind for kind in FeedKind if kind.delivers]
@@ -485,3 +485,28 @@ def test_the_farm_runs_in_its_own_process_and_ends_when_told(client: httpx.Clien
         else:
             os.kill(process.pid, signal.SIGTERM)
         assert process.wait(5) == 0
+
+
+def test_a_farm_of_names_listens_on_one_address_and_goes_by_the_host_field(client: httpx.Client) -> None:
+    specs = named_specs(demo_specs(), "farm")
+    assert {spec.host.partition(".")[2] for spec in specs} == {"farm"}
+    with Farm(specs, address="127.0.0.1") as farm:
+
+        def get(url: str) -> httpx.Response:
+            """As from where the names lead to the farm's address."""
+            asked = httpx.URL(url)
+            return client.get(asked.copy_with(host="127.0.0.1"), headers={"Host": asked.netloc.decode()})
+
+        plain = next(spec for spec in specs if spec.kind is FeedKind.PLAIN)
+        assert dict(read_feed(get(farm.url(plain)).content)) == farm.expected_of(plain)
+        moved = next(spec for spec in specs if spec.kind is FeedKind.MOVED)
+        there = get(farm.url(moved)).headers["location"]
+        assert there == f"http://{moved.moved_host}:{farm.port}{moved.moved_path}"
+        assert dict(read_feed(get(there).content)) == farm.expected_of(moved)
+        refused = next(spec for spec in specs if spec.kind is FeedKind.REFUSED)
+        with pytest.raises(httpx.ConnectError):
+            get(farm.url(refused))
+        assert get(f"http://elsewhere.example:{farm.port}/").status_code == 400
+        loads = farm.host_loads()
+        assert loads[plain.host].peak_in_flight == 1
+        assert {load.in_flight for load in loads.values()} == {0}

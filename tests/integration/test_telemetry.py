@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from shared.errors import ConfigurationError
@@ -47,8 +48,10 @@ def test_a_service_is_ready_when_every_check_passes() -> None:
         url = f"http://127.0.0.1:{port}/readyz"
         waiting = httpx.get(url, trust_env=False)
         assert (waiting.status_code, waiting.json()["failures"]) == (503, {"broker": "no session with the broker"})
+        assert REGISTRY.get_sample_value("feedmill_ready") == 0
         problem.clear()
         assert httpx.get(url, trust_env=False).status_code == 200
+        assert REGISTRY.get_sample_value("feedmill_ready") == 1
 
 
 def test_a_warning_is_told_and_changes_no_status() -> None:

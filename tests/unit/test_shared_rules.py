@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import sys
 
 import pytest
 
 from shared.errors import DecodeError, MessageTooLarge, Unprocessable
-from shared.logs import JsonFormatter
+from shared.logs import JsonFormatter, TextFormatter
 from shared.politeness import BadUrl, clean_url, politeness_group
 from shared.retry import Bury, TryLater, after_failure
 from shared.secrets import mask_credentials
@@ -79,6 +81,30 @@ def test_a_log_line_is_one_json_object_without_secrets() -> None:
     assert "\n" not in line
     assert "secret" not in line
     assert (parsed["service"], parsed["level"], parsed["feed_id"]) == ("fetcher", "info", 7)
+
+
+def test_a_log_line_for_people_is_one_line_that_no_server_can_forge() -> None:
+    record = logging.LogRecord("room", logging.WARNING, "", 0, "polled %s", ("http://u:secret@h/",), None)
+    record.feed_id = 7
+    record.error = "odd\n10:00:00.000 INFO    all is well"
+    record.status = None
+    line = TextFormatter().format(record)
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d\.\d{3} WARNING polled http://\*\*\*@h/ feed_id=7"
+        r' error="odd\\n10:00:00.000 INFO    all is well"',
+        line,
+    )
+
+
+def test_a_log_line_for_people_has_its_traceback_below_it() -> None:
+    try:
+        raise ValueError("amqp://u:secret@h/")
+    except ValueError:
+        record = logging.LogRecord("room", logging.ERROR, "", 0, "failed", (), sys.exc_info())
+    first, *rest = TextFormatter().format(record).splitlines()
+    assert first.endswith("ERROR   failed ")
+    assert rest[0] == "Traceback (most recent call last):"
+    assert rest[-1] == "ValueError: amqp://***@h/"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The feed farm: many feed sites on loopback, good ones and bad ones, with a ledger of what they published.
 
 One HTTP/1.1 server in a thread of its own plays all of them: each on an address of its own (127.0.0.2 …), all on
-one port. `feedmill demo`, the end-to-end tests and `make bench` read from it and compare what was delivered with
+one port; or, for clients elsewhere, under names that lead to one address.
+`feedmill demo`, the end-to-end tests and `make bench` read from it and compare what was delivered with
 `Farm.expected_articles()`. `python -m services.cli.farm` runs one in its own process.
 
     with Farm(demo_specs()) as farm:
@@ -14,7 +15,7 @@ documents (how it looks in each format) · site (how one feed answers) · recept
 connection (HTTP/1.1) · server (sockets and the thread) · farm (the door).
 """
 
-from services.cli.farm.catalogue import bench_specs, demo_specs
+from services.cli.farm.catalogue import bench_specs, demo_specs, named_specs
 from services.cli.farm.farm import Farm
 from services.cli.farm.reception import AccessRecord, HostLoad
 from services.cli.farm.site import Freshness
@@ -30,4 +31,5 @@ __all__ = [
     "HostLoad",
     "bench_specs",
     "demo_specs",
+    "named_specs",
 ]

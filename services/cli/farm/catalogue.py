@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from itertools import count, cycle
 
@@ -72,6 +72,15 @@ def demo_specs() -> list[FeedSpec]:
         own_formats = cycle(_XML_FORMATS) if group.kind is FeedKind.MALFORMED else formats
         specs.extend(_group_specs(group, own_hosts, own_formats, new_home))
     return specs
+
+
+def named_specs(specs: Iterable[FeedSpec], domain: str) -> list[FeedSpec]:
+    """Return the same sites under names: 127.0.0.7 becomes `site-7.DOMAIN`."""
+
+    def name(host: str) -> str:
+        return f"site-{host.rpartition('.')[2]}.{domain}" if host else ""
+
+    return [replace(spec, host=name(spec.host), moved_host=name(spec.moved_host)) for spec in specs]
 
 
 def bench_specs(feeds: int, hosts: int, items: int, body_bytes: int) -> list[FeedSpec]:

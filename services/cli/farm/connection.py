@@ -13,7 +13,7 @@ from services.cli.farm.http import (
     parse_request,
     reply_head,
 )
-from services.cli.farm.reception import Reception
+from services.cli.farm.reception import UNNAMED, Reception
 
 _HEAD_END = b"\r\n\r\n"
 
@@ -33,10 +33,12 @@ class Connection(asyncio.Protocol):
         self._pending: tuple[Reply, asyncio.TimerHandle] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection; the address that it came to is the site's host."""
+        """Take the connection; the address that it came to is the site's host, unless all share one."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._host, self._port = transport.get_extra_info("sockname")
+        if self._reception.by_name:
+            self._host = UNNAMED
         self._connections.add(self)
         self._reception.connected(self._host)
         if self._stopping.is_set():
@@ -80,6 +82,9 @@ class Connection(asyncio.Protocol):
     def _answer(self, head: bytes) -> None:
         try:
             request = parse_request(head, self._host, self._port)
+            if self._reception.by_name:
+                self._move_to(request.headers.get("host", ""))
+                request = request._replace(host=self._host)
         except BadRequestError as error:
             self._reject(str(error))
             return
@@ -90,6 +95,16 @@ class Connection(asyncio.Protocol):
             return
         loop = asyncio.get_running_loop()
         self._pending = reply, loop.call_later(reply.delay_seconds, self._send_late, reply, keep_alive)
+
+    def _move_to(self, named: str) -> None:
+        """Let the connection be one to the host that its request names."""
+        host = self._reception.find_host(named)
+        if host is None:
+            raise BadRequestError("no such host")
+        if host != self._host:
+            self._reception.disconnected(self._host)
+            self._host = host
+            self._reception.connected(host)
 
     def _reject(self, reason: str) -> None:
         self._send(self._reception.reject(self._host, reason), keep_alive=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -22,6 +23,8 @@ class Farm:
     Args:
         specs: The feeds; their names are unique, and so is each host and path.
         port: The port on every host; 0 picks one below the ephemeral range. A farm that is started again keeps it.
+        address: One address for all hosts, whose names lead to it (in containers): a request's `Host` says which one is
+            meant, and those that refuse connections do it on the next port. None: each host is an address.
         latency_seconds: Every answer from a feed waits so long.
         freshness: What becomes of validators; may be changed while the farm runs.
         edition: Part of every link and entry id: letters, digits, hyphens. Two farms of the same edition publish the
@@ -35,6 +38,7 @@ class Farm:
         specs: Iterable[FeedSpec],
         *,
         port: int = 0,
+        address: str | None = None,
         latency_seconds: float = 0.0,
         freshness: Freshness = Freshness.HONEST,
         edition: str = "2026",
@@ -45,12 +49,13 @@ class Farm:
             raise ValueError(f"the edition {edition!r} is more than letters, digits and hyphens")
         self.specs = tuple(specs)
         self.port = port
+        self._address = address
         self.wave = 0
         now = now or datetime.now(UTC)
         self._sites = {spec.name: Site(_at_home(spec), edition=edition, now=now) for spec in self.specs}
         if len(self._sites) != len(self.specs):
             raise ValueError("two feeds of a farm have the same name")
-        self._reception = Reception(self._make_routes(edition, now), log_size=log_size)
+        self._reception = Reception(self._make_routes(edition, now), log_size=log_size, by_name=address is not None)
         self.latency_seconds = latency_seconds
         self.freshness = freshness
         self._publishing = Lock()
@@ -69,7 +74,7 @@ class Farm:
     def hosts(self) -> tuple[str, ...]:
         """All addresses that the feeds name, those that refuse connections included."""
         hosts = {host for spec in self.specs for host in (spec.host, spec.moved_host) if host}
-        return tuple(sorted(hosts, key=lambda host: [int(part) for part in host.split(".")]))
+        return tuple(sorted(hosts, key=lambda host: [int(part) for part in re.findall(r"\d+", host)]))
 
     @property
     def latency_seconds(self) -> float:
@@ -98,8 +103,11 @@ class Farm:
         if self._running:
             raise RuntimeError("the farm is running")
         refusing = {spec.host for spec in self.specs if spec.kind is FeedKind.REFUSED}
+        listening = [host for host in self.hosts if host not in refusing]
+        if self._address is not None:
+            listening, refusing = [self._address], set()
         with ExitStack() as running:
-            sockets = Sockets.open([host for host in self.hosts if host not in refusing], refusing, self.port)
+            sockets = Sockets.open(listening, refusing, self.port)
             running.callback(sockets.close)
             server = ServerThread(sockets, self._reception)
             server.start()
@@ -117,7 +125,8 @@ class Farm:
         """Return the address of this feed; the port is known once the farm has been started."""
         if not self.port:
             raise RuntimeError("the farm has not been started: its port is not known yet")
-        return f"http://{spec.host}:{self.port}{spec.path}"
+        nobody_listens = self._address is not None and spec.kind is FeedKind.REFUSED
+        return f"http://{spec.host}:{self.port + nobody_listens}{spec.path}"
 
     def publish(self, now: datetime | None = None) -> int:
         """Let new articles appear in all feeds that have `items_per_wave`; return the number of this wave."""

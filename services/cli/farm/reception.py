@@ -21,6 +21,10 @@ _NOT_FOUND = make_reply(HTTPStatus.NOT_FOUND, "Nothing is served here.\n")
 _NOT_ALLOWED = make_reply(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET is.\n", "Allow: GET")
 
 
+UNNAMED = ""
+"""The host of a connection that has not said yet which one it wants."""
+
+
 class AccessRecord(NamedTuple):
     """One line of the access log, written when the request has arrived."""
 
@@ -50,14 +54,21 @@ class HostLoad:
 class Reception:
     """Answers for all sites by host and path."""
 
-    def __init__(self, routes: Mapping[tuple[str, str], Site], *, log_size: int) -> None:
+    def __init__(self, routes: Mapping[tuple[str, str], Site], *, log_size: int, by_name: bool = False) -> None:
+        self.by_name = by_name
+        """All hosts share one address: a request's `Host` says whose it is."""
         self.latency_seconds = 0.0
         self.freshness = Freshness.HONEST
         self._routes = dict(routes)
         self._lock = Lock()
         self._log: deque[AccessRecord] = deque(maxlen=log_size)
         self._requests = 0
-        self._loads = {host: HostLoad() for host, _ in routes}
+        self._loads = {host: HostLoad() for host, _ in routes} | ({UNNAMED: HostLoad()} if by_name else {})
+
+    def find_host(self, named: str) -> str | None:
+        """Return the host of ours that a `Host` field names, if it does."""
+        host = named.partition(":")[0].lower()
+        return host if host in self._loads and host != UNNAMED else None
 
     def connected(self, host: str) -> None:
         """Note that a client has connected to this host."""

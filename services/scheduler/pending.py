@@ -1,0 +1,52 @@
+"""How much waits for the consumers of articles, and for how long: looked at as seldom and as cheaply as may be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from prometheus_client import Gauge
+
+from shared.postgres import Connection
+
+PENDING = Gauge("feedmill_pending_articles", "Articles that are pending, as PostgreSQL's statistics count them.")
+LONGEST_PENDING = Gauge(
+    "feedmill_longest_pending_seconds",
+    "For how long the article has been there to be claimed that waits longest, in seconds; 0 if none is.",
+)
+DEAD = Gauge("feedmill_dead_articles", "Articles that no consumer could digest, as PostgreSQL's statistics count them.")
+
+# Millions of rows may wait: counting them would read them all, twice a minute. The statistics know, a second or so
+# late; after a crash of the server they know nothing until the table was analysed. The ages are one look each into the
+# indexes that claims go by.
+_LOOK = b"""
+SELECT pg_stat_get_live_tuples('pending_articles'::regclass)::float8 AS pending,
+    greatest(0, extract(epoch FROM now() - least(
+        (SELECT created_at FROM pending_articles WHERE claimed_until IS NULL ORDER BY created_at, md5 LIMIT 1),
+        (SELECT claimed_until FROM pending_articles WHERE claimed_until <= now()
+         ORDER BY claimed_until, created_at, md5 LIMIT 1)
+    )))::float8 AS longest,
+    pg_stat_get_live_tuples('dead_articles'::regclass)::float8 AS dead
+"""
+
+
+class Pending(NamedTuple):
+    """What a look found."""
+
+    articles: float
+    longest_seconds: float
+    dead: float
+
+
+async def look(connection: Connection) -> Pending:
+    """Return how many articles wait, for how long the longest has been there to be claimed, and how many are dead."""
+    cursor = await connection.execute(_LOOK)
+    row = await cursor.fetchone()
+    assert row is not None
+    return Pending(row["pending"], row["longest"], row["dead"])
+
+
+def note(found: Pending) -> None:
+    """Let the metrics say what was found."""
+    PENDING.set(found.articles)
+    LONGEST_PENDING.set(found.longest_seconds)
+    DEAD.set(found.dead)

@@ -1,0 +1,242 @@
+"""Every alert fires on what it is for, and is silent on what comes close: Prometheus's own tool evaluates the rules."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.monitoring.rules import ALERTS, read_rules
+
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package prometheus)")
+
+Series = Mapping[str, str]
+"""Selectors with one value a minute, in promtool's notation: `5x60` is sixty-one times 5, `0+2x60` counts by two."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What makes an alert fire, what doesn't, and when to look, in minutes from the first value."""
+
+    fires: Series
+    silent: Series
+    at: int = 60
+    also: Series = field(default_factory=dict)
+    """Given to both."""
+
+
+PROCESS = 'job="fetcher",instance="fetcher-1"'
+SCHEDULER, FETCHER, WRITER = (
+    f'feedmill_build_info{{component="{name}",version="1",job="{name}",instance="{name}-1"}}'
+    for name in ("scheduler", "fetcher", "writer")
+)
+
+
+def ready(queue: str) -> str:
+    return f'rabbitmq_detailed_queue_messages_ready{{queue="{queue}"}}'
+
+
+def consumers(queue: str) -> str:
+    return f'rabbitmq_detailed_queue_consumers{{queue="{queue}"}}'
+
+
+def outcome(name: str) -> str:
+    return f'feedmill_fetches_total{{outcome="{name}"}}'
+
+
+def bucket(metric: str, limit: str) -> str:
+    return f'{metric}_bucket{{le="{limit}"}}'
+
+
+def node(number: int, job: str = "rabbitmq") -> str:
+    return f'rabbitmq_identity_info{{rabbitmq_cluster="c",rabbitmq_node="n{number}",job="{job}",instance="n{number}"}}'
+
+
+LATENESS, BATCH = "feedmill_claim_lateness_seconds", "feedmill_write_batch_seconds"
+
+CASES: dict[str, Case] = {
+    "FeedmillSilent": Case({"feedmill_silence_seconds": "1860x9"}, {"feedmill_silence_seconds": "1800x9"}, at=5),
+    "FeedmillFeedsOverdue": Case(
+        {"feedmill_longest_due_seconds": "3700x60"}, {"feedmill_longest_due_seconds": "3700x50 0x10"}, at=58
+    ),
+    "FeedmillPollsLate": Case(
+        {bucket(LATENESS, "300"): "0+9x60", bucket(LATENESS, "900"): "0+10x60", bucket(LATENESS, "+Inf"): "0+10x60"},
+        {bucket(LATENESS, "300"): "0+99x60", bucket(LATENESS, "900"): "0+100x60", bucket(LATENESS, "+Inf"): "0+100x60"},
+    ),
+    "FeedmillClaimsExpire": Case(
+        {"feedmill_claims_expired_total": "0+2x90", "feedmill_feeds_claimed_total": "0+100x90"},
+        {"feedmill_claims_expired_total": "0+2x90", "feedmill_feeds_claimed_total": "0+1000x90"},
+        at=90,
+    ),
+    "FeedmillAbsent": Case({"up": "0x60"}, {WRITER: "1x60"}),
+    "FeedmillSchedulerDown": Case(
+        {FETCHER: "1x60"},
+        {SCHEDULER: "1x50 _x4 1x10", 'feedmill_build_info{component="writer",namespace="batch"}': "1x60"},
+        also={WRITER: "1x60"},
+    ),
+    "FeedmillFetcherDown": Case(
+        {ready("fetcher.07"): "3x60"}, {ready("fetcher"): "0x60", ready("writer"): "9x60"}, also={SCHEDULER: "1x60"}
+    ),
+    "FeedmillWriterDown": Case({SCHEDULER: "1x60"}, {WRITER: "1x60"}, also={FETCHER: "1x60"}),
+    "FeedmillBatchLate": Case(
+        {'kube_cronjob_status_last_successful_time{cronjob="feedmill-batch"}': "0x200"},
+        {'kube_cronjob_status_last_successful_time{cronjob="feedmill-batch"}': "0x60 4000x140"},
+        at=130,
+    ),
+    "FeedmillProcessUnreachable": Case(
+        {FETCHER: "1x40 stale", f"up{{{PROCESS}}}": "1x40 0x20"},
+        {FETCHER: "1x40 stale", f"up{{{PROCESS}}}": "1x40 stale", 'up{job="other",instance="other"}': "0x60"},
+    ),
+    "FeedmillNotReady": Case(
+        {f"feedmill_ready{{{PROCESS}}}": "0x60"},
+        {f"feedmill_ready{{{PROCESS}}}": "0x8 1 0x8 1 0x8 1 0x8 1 0x8 1 0x8 1"},
+        also={FETCHER: "1x60"},
+    ),
+    "FeedmillRestarting": Case(
+        {f"process_start_time_seconds{{{PROCESS}}}": "0x40 1x2 2x2 3x2 4x2 5x30"},
+        {f"process_start_time_seconds{{{PROCESS}}}": "0x50 5x20", 'process_start_time_seconds{job="o"}': "0+1x60"},
+        also={FETCHER: "1x60"},
+    ),
+    "FeedmillMemoryNearLimit": Case(
+        {f"process_resident_memory_bytes{{{PROCESS}}}": "95x60", f"feedmill_memory_limit_bytes{{{PROCESS}}}": "100x60"},
+        {f"process_resident_memory_bytes{{{PROCESS}}}": "95x60", f"feedmill_memory_limit_bytes{{{PROCESS}}}": "0x60"},
+    ),
+    "FeedmillDeadLetters": Case({ready("fetcher.dead"): "1x60"}, {ready("fetcher.retry.3600s"): "1x60"}),
+    "FeedmillMessagesBuried": Case(
+        {'feedmill_messages_total{queue="writer",result="buried"}': "0+2x60"},
+        {'feedmill_messages_total{queue="writer",result="buried"}': "0+1x60"},
+    ),
+    "FeedmillHandlingFails": Case(
+        {'feedmill_messages_total{queue="writer",result="retried"}': "0+2x60"},
+        {'feedmill_messages_total{queue="writer",result="acknowledged"}': "0+200x60"},
+    ),
+    "FeedmillQueueNotConsumed": Case(
+        {consumers("fetcher.03"): "0x60", ready("fetcher.03"): "5x60"},
+        {consumers("writer"): "0x60", ready("writer"): "0x60", consumers("writer.dead"): "0x60"},
+        also={ready("writer.dead"): "5x60"},
+    ),
+    "FeedmillWriterBacklog": Case({ready("writer"): "900+20x60"}, {ready("writer"): "4000-20x60"}),
+    "FeedmillBackpressure": Case({"feedmill_backpressure": "1x60"}, {"feedmill_backpressure": "0 0 1 " * 20}),
+    "FeedmillFetcherBacklog": Case(
+        {ready("fetcher.00"): "2100x60", ready("fetcher.01"): "2100x60"},
+        {ready("fetcher.00"): "2100x60", ready("fetcher.fast-delay.20s"): "2100x60"},
+    ),
+    "FeedmillMostFetchesFail": Case(
+        {outcome("soft_error"): "0+60x60", outcome("skipped"): "0+900x60"},
+        {outcome("soft_error"): "0+45x60", outcome("skipped"): "0+900x60"},
+        also={outcome("fetched"): "0+50x60"},
+    ),
+    "FeedmillThrottled": Case(
+        {outcome("throttled"): "0+12x90"},
+        {outcome("throttled"): "0+9x90"},
+        at=90,
+        also={outcome("fetched"): "0+100x90"},
+    ),
+    "FeedmillThreadsBusy": Case({"feedmill_jobs_ready": "100x60"}, {"feedmill_jobs_ready": "0 100 " * 30}),
+    "FeedmillBatchesSlow": Case(
+        {bucket(BATCH, "5.0"): "0+9x60", bucket(BATCH, "10.0"): "0+10x60", bucket(BATCH, "+Inf"): "0+10x60"},
+        {bucket(BATCH, "5.0"): "0+99x60", bucket(BATCH, "10.0"): "0+100x60", bucket(BATCH, "+Inf"): "0+100x60"},
+    ),
+    "FeedmillConsumersBehind": Case(
+        {"feedmill_longest_pending_seconds": "90060x60"}, {"feedmill_longest_pending_seconds": "86400x60"}
+    ),
+    "FeedmillDeadArticles": Case({"feedmill_dead_articles": "7x30 9x30"}, {"feedmill_dead_articles": "7x60"}),
+    "FeedmillBrokerAlarm": Case(
+        {"rabbitmq_alarms_free_disk_space_watermark": "1x60"},
+        {"rabbitmq_alarms_free_disk_space_watermark": "0x60"},
+        also={"rabbitmq_alarms_memory_used_watermark": "0x60", ready("writer"): "0x60"},
+    ),
+    "FeedmillBrokerDiskLow": Case(
+        {"rabbitmq_disk_space_available_bytes": "3e9x60"},
+        {"rabbitmq_disk_space_available_bytes": "5e9x60"},
+        also={"rabbitmq_disk_space_available_limit_bytes": "2e9x60", ready("writer"): "0x60"},
+    ),
+    "FeedmillBrokerNodeMissing": Case(
+        {node(1): "1x60", node(2): "1x60", node(3): "1x40 stale"},
+        {node(1): "1x60", node(2): "1x60", node(2, "rabbitmq-queues"): "1x40 stale"},
+        also={ready("writer"): "0x60"},
+    ),
+    "FeedmillBrokerUnseen": Case({"rabbitmq_identity_info": "1x60"}, {ready("writer"): "0x60"}),
+    "FeedmillDatabaseConnections": Case(
+        {
+            'cnpg_backends_total{pod="db-1",state="idle"}': "50x60",
+            'cnpg_backends_total{pod="db-1",state="active"}': "35x60",
+        },
+        {
+            'cnpg_backends_total{pod="db-1",state="idle"}': "50x60",
+            'cnpg_backends_total{pod="db-2",state="idle"}': "50x60",
+        },
+        also={'cnpg_pg_settings_setting{pod="db-1",name="max_connections"}': "100x60", WRITER: "1x60"},
+    ),
+    "FeedmillDatabaseReplicaBehind": Case(
+        {"cnpg_pg_replication_lag": "301x60"}, {"cnpg_pg_replication_lag": "300x60"}, also={WRITER: "1x60"}
+    ),
+    "FeedmillVolumeFull": Case(
+        {'kubelet_volume_stats_available_bytes{namespace="feeds",persistentvolumeclaim="d"}': "9x60"},
+        {'kubelet_volume_stats_available_bytes{namespace="other",persistentvolumeclaim="d"}': "9x60"},
+        also={
+            'kubelet_volume_stats_capacity_bytes{namespace="feeds",persistentvolumeclaim="d"}': "100x60",
+            'kubelet_volume_stats_capacity_bytes{namespace="other",persistentvolumeclaim="d"}': "100x60",
+            'feedmill_build_info{component="writer",namespace="feeds"}': "1x60",
+        },
+    ),
+}
+
+
+def test_every_alert_has_a_case() -> None:
+    assert list(CASES) == [rule.name for rule in read_rules() if rule.kind == "alert"]
+
+
+def expect(alert: str, series: Series, at: int, *, firing: int) -> dict[str, object]:
+    """Return promtool's test of how many alerts fire. JSON is YAML."""
+    return {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})',
+                "eval_time": f"{at}m",
+                "exp_samples": [{"labels": "{}", "value": firing}] if firing else [],
+            }
+        ],
+    }
+
+
+def run_promtool(tests: list[dict[str, object]], directory: Path) -> None:
+    file = directory / "test.json"
+    file.write_text(json.dumps({"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests}))
+    assert PROMTOOL
+    command = [PROMTOOL, "test", "rules", str(file)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@needs_promtool
+def test_every_alert_fires_on_what_it_is_for(tmp_path: Path) -> None:
+    run_promtool([expect(name, {**c.also, **c.fires}, c.at, firing=1) for name, c in CASES.items()], tmp_path)
+
+
+@needs_promtool
+def test_every_alert_is_silent_on_what_comes_close(tmp_path: Path) -> None:
+    run_promtool([expect(name, {**c.also, **c.silent}, c.at, firing=0) for name, c in CASES.items()], tmp_path)
+
+
+@needs_promtool
+def test_prometheus_takes_the_configuration() -> None:
+    assert PROMTOOL
+    configuration = ALERTS.parent / "prometheus.yml"
+    checked = subprocess.run(
+        [PROMTOOL, "check", "config", "--lint=all", "--lint-fatal", str(configuration)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert f"{len(read_rules())} rules found" in checked.stdout
