@@ -41,7 +41,7 @@ def batch(settings: CliSettings, *, most_seconds: float | None, writer: bool | N
     """
     began = time.monotonic()
     fetcher, scheduler = read_settings(FetcherSettings), read_settings(SchedulerSettings)
-    report = Report(fetcher.log_level)
+    report = Report(fetcher.log_level, fetcher.log_format)
     with find_place(settings, report.say) as place:
         has_writer = place.servers is not None if writer is None else writer
         crew = Crew(place.addresses, fetcher, scheduler, is_awaited=has_writer or (place.is_shared and writer is None))

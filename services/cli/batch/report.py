@@ -1,4 +1,4 @@
-"""What a run says while it lasts: lines for a person at a terminal, else JSON lines as services write them."""
+"""What a run says while it lasts: lines for a person at a terminal, else log lines as services write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from services.cli.batch.tally import Tally
 from services.cli.log_view import LogView
-from shared.logs import JsonFormatter, configure_logging, quieten_libraries
+from shared.logs import JsonFormatter, LogFormat, configure_logging, quieten_libraries
 from shared.telemetry import Health
 from shared.waiting import pause
 
@@ -38,7 +38,7 @@ class _Shown(logging.Handler):
 class Report:
     """See the module. Sends the logging of this process to standard error."""
 
-    def __init__(self, level: str) -> None:
+    def __init__(self, level: str, log_format: LogFormat) -> None:
         self._console = Console(stderr=True, markup=False)
         self._view = LogView(self._console)
         self._is_terminal = sys.stderr.isatty()
@@ -46,7 +46,7 @@ class Report:
             logging.basicConfig(handlers=[_Shown(self._view)], level=level, force=True)
             quieten_libraries()
         else:
-            configure_logging("batch", level)
+            configure_logging("batch", level, log_format)
 
     def say(self, text: str) -> None:
         """Tell what happens."""
