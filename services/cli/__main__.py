@@ -81,6 +81,28 @@ def demo(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def batch(
+    as_json: AsJson = False,
+    most_seconds: Annotated[
+        float | None, typer.Option(min=0, help="End after so many seconds: what is not begun by then is given back.")
+    ] = None,
+    writer: Annotated[
+        bool | None,
+        typer.Option(help="Run a writer meanwhile. By default only with private servers that have none yet."),
+    ] = None,
+) -> None:
+    """Fetch all feeds that are due, once, and end: for cron. Failed ones are tried again at the end of the run.
+
+    Exit code 0 also if feeds failed. Without given servers: those of the `feedmill up` that runs here, else private
+    ones, whose data is kept.
+    """
+    from services.cli.batch.command import batch as run
+
+    interrupt_on_sigterm()
+    run(read_settings(CliSettings), most_seconds=most_seconds, writer=writer, as_json=as_json)
+
+
+@app.command()
 def migrate() -> None:
     """Bring the database's tables up to date. Safe to run at any time, by several at once."""
     from services.writer.migrate import migrate as run
@@ -180,7 +202,7 @@ def feeds_add(
     url = _settle_url(url, config, check=check, yes=yes)
     feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
     settings = read_settings(CliSettings)
-    with registry.connect_here() as connection:
+    with registry.connect_here(create=True) as connection:
         id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set())
     said = "added as" if is_new else "is there already, unchanged, as"
     console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)

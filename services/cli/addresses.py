@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from services.cli.servers import Servers, private_servers
+from services.cli.servers import Servers, is_held, is_installed, private_database, private_servers
 from services.cli.settings import CliSettings
+from services.writer.migrate import migrate
 from shared.errors import ConfigurationError
 
 
@@ -64,6 +66,16 @@ def find(settings: CliSettings) -> Addresses:
         ) from None
 
 
+def running_here(settings: CliSettings) -> Addresses | None:
+    """Return the private servers that another process runs in this directory (`feedmill up`), if one does."""
+    if not is_held(settings.home / "up"):
+        return None
+    try:
+        return Addresses(**json.loads(_file(settings.home).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None  # it is only starting, or about to end
+
+
 @contextmanager
 def given_or_kept(settings: CliSettings) -> Iterator[tuple[Addresses, Servers | None]]:
     """Yield the given servers, else private ones whose data is kept between runs; other commands `find` them."""
@@ -80,6 +92,31 @@ def given_or_kept(settings: CliSettings) -> Iterator[tuple[Addresses, Servers | 
             yield addresses, servers
         finally:
             file.unlink()
+
+
+@contextmanager
+def database_here(settings: CliSettings, *, create: bool = False) -> Iterator[str]:
+    """Yield the database of the given servers, else of those that run here; else run the kept one for the block.
+
+    Args:
+        settings: where the servers are.
+        create: make a private one if there is none yet.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    there = given(settings) or running_here(settings)
+    if there is not None:
+        yield there.database_url
+        return
+    place = settings.home / "up"
+    if not ((place / "postgres").exists() or (create and is_installed())):
+        yield find(settings).database_url  # which says what to do
+        return
+    print(f"no servers run here: using the private database in {place}", file=sys.stderr)
+    with private_database(place) as database_url:
+        migrate(database_url)
+        yield database_url
 
 
 def _file(home: Path) -> Path:

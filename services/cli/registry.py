@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,9 +42,14 @@ def connect(database_url: str) -> Iterator[Connection]:
         raise DatabaseUnavailable(f"cannot use {mask_credentials(database_url)}: {reason}") from error
 
 
-def connect_here() -> AbstractContextManager[Connection]:
-    """Like `connect`, to the database that commands use (`addresses.find`)."""
-    return connect(addresses.find(read_settings(CliSettings)).database_url)
+@contextmanager
+def connect_here(*, create: bool = False) -> Iterator[Connection]:
+    """Like `connect`, to the database that commands use (`addresses.database_here`)."""
+    with (
+        addresses.database_here(read_settings(CliSettings), create=create) as database_url,
+        connect(database_url) as connection,
+    ):
+        yield connection
 
 
 @dataclass(frozen=True)

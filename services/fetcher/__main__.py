@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -26,48 +27,61 @@ from shared.messages import FetchFeed
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
 from shared.telemetry import Health
+from shared.topology import Stage
 from shared.valve import Valve
 
 
 async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
     topology = settings.topology()
+    rules = RetryRules(
+        max_retries=settings.max_retries,
+        retry_delay_seconds=settings.retry_delay_seconds,
+        claim_seconds=settings.claim_seconds,
+    )
+    with fetching(settings, topology.fetcher, rules) as room:
+        consumer = Consumer(
+            RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes),
+            topology,
+            topology.fetcher,
+            FetchFeed,
+            room.handler,
+            prefetch=room.valve,
+            failures=settings.message_retries,
+            drain_seconds=settings.longest_fetch_seconds() + DRAIN_SECONDS,
+        )
+        backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve)
+        health.add_check("broker", consumer.check)
+        health.add_page("/debug/scoreboard", room.watch.dump)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, room.watch.log_dump)
+        backpressure_watch = backpressure.watch(lambda: consumer.session, stop)
+        async with beside(stop, room.turns.stop_when(stop), room.watch.watch(), backpressure_watch):
+            await consumer.run(stop)
+
+
+@dataclass(frozen=True)
+class Fetching:
+    """The fetcher without its queue: the handler, who may begin when, how many jobs to take, and how it fares."""
+
+    handler: FetchFeeds
+    turns: Turns
+    valve: Valve
+    watch: BoardWatch
+
+
+@contextlib.contextmanager
+def fetching(settings: FetcherSettings, stage: Stage, rules: RetryRules) -> Iterator[Fetching]:
+    """Put together what these settings describe; its threads end with the block. `feedmill batch` uses it too."""
     clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
     lock, valve = WatchedLock(), Valve(settings.fetcher_prefetch)
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
     workers, client = Workers(threads), make_client(settings)
     turns = Turns(board, workers, valve, window=valve.most, threads=threads, clock=clock.monotonic)
-    consumer = Consumer(
-        RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes),
-        topology,
-        topology.fetcher,
-        FetchFeed,
-        FetchFeeds(
-            FeedReader(client, clock, settings.reader_limits()),
-            turns,
-            topology.fetcher,
-            rules=RetryRules(
-                max_retries=settings.max_retries,
-                retry_delay_seconds=settings.retry_delay_seconds,
-                claim_seconds=settings.claim_seconds,
-            ),
-            clock=clock,
-            proxy_hosts=settings.proxy_host_set(),
-        ),
-        prefetch=valve,
-        failures=settings.message_retries,
-        drain_seconds=settings.longest_fetch_seconds() + DRAIN_SECONDS,
-    )
-    watch = BoardWatch(board, lock, workers, valve, clock.monotonic)
-    backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=valve)
-    health.add_check("broker", consumer.check)
-    health.add_page("/debug/scoreboard", watch.dump)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, watch.log_dump)
+    reader = FeedReader(client, clock, settings.reader_limits())
+    handler = FetchFeeds(reader, turns, stage, rules=rules, clock=clock, proxy_hosts=settings.proxy_host_set())
     try:
-        backpressure_watch = backpressure.watch(lambda: consumer.session, stop)
-        async with beside(stop, turns.stop_when(stop), watch.watch(), backpressure_watch):
-            await consumer.run(stop)
+        yield Fetching(handler, turns, valve, BoardWatch(board, lock, workers, valve, clock.monotonic))
     finally:
         workers.close()
         client.close()

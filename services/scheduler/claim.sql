@@ -1,6 +1,6 @@
 -- Claims feeds that are due: the highest priority first, within it politeness groups in turn, within a turn the one
 -- that has been due for longest. A group's turns are counted from the jobs of it that are under way already, and it
--- has `per_group` of them at most.
+-- has `per_group` of them at most. What has become due after `due_by`, if that is given, is left.
 WITH RECURSIVE
 -- The priorities in use: one look into the index for each.
 priorities (priority) AS (
@@ -51,7 +51,7 @@ look (priority, goes_on, looks, usable, crowds, last_due_at, last_id, ids, group
             FROM (
                 SELECT id, politeness_group, due_at
                 FROM feeds
-                WHERE enabled AND priority = look.priority AND due_at <= now()
+                WHERE enabled AND priority = look.priority AND due_at <= least(now(), %(due_by)s)
                   AND (due_at, id) > (look.last_due_at, look.last_id)
                   AND politeness_group <> ALL (look.crowds)
                 ORDER BY due_at, id
@@ -77,7 +77,7 @@ due AS (
     CROSS JOIN LATERAL (
         SELECT id, claim_id
         FROM feeds
-        WHERE feeds.id = ordered.id AND enabled AND feeds.due_at <= now()
+        WHERE feeds.id = ordered.id AND enabled AND feeds.due_at <= least(now(), %(due_by)s)
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS free
     LIMIT %(limit)s

@@ -69,6 +69,7 @@ async def claim_due_feeds(
     limit: int,
     claim_seconds: float,
     per_group: int | None = None,
+    due_by: datetime | None = None,
     chance: Callable[[], float] = random.random,
 ) -> Claimed:
     """Claim up to `limit` due feeds in one short statement (claim.sql tells which) and return their jobs.
@@ -82,6 +83,7 @@ async def claim_due_feeds(
         limit: at least 1.
         claim_seconds: how long the claims live.
         per_group: jobs of one politeness group under way at most, those claimed before included.
+        due_by: leave what has become due after this moment, by the database's clock.
         chance: gives numbers in [0, 1).
     """
     await connection.execute(PREPARE, [CLAIM_LOCK])
@@ -93,6 +95,7 @@ async def claim_due_feeds(
             "looks": LOOKS,
             "per_group": NO_LIMIT if per_group is None else per_group,
             "claim_seconds": claim_seconds,
+            "due_by": due_by,
         },
         prepare=False,  # a plan for any limit would be one for a tenth of all feeds
     )

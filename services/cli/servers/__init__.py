@@ -8,7 +8,23 @@ machine's own brokers and databases, their data and their configuration are neve
 """
 
 from services.cli.servers.postgres import PrivatePostgres
-from services.cli.servers.private import Servers, delete_servers, private_servers
+from services.cli.servers.private import (
+    Servers,
+    delete_servers,
+    is_held,
+    is_installed,
+    private_database,
+    private_servers,
+)
 from services.cli.servers.rabbitmq import PrivateRabbitMQ
 
-__all__ = ["PrivatePostgres", "PrivateRabbitMQ", "Servers", "delete_servers", "private_servers"]
+__all__ = [
+    "PrivatePostgres",
+    "PrivateRabbitMQ",
+    "Servers",
+    "delete_servers",
+    "is_held",
+    "is_installed",
+    "private_database",
+    "private_servers",
+]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from services.cli.servers.cluster import delete_cluster
-from services.cli.servers.postgres import PrivatePostgres
+from services.cli.servers.postgres import PrivatePostgres, find_binaries
 from services.cli.servers.rabbitmq import PrivateRabbitMQ
 from shared.errors import ConfigurationError
 
@@ -64,6 +64,27 @@ def private_servers(directory: Path, *, durable: bool = True) -> Iterator[Server
             )
 
 
+@contextlib.contextmanager
+def private_database(directory: Path) -> Iterator[str]:
+    """Run only PostgreSQL on data in this directory while the context lasts; yield its URL. See `private_servers`."""
+    with hold_directory(directory) as place:
+        postgres = PrivatePostgres(place / "postgres")
+        try:
+            postgres.start()
+            yield postgres.database_url()
+        finally:
+            postgres.stop()
+
+
+def is_installed() -> bool:
+    """Return whether this machine has what a private PostgreSQL needs."""
+    try:
+        find_binaries(None)
+    except ConfigurationError:
+        return False
+    return True
+
+
 def delete_servers(directory: Path) -> None:
     """Delete a server directory with all its data, also what stands outside of it; none there is fine too.
 
@@ -93,6 +114,21 @@ def hold_directory(directory: Path) -> Iterator[Path]:
         yield place
     finally:
         os.close(descriptor)
+
+
+def is_held(directory: Path) -> bool:
+    """Return whether a process uses this server directory at the moment."""
+    try:
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _take_lock(path: Path) -> int:
