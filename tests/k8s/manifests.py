@@ -76,7 +76,7 @@ def _pod(owner: Object, template: Object) -> Pod:
 def operator_pods(objects: Objects) -> dict[str, dict[str, str]]:
     """Return the labels that the operators give the pods of our custom resources.
 
-    RabbitMQ: internal/metadata/label.go of the Cluster Operator. CloudNativePG: "Predefined labels" of its documentation.
+    RabbitMQ: internal/metadata/label.go of the Cluster Operator. CloudNativePG: "Predefined labels" of its docs.
     """
     found = {}
     for one in of_kind(objects, "RabbitmqCluster"):

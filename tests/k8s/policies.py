@@ -1,4 +1,4 @@
-"""What we ask of our manifests beyond their schemas. Each check yields what is wrong, in words; nothing if all is well."""
+"""What we ask of our manifests as a whole. Each check yields what is wrong in words, or nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 
+from tests.k8s import pod_policies
 from tests.k8s.manifests import (
     Object,
     Objects,
@@ -30,9 +31,6 @@ OF_ONE_TYPE = {
     "batch-fetcher": {"feedmill-batch"},
 }
 
-UID = 10001
-"""The image's user."""
-
 
 def images_are_pinned(objects: Objects) -> Iterator[str]:
     images = [(pod.owner, one["image"]) for pod in pods(objects) for one in pod.containers]
@@ -46,32 +44,6 @@ def images_are_pinned(objects: Objects) -> Iterator[str]:
             yield f"{name_of(one)}: names no major version"
 
 
-def pods_are_restricted(objects: Objects) -> Iterator[str]:
-    """The profile `restricted` of Kubernetes' pod security standards, and a file system that can't be written to."""
-    for pod in pods(objects):
-        context = pod.spec.get("securityContext", {})
-        if context.get("runAsNonRoot") is not True or {context.get("runAsUser"), context.get("runAsGroup")} != {UID}:
-            yield f"{pod.owner}: does not run as {UID}"
-        if context.get("seccompProfile", {}).get("type") != "RuntimeDefault":
-            yield f"{pod.owner}: no seccomp profile"
-        if any(pod.spec.get(key) for key in ("hostNetwork", "hostPID", "hostIPC")):
-            yield f"{pod.owner}: shares a namespace of its node"
-        if any("hostPath" in volume for volume in pod.spec.get("volumes", ())):
-            yield f"{pod.owner}: mounts a path of its node"
-        for container in pod.containers:
-            inner = container.get("securityContext", {})
-            if inner.get("allowPrivilegeEscalation") is not False or inner.get("privileged"):
-                yield f"{pod.owner}: may gain privileges"
-            if inner.get("readOnlyRootFilesystem") is not True:
-                yield f"{pod.owner}: may write to its root file system"
-            if inner.get("capabilities") != {"drop": ["ALL"]}:
-                yield f"{pod.owner}: keeps capabilities"
-            if {"runAsUser", "runAsNonRoot", "seccompProfile"} & inner.keys():
-                yield f"{pod.owner}: a container overrides what its pod says"
-            if any("hostPort" in port for port in container.get("ports", ())):
-                yield f"{pod.owner}: takes a port of its node"
-
-
 def namespace_enforces_it(objects: Objects) -> Iterator[str]:
     for one in of_kind(objects, "Namespace"):
         if one["metadata"]["labels"].get("pod-security.kubernetes.io/enforce") != "restricted":
@@ -82,7 +54,9 @@ def namespace_enforces_it(objects: Objects) -> Iterator[str]:
 
 def resources_are_bounded(objects: Objects) -> Iterator[str]:
     found = [(pod.owner, one.get("resources", {})) for pod in pods(objects) for one in pod.containers]
-    found += [(name_of(one), one["spec"].get("resources", {})) for one in of_kind(objects, "RabbitmqCluster", "Cluster")]
+    found += [
+        (name_of(one), one["spec"].get("resources", {})) for one in of_kind(objects, "RabbitmqCluster", "Cluster")
+    ]
     for one in of_kind(objects, "Pooler"):
         containers = one["spec"].get("template", {}).get("spec", {}).get("containers") or [{}]
         found += [(name_of(one), container.get("resources", {})) for container in containers]
@@ -103,69 +77,6 @@ def quantity(text: str) -> float:
     return float(match[1]) * factors[match[2]]
 
 
-def temporary_files_are_bounded(objects: Objects) -> Iterator[str]:
-    for pod in pods(objects):
-        for volume in pod.spec.get("volumes", ()):
-            if "emptyDir" in volume and "sizeLimit" not in volume["emptyDir"]:
-                yield f"{pod.owner}: {volume['name']} may fill its node's disk"
-
-
-def deployments_are_probed(objects: Objects) -> Iterator[str]:
-    paths = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
-    for pod in pods(objects):
-        if pod.kind != "Deployment":
-            continue
-        (container,) = pod.spec["containers"]
-        for probe, path in paths.items():
-            if container.get(probe, {}).get("httpGet") != {"path": path, "port": "http"}:
-                yield f"{pod.owner}: {probe} does not ask {path}"
-        if [port["name"] for port in container.get("ports", ())] != ["http"]:
-            yield f"{pod.owner}: has no port named http"
-
-
-def tokens_stay_out(objects: Objects) -> Iterator[str]:
-    accounts = {one["metadata"]["name"]: one for one in of_kind(objects, "ServiceAccount")}
-    for account in accounts.values():
-        if account.get("automountServiceAccountToken") is not False:
-            yield f"{name_of(account)}: hands out its token"
-    for pod in pods(objects):
-        if pod.spec.get("serviceAccountName") != pod.owner or pod.owner not in accounts:
-            yield f"{pod.owner}: has no account of its own"
-        if pod.spec.get("automountServiceAccountToken") is not False:
-            yield f"{pod.owner}: mounts a token"
-    if of_kind(objects, "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"):
-        yield "somebody is given rights on the API server"
-
-
-def environment_is_ours_alone(objects: Objects) -> Iterator[str]:
-    """Service links would add variables `FEEDMILL_…` of the cluster's own to our settings."""
-    for pod in pods(objects):
-        if pod.spec.get("enableServiceLinks") is not False:
-            yield f"{pod.owner}: gets a variable for each Service"
-
-
-def secrets_are_referred_to(objects: Objects) -> Iterator[str]:
-    yield from (f"{name_of(one)}: a secret among the manifests" for one in of_kind(objects, "Secret"))
-    for one in of_kind(objects, "ConfigMap"):
-        for key, value in one.get("data", {}).items():
-            if re.search(r"PASSWORD|SECRET|TOKEN|_URL$", key) and key != "FEEDMILL_CONTACT_URL":
-                yield f"{name_of(one)}: {key} belongs into a secret"
-            if _credentials(value):
-                yield f"{name_of(one)}: {key} holds credentials"
-    for pod in pods(objects):
-        for container in pod.containers:
-            for variable in container.get("env", ()):
-                value = variable.get("value", "")
-                if _credentials(value) or (value and re.search(r"PASSWORD|USERNAME", variable["name"])):
-                    yield f"{pod.owner}: {variable['name']} holds credentials"
-
-
-def _credentials(value: str) -> bool:
-    """Tell whether a URL holds a password that is not a reference."""
-    match = re.search(r"://[^/@]*:([^/@]*)@", value)
-    return match is not None and not re.fullmatch(r"\$\(\w+\)", match[1])
-
-
 def references_resolve(objects: Objects) -> Iterator[str]:
     """Every secret, key, config map and target that is named is there, or made by an operator."""
     known = secrets(objects)
@@ -175,20 +86,24 @@ def references_resolve(objects: Objects) -> Iterator[str]:
             for source in container.get("envFrom", ()):
                 if source["configMapRef"]["name"] not in config_maps:
                     yield f"{pod.owner}: no config map {source['configMapRef']['name']}"
-            for variable in container.get("env", ()):
-                reference = variable.get("valueFrom", {}).get("secretKeyRef")
-                if reference and reference["key"] not in known.get(reference["name"], ()):
-                    yield f"{pod.owner}: no secret {reference}"
-        for volume in pod.spec.get("volumes", ()):
-            secret = volume.get("secret", {})
-            for item in secret.get("items", ()):
-                if item["key"] not in known.get(secret["secretName"], ()):
-                    yield f"{pod.owner}: no secret {secret['secretName']} with {item['key']}"
+        for name, key in _secret_references(pod):
+            if key not in known.get(name, ()):
+                yield f"{pod.owner}: no secret {name} with {key}"
     yield from _scaling_resolves(objects, known)
     clusters = {one["metadata"]["name"] for one in of_kind(objects, "Cluster")}
     for one in of_kind(objects, "Pooler"):
         if one["spec"]["cluster"]["name"] not in clusters:
             yield f"{name_of(one)}: no cluster {one['spec']['cluster']['name']}"
+
+
+def _secret_references(pod: Pod) -> Iterator[tuple[str, str]]:
+    for container in pod.containers:
+        for variable in container.get("env", ()):
+            if reference := variable.get("valueFrom", {}).get("secretKeyRef"):
+                yield reference["name"], reference["key"]
+    for volume in pod.spec.get("volumes", ()):
+        for item in volume.get("secret", {}).get("items", ()):
+            yield volume["secret"]["secretName"], item["key"]
 
 
 def _scaling_resolves(objects: Objects, known: dict[str, set[str]]) -> Iterator[str]:
@@ -220,7 +135,10 @@ def labels_are_complete(objects: Objects) -> Iterator[str]:
             if name in names and labels.get("feedmill.dev/fetch-type") != fetch_type:
                 yield f"{name_of(one)}: not labelled as belonging to {fetch_type}"
     for one in of_kind(objects, "Deployment"):
-        if one["spec"]["selector"].keys() != {"matchLabels"} or set(one["spec"]["selector"]["matchLabels"]) != STABLE_LABELS:
+        if (
+            one["spec"]["selector"].keys() != {"matchLabels"}
+            or set(one["spec"]["selector"]["matchLabels"]) != STABLE_LABELS
+        ):
             yield f"{name_of(one)}: selects by labels that may change"
         if not selects(one["spec"]["selector"], one["spec"]["template"]["metadata"]["labels"]):
             yield f"{name_of(one)}: does not select its own pods"
@@ -260,7 +178,9 @@ def budgets_let_nodes_drain(objects: Objects) -> Iterator[str]:
             continue
         if len(its) != 1:
             yield f"{owner}: {len(its)} budgets; more than one can't be judged by the eviction API"
-        yield from (f"{owner}: its budget never lets a pod go" for one in its if _allowed(one["spec"], sizes[owner]) < 1)
+        yield from (
+            f"{owner}: its budget never lets a pod go" for one in its if _allowed(one["spec"], sizes[owner]) < 1
+        )
     for one in budgets:
         if not any(selects(one["spec"]["selector"], labels) for labels in all_pods(objects).values()):
             yield f"{name_of(one)}: selects nothing"
@@ -277,16 +197,6 @@ def _share(value: str | int, size: int) -> int:
     return math.ceil(int(value.rstrip("%")) * size / 100) if isinstance(value, str) else value
 
 
-def deployments_are_spread(objects: Objects) -> Iterator[str]:
-    for pod in pods(objects):
-        if pod.kind != "Deployment":
-            continue
-        constraints = pod.spec.get("topologySpreadConstraints", ())
-        keys = {one["topologyKey"] for one in constraints if selects(one["labelSelector"], pod.labels)}
-        if keys != {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}:
-            yield f"{pod.owner}: is not spread over nodes and zones, or by labels that it does not have"
-
-
 def rollouts_take_nothing_away(objects: Objects) -> Iterator[str]:
     for one in of_kind(objects, "Deployment"):
         rolling = one["spec"].get("strategy", {}).get("rollingUpdate", {})
@@ -300,7 +210,12 @@ def one_decides_on_replicas(objects: Objects) -> Iterator[str]:
         if ("replicas" in one["spec"]) == (one["metadata"]["name"] in scaled):
             yield f"{name_of(one)}: KEDA and the manifest both decide on its replicas, or neither"
     for one in of_kind(objects, "ScaledObject"):
-        if not 1 <= one["spec"]["minReplicaCount"] <= one["spec"]["fallback"]["replicas"] <= one["spec"]["maxReplicaCount"]:
+        if (
+            not 1
+            <= one["spec"]["minReplicaCount"]
+            <= one["spec"]["fallback"]["replicas"]
+            <= one["spec"]["maxReplicaCount"]
+        ):
             yield f"{name_of(one)}: least, fallback and most are out of order"
 
 
@@ -318,13 +233,17 @@ def network_policies_select(objects: Objects) -> Iterator[str]:
     """Everything is denied, and each pod that a policy speaks of exists."""
     policies = of_kind(objects, "NetworkPolicy")
     known = all_pods(objects).values()
-    if not any(one["spec"]["podSelector"] == {} and one["spec"].keys() == {"podSelector", "policyTypes"} for one in policies):
+    if not any(
+        one["spec"]["podSelector"] == {} and one["spec"].keys() == {"podSelector", "policyTypes"} for one in policies
+    ):
         yield "nothing is denied"
     for one in policies:
         selectors = [one["spec"]["podSelector"]]
         for rule in (*one["spec"].get("ingress", ()), *one["spec"].get("egress", ())):
             peers = (*rule.get("from", ()), *rule.get("to", ()))
-            selectors += [peer["podSelector"] for peer in peers if "podSelector" in peer and "namespaceSelector" not in peer]
+            selectors += [
+                peer["podSelector"] for peer in peers if "podSelector" in peer and "namespaceSelector" not in peer
+            ]
         for selector in selectors:
             if not any(selects(selector, labels) for labels in known):
                 yield f"{name_of(one)}: {selector} selects nothing"
@@ -343,19 +262,19 @@ def jobs_come_to_an_end(objects: Objects) -> Iterator[str]:
 
 CHECKS: tuple[Check, ...] = (
     images_are_pinned,
-    pods_are_restricted,
+    pod_policies.pods_are_restricted,
     namespace_enforces_it,
     resources_are_bounded,
-    temporary_files_are_bounded,
-    deployments_are_probed,
-    tokens_stay_out,
-    environment_is_ours_alone,
-    secrets_are_referred_to,
+    pod_policies.temporary_files_are_bounded,
+    pod_policies.deployments_are_probed,
+    pod_policies.tokens_stay_out,
+    pod_policies.environment_is_ours_alone,
+    pod_policies.secrets_are_referred_to,
     references_resolve,
     labels_are_complete,
     namespace_is_one,
     budgets_let_nodes_drain,
-    deployments_are_spread,
+    pod_policies.deployments_are_spread,
     rollouts_take_nothing_away,
     one_decides_on_replicas,
     quorums_are_odd,

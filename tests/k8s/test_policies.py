@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.k8s import policies
+from tests.k8s import pod_policies, policies
 from tests.k8s.manifests import Object, find, of_kind, render
 from tests.k8s.policies import CHECKS, Check
 
@@ -50,18 +50,27 @@ BROKEN: list[tuple[Check, Break]] = [
     (policies.images_are_pinned, lambda o: container(o).update(image="feedmill")),
     (policies.images_are_pinned, lambda o: container(o).update(image="feedmill:latest")),
     (policies.images_are_pinned, lambda o: container(o).update(image="registry.example:5000/feedmill")),
-    (policies.images_are_pinned, lambda o: spec(o, "RabbitmqCluster", "feedmill-broker").update(image="rabbitmq:management")),
+    (
+        policies.images_are_pinned,
+        lambda o: spec(o, "RabbitmqCluster", "feedmill-broker").update(image="rabbitmq:management"),
+    ),
     (policies.images_are_pinned, lambda o: spec(o, "Cluster", "feedmill-database").pop("imageCatalogRef")),
-    (policies.pods_are_restricted, lambda o: pod_spec(o)["securityContext"].update(runAsUser=0)),
-    (policies.pods_are_restricted, lambda o: pod_spec(o)["securityContext"].pop("runAsNonRoot")),
-    (policies.pods_are_restricted, lambda o: pod_spec(o)["securityContext"].pop("seccompProfile")),
-    (policies.pods_are_restricted, lambda o: pod_spec(o).update(hostNetwork=True)),
-    (policies.pods_are_restricted, lambda o: pod_spec(o)["volumes"].append({"name": "x", "hostPath": {"path": "/"}})),
-    (policies.pods_are_restricted, lambda o: container(o)["securityContext"].pop("allowPrivilegeEscalation")),
-    (policies.pods_are_restricted, lambda o: container(o)["securityContext"].pop("readOnlyRootFilesystem")),
-    (policies.pods_are_restricted, lambda o: container(o)["securityContext"]["capabilities"].update(add=["NET_RAW"])),
-    (policies.pods_are_restricted, lambda o: container(o)["securityContext"].update(runAsUser=0)),
-    (policies.pods_are_restricted, lambda o: container(o)["ports"][0].update(hostPort=8000)),
+    (pod_policies.pods_are_restricted, lambda o: pod_spec(o)["securityContext"].update(runAsUser=0)),
+    (pod_policies.pods_are_restricted, lambda o: pod_spec(o)["securityContext"].pop("runAsNonRoot")),
+    (pod_policies.pods_are_restricted, lambda o: pod_spec(o)["securityContext"].pop("seccompProfile")),
+    (pod_policies.pods_are_restricted, lambda o: pod_spec(o).update(hostNetwork=True)),
+    (
+        pod_policies.pods_are_restricted,
+        lambda o: pod_spec(o)["volumes"].append({"name": "x", "hostPath": {"path": "/"}}),
+    ),
+    (pod_policies.pods_are_restricted, lambda o: container(o)["securityContext"].pop("allowPrivilegeEscalation")),
+    (pod_policies.pods_are_restricted, lambda o: container(o)["securityContext"].pop("readOnlyRootFilesystem")),
+    (
+        pod_policies.pods_are_restricted,
+        lambda o: container(o)["securityContext"]["capabilities"].update(add=["NET_RAW"]),
+    ),
+    (pod_policies.pods_are_restricted, lambda o: container(o)["securityContext"].update(runAsUser=0)),
+    (pod_policies.pods_are_restricted, lambda o: container(o)["ports"][0].update(hostPort=8000)),
     (policies.namespace_enforces_it, lambda o: drop(o, "Namespace", "feedmill")),
     (
         policies.namespace_enforces_it,
@@ -71,24 +80,33 @@ BROKEN: list[tuple[Check, Break]] = [
     (policies.resources_are_bounded, lambda o: container(o)["resources"]["requests"].update(cpu="3")),
     (policies.resources_are_bounded, lambda o: spec(o, "RabbitmqCluster", "feedmill-broker").pop("resources")),
     (policies.resources_are_bounded, lambda o: spec(o, "Pooler", "feedmill-database-pooler-rw").pop("template")),
-    (policies.temporary_files_are_bounded, lambda o: pod_spec(o)["volumes"][0].update(emptyDir={})),
-    (policies.deployments_are_probed, lambda o: container(o).pop("startupProbe")),
-    (policies.deployments_are_probed, lambda o: container(o)["livenessProbe"]["httpGet"].update(path="/readyz")),
-    (policies.deployments_are_probed, lambda o: container(o)["ports"][0].update(name="metrics")),
-    (policies.tokens_stay_out, lambda o: find(o, "ServiceAccount", "feedmill-fetcher").pop("automountServiceAccountToken")),
-    (policies.tokens_stay_out, lambda o: pod_spec(o).pop("automountServiceAccountToken")),
-    (policies.tokens_stay_out, lambda o: pod_spec(o).pop("serviceAccountName")),
-    (policies.tokens_stay_out, lambda o: o.append({"kind": "ClusterRole", "metadata": {"name": "all"}})),
-    (policies.environment_is_ours_alone, lambda o: pod_spec(o).pop("enableServiceLinks")),
-    (policies.secrets_are_referred_to, lambda o: o.append({"kind": "Secret", "metadata": {"name": "broker"}})),
+    (pod_policies.temporary_files_are_bounded, lambda o: pod_spec(o)["volumes"][0].update(emptyDir={})),
+    (pod_policies.deployments_are_probed, lambda o: container(o).pop("startupProbe")),
+    (pod_policies.deployments_are_probed, lambda o: container(o)["livenessProbe"]["httpGet"].update(path="/readyz")),
+    (pod_policies.deployments_are_probed, lambda o: container(o)["ports"][0].update(name="metrics")),
     (
-        policies.secrets_are_referred_to,
+        pod_policies.tokens_stay_out,
+        lambda o: find(o, "ServiceAccount", "feedmill-fetcher").pop("automountServiceAccountToken"),
+    ),
+    (pod_policies.tokens_stay_out, lambda o: pod_spec(o).pop("automountServiceAccountToken")),
+    (pod_policies.tokens_stay_out, lambda o: pod_spec(o).pop("serviceAccountName")),
+    (pod_policies.tokens_stay_out, lambda o: o.append({"kind": "ClusterRole", "metadata": {"name": "all"}})),
+    (pod_policies.environment_is_ours_alone, lambda o: pod_spec(o).pop("enableServiceLinks")),
+    (pod_policies.secrets_are_referred_to, lambda o: o.append({"kind": "Secret", "metadata": {"name": "broker"}})),
+    (
+        pod_policies.secrets_are_referred_to,
         lambda o: of_kind(o, "ConfigMap")[0]["data"].update(FEEDMILL_AMQP_URL="amqp://broker/"),
     ),
-    (policies.secrets_are_referred_to, lambda o: of_kind(o, "ConfigMap")[0]["data"].update(PROXY="http://me:secret@proxy")),
-    (policies.secrets_are_referred_to, lambda o: container(o)["env"][2].update(value="amqp://feedmill:secret@broker/")),
     (
-        policies.secrets_are_referred_to,
+        pod_policies.secrets_are_referred_to,
+        lambda o: of_kind(o, "ConfigMap")[0]["data"].update(PROXY="http://me:secret@proxy"),
+    ),
+    (
+        pod_policies.secrets_are_referred_to,
+        lambda o: container(o)["env"][2].update(value="amqp://feedmill:secret@broker/"),
+    ),
+    (
+        pod_policies.secrets_are_referred_to,
         lambda o: container(o)["env"].append({"name": "RABBITMQ_PASSWORD", "value": "secret"}),
     ),
     (policies.references_resolve, lambda o: container(o)["envFrom"][0]["configMapRef"].update(name="feedmill-config")),
@@ -101,13 +119,19 @@ BROKEN: list[tuple[Check, Break]] = [
     (policies.references_resolve, lambda o: drop(o, "TriggerAuthentication", "feedmill-broker")),
     (policies.references_resolve, lambda o: drop(o, "Cluster", "feedmill-database")),
     (policies.labels_are_complete, lambda o: labels(o, "Deployment", "feedmill-fetcher").pop("feedmill.dev/phase")),
-    (policies.labels_are_complete, lambda o: labels(o, "Deployment", "feedmill-fetcher").pop("feedmill.dev/fetch-type")),
+    (
+        policies.labels_are_complete,
+        lambda o: labels(o, "Deployment", "feedmill-fetcher").pop("feedmill.dev/fetch-type"),
+    ),
     (policies.labels_are_complete, lambda o: labels(o, "Service", "feedmill-metrics").pop("app.kubernetes.io/part-of")),
     (
         policies.labels_are_complete,
         lambda o: spec(o, "Deployment", "feedmill-writer")["selector"]["matchLabels"].update(version="1"),
     ),
-    (policies.namespace_is_one, lambda o: find(o, "ScaledObject", "feedmill-writer")["metadata"].update(namespace="default")),
+    (
+        policies.namespace_is_one,
+        lambda o: find(o, "ScaledObject", "feedmill-writer")["metadata"].update(namespace="default"),
+    ),
     (
         policies.namespace_is_one,
         lambda o: spec(o, "ScaledObject", "feedmill-writer")["triggers"][0]["metadata"].update(
@@ -130,9 +154,9 @@ BROKEN: list[tuple[Check, Break]] = [
         policies.budgets_let_nodes_drain,
         lambda o: spec(o, "PodDisruptionBudget", "feedmill-broker")["selector"]["matchLabels"].update({"app": "x"}),
     ),
-    (policies.deployments_are_spread, lambda o: pod_spec(o)["topologySpreadConstraints"].pop()),
+    (pod_policies.deployments_are_spread, lambda o: pod_spec(o)["topologySpreadConstraints"].pop()),
     (
-        policies.deployments_are_spread,
+        pod_policies.deployments_are_spread,
         lambda o: pod_spec(o)["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"].update(app="fetcher"),
     ),
     (

@@ -15,7 +15,9 @@ needs_crds = pytest.mark.skipif(not CRDS.is_dir(), reason=f"needs the custom res
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_plain_objects_are_valid(objects: tuple[Object, ...], version: str) -> None:
-    assert {name_of(one): problems(one, version) for one in objects if not is_custom(one) and problems(one, version)} == {}
+    assert {
+        name_of(one): problems(one, version) for one in objects if not is_custom(one) and problems(one, version)
+    } == {}
 
 
 @needs_crds
