@@ -28,7 +28,11 @@ Objects = Sequence[Object]
 @cache
 def render(overlay: str) -> tuple[Object, ...]:
     """Return the objects of `k8s/overlays/<overlay>`. Copy before you change one: they are rendered once."""
-    directory = ROOT / "k8s" / "overlays" / overlay
+    return build(ROOT / "k8s" / "overlays" / overlay)
+
+
+def build(directory: Path) -> tuple[Object, ...]:
+    """Return what kustomize makes of a directory."""
     done = subprocess.run(["kubectl", "kustomize", str(directory)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return tuple(yaml.load_all(done.stdout, Loader=LOADER))
