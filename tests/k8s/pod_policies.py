@@ -102,6 +102,18 @@ def secrets_are_referred_to(objects: Objects) -> Iterator[str]:
                     yield f"{pod.owner}: {variable['name']} holds credentials"
 
 
+def variables_are_expanded(objects: Objects) -> Iterator[str]:
+    """The kubelet leaves `$(NAME)` as it is where NAME is not defined further up."""
+    for pod in pods(objects):
+        for container in pod.containers:
+            known: set[str] = set()
+            for variable in container.get("env", ()):
+                for name in re.findall(r"\$\((\w+)\)", variable.get("value", "")):
+                    if name not in known:
+                        yield f"{pod.owner}: {variable['name']} refers to {name}, which is not defined before it"
+                known.add(variable["name"])
+
+
 def _credentials(value: str) -> bool:
     """Tell whether a URL holds a password that is not a reference."""
     match = re.search(r"://[^/@]*:([^/@]*)@", value)

@@ -270,6 +270,7 @@ CHECKS: tuple[Check, ...] = (
     pod_policies.tokens_stay_out,
     pod_policies.environment_is_ours_alone,
     pod_policies.secrets_are_referred_to,
+    pod_policies.variables_are_expanded,
     references_resolve,
     labels_are_complete,
     namespace_is_one,

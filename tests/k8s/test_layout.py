@@ -40,6 +40,11 @@ def test_every_component_is_named_on_the_page() -> None:
         assert component.name in page
 
 
+@pytest.mark.parametrize("environment", ["dev", "staging", "prod"])
+def test_an_environment_alone_means_the_usual_fetch_type(environment: str) -> None:
+    assert build(K8S / "overlays" / environment) == render(f"{environment}/queue-fetcher")
+
+
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_another_image_reaches_every_pod(tmp_path: Path, overlay: str) -> None:
     made = overlay_of_ones_own(

@@ -109,6 +109,8 @@ BROKEN: list[tuple[Check, Break]] = [
         pod_policies.secrets_are_referred_to,
         lambda o: container(o)["env"].append({"name": "RABBITMQ_PASSWORD", "value": "secret"}),
     ),
+    (pod_policies.variables_are_expanded, lambda o: container(o)["env"].reverse()),
+    (pod_policies.variables_are_expanded, lambda o: container(o)["env"].pop(0)),
     (policies.references_resolve, lambda o: container(o)["envFrom"][0]["configMapRef"].update(name="feedmill-config")),
     (policies.references_resolve, lambda o: container(o)["env"][0]["valueFrom"]["secretKeyRef"].update(key="user")),
     (
