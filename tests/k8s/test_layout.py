@@ -26,12 +26,13 @@ def overlay_of_ones_own(directory: Path, overlay: str, text: str) -> tuple[Objec
 
 
 def test_every_file_is_used() -> None:
-    for path in K8S.rglob("*"):
-        if path.suffix in {".yaml", ".json"} and path.name != "kustomization.yaml":
-            lists = yaml.safe_load((path.parent / "kustomization.yaml").read_text(encoding="utf-8"))
-            generators = lists.get("configMapGenerator", ())
-            files = {name.rpartition("=")[2] for one in generators for name in one.get("files", ())}
-            assert path.name in {*lists.get("resources", ()), *files}, path
+    used = set()
+    for path in K8S.rglob("kustomization.yaml"):
+        lists = yaml.safe_load(path.read_text(encoding="utf-8"))
+        generators = lists.get("configMapGenerator", ())
+        files = [name.rpartition("=")[2] for one in generators for name in one.get("files", ())]
+        used |= {path, *(path.parent / name for name in (*lists.get("resources", ()), *files))}
+    assert {path for path in K8S.rglob("*") if path.suffix in {".yaml", ".json"}} <= used
 
 
 def test_every_component_is_named_on_the_page() -> None:
