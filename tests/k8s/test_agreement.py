@@ -205,6 +205,14 @@ def test_the_broker_takes_our_largest_message(objects: tuple[Object, ...]) -> No
     assert int(broker_configuration(objects)["max_message_size"]) > BrokerSettings().max_message_bytes
 
 
+def test_the_log_of_the_brokers_queues_fits_its_memory(objects: tuple[Object, ...]) -> None:
+    """Three of them at times: one that is written, one that goes to the queues' own files, and what is read."""
+    memory = quantity(find(objects, "RabbitmqCluster", "feedmill-broker")["spec"]["resources"]["limits"]["memory"])
+    configuration = broker_configuration(objects)
+    before_it_blocks = memory * 0.8 * float(configuration["vm_memory_high_watermark.relative"])
+    assert 3 * int(configuration["quorum_queue.wal_max_size_bytes"]) < before_it_blocks
+
+
 def test_full_queues_refuse_and_do_not_drop(objects: tuple[Object, ...]) -> None:
     """The broker's limits are for queues that refuse what is too much, all of them; and they fit on its disk."""
     configuration, total = broker_configuration(objects), 0
