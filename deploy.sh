@@ -176,7 +176,7 @@ main() {
   show_changes
   if ((dry)); then
     cat "$work/manifests" >&3
-    say "" "Dry run: nothing was changed. Reasons for which a deploy would stop: $refusals."
+    printf '\nDry run: nothing was changed. Reasons for which a deploy would stop: %s.\n' "$refusals"
     return
   fi
   ask

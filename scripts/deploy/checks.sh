@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2034
 # What must be true before a deploy. deploy.sh calls these in the order in which they stand here.
 
 problems=()

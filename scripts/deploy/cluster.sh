@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2034
 # How deploy.sh speaks to the cluster.
 
 readonly OURS=app.kubernetes.io/part-of=feedmill

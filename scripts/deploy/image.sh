@@ -22,7 +22,7 @@ check_image() {
   elif docker image inspect "$full" >/dev/null 2>&1 && [[ $given_tag ]]; then return; fi
 
   if [[ $given_tag ]]; then refuse "there is no image $full, and one that is named by -t is not built by a deploy (-b builds it)"
-  elif ((dry)); then say "$full would be built${push:+ and pushed if its name has a registry}."
+  elif ((dry)); then say "$full would be built$( ((!push)) || printf ' and pushed')."
   else build_image; fi
 }
 

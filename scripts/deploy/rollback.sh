@@ -73,7 +73,7 @@ roll_back() {
 record() {
   local field fields file=".feedmill/deploys/$environment-$stamp.json" name="feedmill-deploy-$stamp" separator='{' old
   fields=("at=$started" "seconds=$SECONDS" "who=$who" "environment=$environment" "type=$type" "image=$image:$tag"
-    "commit=$commit" "context=$context" "outcome=$outcome" "reason=$(tr '\n"\\' ' ..' <<<"$reason")")
+    "commit=$commit" "context=$context" "outcome=$outcome" "reason=${reason//[$'\n"\\']/ }")
   mkdir -p "${file%/*}"
   for field in "${fields[@]}"; do
     printf '%s"%s": "%s"' "$separator" "${field%%=*}" "${field#*=}"
