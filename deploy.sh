@@ -188,7 +188,8 @@ main() {
   tag_commit
   deploy
   outcome=incomplete   # the new type is up: from here on nothing is rolled back
-  each_of_other delete || stop "$type is up, but objects of $other could not be removed (see above): deploy again"
+  # In the foreground: until the pods have drained, they need the network policies that go next.
+  each_of_other delete --cascade=foreground || stop "$type is up, but objects of $other could not be removed (see above): deploy again"
   outcome=deployed
   push_git_tag
   step "Deployed: $type, $image:$tag, in $SECONDS s"

@@ -135,8 +135,9 @@ check_manifests() {
   local line validator
   image=$(facts image | cut -f 2 | sed -E 's/@.*//; s|:[^/:]*$||' | grep -E '(^|/)feedmill$' | sort -u) || true
   [[ $image && $image != *$'\n'* ]] || stop "the manifests are wrong: feedmill's image must be in them, from one registry${image:+ (not: ${image//$'\n'/, })}"
-  render "$type" "$image" "$tag" >"$work/manifests"
-  render "$other" | awk -f scripts/deploy/facts.awk >"$work/facts.other"
+  render "$type" "$image" "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the tag $tag (see above)"
+  render "$other" | awk -f scripts/deploy/facts.awk >"$work/facts.other" ||
+    stop "k8s/overlays/$environment/$other can't be rendered, and what of it must go is read from there (see above)"
   awk -f scripts/deploy/facts.awk "$work/manifests" >"$work/facts"
   while IFS= read -r line; do problems+=("$line"); done \
     < <(awk -v namespace="$NAMESPACE" -v type="$type" -f scripts/deploy/contract.awk "$work/facts")

@@ -24,8 +24,8 @@ not_found() { grep -q 'NotFound' "$work/error"; }
 # facts object|image|secret|setting: what facts.awk read in the manifests.
 facts() { awk -F '\t' -v kind="$1" '$1 == kind' "$work/facts"; }
 
-# objects PHASE: its objects as kubectl names them (deployment/writer).
-objects() { facts object | awk -F '\t' -v phase="$1" '$2 == phase { print $3 "/" $4 }'; }
+# objects PHASE [TYPE]: its objects (or those of one fetch type only) as kubectl names them: deployment/writer.
+objects() { facts object | awk -F '\t' -v phase="$1" -v type="${2:-}" '$2 == phase && (type == "" || $6 == type) { print $3 "/" $4 }'; }
 
 # await OBJECT SECONDS: until it is ready, if that can be said of its kind.
 await() {
@@ -44,14 +44,15 @@ await() {
   esac
 }
 
-# each_of_other VERB ARGUMENT…: for each kind of which only one fetch type has objects, those of the other type.
+# each_of_other VERB ARGUMENT…: for each kind of which a fetch type has objects of its own, those of the other type.
+# First what runs, then what it needs until it has drained.
 each_of_other() {
-  local verb=$1 kind
+  local verb=$1 phase kind
   shift
-  while read -r kind; do
-    k "$verb" "$kind" -l "$OURS,feedmill.dev/fetch-type=$other" --ignore-not-found "$@" 2>"$work/error" && continue
+  while read -r phase kind; do
+    k "$verb" "$kind" -l "$OURS,feedmill.dev/fetch-type=$other,feedmill.dev/phase=$phase" --ignore-not-found "$@" 2>"$work/error" && continue
     grep -q "doesn't have a resource type" "$work/error" || { cat "$work/error" >&2; return 1; }
-  done < <(cat "$work/facts" "$work/facts.other" | awk -F '\t' '$1 == "object" && $6 != "-" { print $3 }' | sort -u)
+  done < <(cat "$work/facts" "$work/facts.other" | awk -F '\t' '$1 == "object" && $6 != "-" { print $2, $3 }' | sort -ru)
 }
 
 # Objects that only a former release had are named, not removed. `kubectl apply --prune` goes by labels, which operators

@@ -2,11 +2,12 @@
 # What was before, why a deploy failed, the way back, and the record of it.
 
 declare -A revision=()   # of each Deployment that there was
-new=()                   # services that there were not
+new=()                   # services, and foundations of this fetch type, that there were not
 
 # What a rollback needs: of Deployments the revision, of all objects what was last applied, and which are new.
 save_state() {
-  local phase object live
+  local phase object live mine
+  mine=$(objects 1-foundation "$type")
   for phase in 1-foundation 3-services; do
     : >"$work/before.$phase"
     for object in $(objects "$phase"); do
@@ -15,7 +16,7 @@ save_state() {
         [[ $phase/$object != 3-services/deployment/* ]] ||
           revision[$object]=$(k get "$object" -o 'jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}')
       elif not_found; then
-        [[ $phase != 3-services ]] || new+=("$object")
+        if [[ $phase == 3-services ]] || grep -qxF "$object" <<<"$mine"; then new+=("$object"); fi
       else
         stop "$object can't be read, so it could not be rolled back: $(error)"
       fi
@@ -45,7 +46,7 @@ explain() {
 }
 
 # Back to what was, as far as the deploy came: Deployments to the revision that they had; the rest (CronJobs, Services, …)
-# has no revisions and is applied as it last was. New foundations stay, they hold data. Migrations stay, see deploy().
+# has no revisions and is applied as it last was. New foundations that all share stay: broker and database hold data.
 roll_back() {
   local object failed=0
   step "Rolling back"
@@ -54,8 +55,8 @@ roll_back() {
       k rollout undo "$object" ${revision[$object]:+--to-revision="${revision[$object]}"} || failed=1
     done
     [[ ! -s $work/before.3-services ]] || k apply -f "$work/before.3-services" || failed=1
-    ((${#new[@]} == 0)) || k delete "${new[@]}" --ignore-not-found || failed=1
   fi
+  ((${#new[@]} == 0)) || k delete "${new[@]}" --ignore-not-found || failed=1
   [[ ! -s $work/before.1-foundation ]] || k apply -f "$work/before.1-foundation" || failed=1
   if [[ $stage == 3-services ]]; then
     for object in "${!revision[@]}"; do await "$object" "$ROLLOUT_SECONDS" || failed=1; done
