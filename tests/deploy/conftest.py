@@ -163,10 +163,16 @@ class Bench:
         self.cluster.context = CONTEXTS[environment]
         self.cluster.objects = {}
         if ready:
-            for kind, name in (("Namespace", ENVIRONMENTS[environment]), ("Secret", "people-made-this"), ("Secret", "database-app")):
+            for kind, name in (
+                ("Namespace", ENVIRONMENTS[environment]),
+                ("Secret", "people-made-this"),
+                ("Secret", "database-app"),
+            ):
                 self.cluster.objects[f"{kind.lower()}/{name}"] = Object(kind)
 
-    def fail(self, call: str, says: str = "it failed", *, code: int = 1, times: int = 1, interrupt: bool = False) -> None:
+    def fail(
+        self, call: str, says: str = "it failed", *, code: int = 1, times: int = 1, interrupt: bool = False
+    ) -> None:
         self.cluster.faults.append(Fault(call, says, code, times, interrupt))
 
     def run(self, *arguments: str, cwd: Path | None = None, answer: str = "", path: str | None = None) -> Run:
@@ -195,7 +201,9 @@ class Bench:
     def deploy(self, fetch_type: str = "queue-fetcher", environment: str = "dev", *arguments: str) -> Run:
         """As somebody who says yes."""
         self.cluster.calls.clear()
-        return self.run("-T", fetch_type, "-e", environment, *arguments, answer="prod\n" if environment == "prod" else "y\n")
+        return self.run(
+            "-T", fetch_type, "-e", environment, *arguments, answer="prod\n" if environment == "prod" else "y\n"
+        )
 
     def called(self, *words: str) -> list[str]:
         """The calls of kubectl that begin with these words."""

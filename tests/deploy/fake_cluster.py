@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 KUBECTL = """#!/bin/bash
 exec 3<>/dev/tcp/127.0.0.1/PORT

@@ -170,8 +170,16 @@ def test_all_wrong_values_are_said_at_once_without_secrets(bench: Bench) -> None
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("namespace: feedmill-dev", "namespace: feedmill", "deployment/writer: is in the namespace feedmill, and deploy.env"),
-        ("part-of: feedmill", "part-of: mill", "deployment/writer: the label app.kubernetes.io/part-of must be feedmill"),
+        (
+            "namespace: feedmill-dev",
+            "namespace: feedmill",
+            "deployment/writer: is in the namespace feedmill, and deploy.env",
+        ),
+        (
+            "part-of: feedmill",
+            "part-of: mill",
+            "deployment/writer: the label app.kubernetes.io/part-of must be feedmill",
+        ),
         ("/../queue-fetcher", "/../batch-fetcher", "cronjob/batch: is labelled feedmill.dev/fetch-type=batch-fetcher"),
         ("/../queue-fetcher", "/../base", "no object is labelled feedmill.dev/fetch-type=queue-fetcher"),
         ("newName: feedmill", "newName: mill", "feedmill's image must be in them, from one registry"),
@@ -198,10 +206,14 @@ def test_manifests_that_do_not_render(bench: Bench) -> None:
 def test_an_image_that_is_named_must_be_there(bench: Bench) -> None:
     bench.use("prod")
     said = refused(bench, *PROD, "-t", "v1.0.0")
-    assert "there is no image registry.example.org/mill/feedmill:v1.0.0, and one that is named by -t is not built" in said
+    assert (
+        "there is no image registry.example.org/mill/feedmill:v1.0.0, and one that is named by -t is not built" in said
+    )
 
 
-@pytest.mark.parametrize(("environment", "answer"), [("dev", "n\n"), ("dev", ""), ("prod", "y\n"), ("prod", "Prod\n"), ("prod", "")])
+@pytest.mark.parametrize(
+    ("environment", "answer"), [("dev", "n\n"), ("dev", ""), ("prod", "y\n"), ("prod", "Prod\n"), ("prod", "")]
+)
 def test_without_the_right_answer_nothing_changes(bench: Bench, environment: str, answer: str) -> None:
     bench.use(environment)
     done = bench.run("-T", "queue-fetcher", "-e", environment, answer=answer)

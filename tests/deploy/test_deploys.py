@@ -14,7 +14,8 @@ def test_the_steps_of_a_deploy_in_their_order(bench: Bench) -> None:
     steps = [
         re.sub(r" -l | --timeout=\S+| --(context|namespace)=\S+| -f \S+", " ", " ".join(call)).split("  ")[0]
         for call in bench.cluster.calls
-        if call[0] in ("apply", "wait", "rollout", "diff", "delete", "create") and "app.kubernetes.io/part-of=feedmill,feedmill.dev/fetch-type" not in " ".join(call)
+        if call[0] in ("apply", "wait", "rollout", "diff", "delete", "create")
+        and "app.kubernetes.io/part-of=feedmill,feedmill.dev/fetch-type" not in " ".join(call)
     ]
     verbs = [" ".join(step.split()[:3]) for step in steps]
     assert verbs == [
@@ -30,7 +31,8 @@ def test_the_steps_of_a_deploy_in_their_order(bench: Bench) -> None:
         "apply feedmill.dev/phase=3-services",
         "rollout status deployment/fetcher",
         "rollout status deployment/writer",
-        "create configmap feedmill-deploy-" + bench.records()[0]["at"].replace("-", "").replace(":", "").replace("T", "-").rstrip("Z"),
+        "create configmap feedmill-deploy-"
+        + bench.records()[0]["at"].replace("-", "").replace(":", "").replace("T", "-").rstrip("Z"),
         "delete configmap feedmill-deploy-lock",
     ]
     commit = git(bench.project, "rev-parse", "HEAD")
@@ -39,7 +41,11 @@ def test_the_steps_of_a_deploy_in_their_order(bench: Bench) -> None:
     assert record["commit"] == commit
     assert record["image"] == f"feedmill:{commit[:12]}"
     assert record["type"] == "queue-fetcher"
-    assert [call.split()[:2] for call in bench.other_calls] == [["docker", "image"], ["docker", "build"], ["kind", "load"]]
+    assert [call.split()[:2] for call in bench.other_calls] == [
+        ["docker", "image"],
+        ["docker", "build"],
+        ["kind", "load"],
+    ]
     assert git(bench.project, "tag") == "", "dev leaves no tags"
 
 
@@ -69,7 +75,10 @@ def test_build_only_builds_and_touches_no_cluster(bench: Bench) -> None:
     assert [call[0] for call in bench.cluster.calls] == ["kustomize"] * 3
     (call,) = bench.other_calls
     commit = git(bench.project, "rev-parse", "HEAD")
-    assert f"docker build --tag registry.example.org/mill/feedmill:v2 --label org.opencontainers.image.revision={commit}" in call
+    assert (
+        f"docker build --tag registry.example.org/mill/feedmill:v2 --label org.opencontainers.image.revision={commit}"
+        in call
+    )
 
 
 def test_a_version_tag_names_the_image(bench: Bench) -> None:
@@ -104,14 +113,17 @@ def test_switching_the_type_leaves_nothing_of_the_other(bench: Bench) -> None:
     done = bench.deploy("batch-fetcher")
     assert done.code == 0, done
     now = set(bench.cluster.objects)
-    assert {key for key in before - now} == {"deployment/fetcher", "scaledobject/fetcher"}
+    assert before - now == {"deployment/fetcher", "scaledobject/fetcher"}
     assert "cronjob/batch" in now
     assert "deployment/writer" in now
     removed = [call for call in bench.called("delete") if "fetch-type" in call]
     last_wait = max(i for i, call in enumerate(bench.cluster.calls) if call[:2] == ["rollout", "status"])
     first_removal = min(i for i, call in enumerate(bench.cluster.calls) if " ".join(call) in removed)
     assert first_removal > last_wait, "the other type goes when this one is up"
-    assert all("part-of=feedmill,feedmill.dev/fetch-type=queue-fetcher" in call and "--cascade=foreground" in call for call in removed)
+    assert all(
+        "part-of=feedmill,feedmill.dev/fetch-type=queue-fetcher" in call and "--cascade=foreground" in call
+        for call in removed
+    )
     assert bench.deploy("queue-fetcher").code == 0
     assert "cronjob/batch" not in bench.cluster.objects
 
@@ -141,7 +153,9 @@ def test_objects_that_a_former_release_had_are_named_and_left(bench: Bench) -> N
 
 
 def test_two_deploys_at_a_time_are_one_too_many(bench: Bench) -> None:
-    bench.cluster.objects["configmap/feedmill-deploy-lock"] = Object("ConfigMap", data={"holder": "somebody since noon"})
+    bench.cluster.objects["configmap/feedmill-deploy-lock"] = Object(
+        "ConfigMap", data={"holder": "somebody since noon"}
+    )
     done = bench.deploy()
     assert done.code == 1
     assert "another deploy is under way: somebody since noon" in done.err

@@ -28,7 +28,9 @@ def path_without(bench: Bench, *missing: str) -> str:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 @pytest.mark.parametrize("fetch_type", TYPES)
-def test_prints_the_manifests_and_nothing_else_without_a_cluster(bench: Bench, environment: str, fetch_type: str) -> None:
+def test_prints_the_manifests_and_nothing_else_without_a_cluster(
+    bench: Bench, environment: str, fetch_type: str
+) -> None:
     bench.cluster.context = ""
     done = bench.run("-T", fetch_type, "-e", environment, "-n")
     assert done.code == 0, done
@@ -113,6 +115,8 @@ def test_the_real_manifests_keep_the_contract(bench: Bench, environment: str, fe
         shutil.rmtree(bench.project / name)
         shutil.copytree(ROOT / name, bench.project / name)
     bench.cluster.context = ""
-    done = bench.run("-T", fetch_type, "-e", environment, "-n", path=os.pathsep.join([str(bench.bin), os.environ["PATH"]]))
+    done = bench.run(
+        "-T", fetch_type, "-e", environment, "-n", path=os.pathsep.join([str(bench.bin), os.environ["PATH"]])
+    )
     assert done.code == 0, done
     assert "kind: Deployment" in done.out

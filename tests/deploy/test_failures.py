@@ -151,7 +151,9 @@ def test_a_deploy_that_fails_leaves_no_tag_in_git(bench: Bench) -> None:
     assert git(bench.directory / "origin.git", "tag") == ""
 
 
-@pytest.mark.parametrize(("program", "sentence"), [("docker", "could not be built"), ("kind", "could not be loaded into the cluster")])
+@pytest.mark.parametrize(
+    ("program", "sentence"), [("docker", "could not be built"), ("kind", "could not be loaded into the cluster")]
+)
 def test_an_image_that_can_not_be_had_stops_before_anything_changes(bench: Bench, program: str, sentence: str) -> None:
     (bench.directory / f"{program}-fails").touch()
     done = bench.deploy()
