@@ -148,12 +148,13 @@ main() {
 
   values=k8s/overlays/$environment/deploy.env
   work='' child='' context='' stage='' outcome=failed reason='' git_tag='' locked=0 push=0 first=0 refusals=0
-  trap finish EXIT
-  trap 'stop "interrupted" 130' INT TERM HUP
-  work=$(cd "$(mktemp -d)" && pwd -P)
   started=$(date -u +%Y-%m-%dT%H:%M:%SZ) stamp=$(date -u +%Y%m%d-%H%M%S)
   exec 3>&1
   ((!dry)) || exec 1>&2   # only the manifests go to standard output
+  exec 4>&1 5>&2          # a signal may come while a command's words go to a file
+  trap finish EXIT
+  trap 'exec 2>&5; stop "interrupted" 130' INT TERM HUP
+  work=$(cd "$(mktemp -d)" && pwd -P)
 
   step "Checks ($type to $environment)"
   check_tools

@@ -92,6 +92,7 @@ record() {
 # Whatever ends the script ends here. What failed after the first change is rolled back.
 finish() {
   local code=$?
+  exec 1>&4 2>&5
   trap '' INT TERM HUP   # a second Ctrl-C must not interrupt the way back
   set +e
   [[ -z $child ]] || kill "$child" 2>/dev/null

@@ -11,13 +11,12 @@ from tests.deploy.fake_cluster import Object
 def test_the_steps_of_a_deploy_in_their_order(bench: Bench) -> None:
     done = bench.deploy()
     assert done.code == 0, done
-    steps = [
-        re.sub(r" -l | --timeout=\S+| --(context|namespace)=\S+| -f \S+", " ", " ".join(call)).split("  ")[0]
+    common = re.compile(r" --(context|namespace|timeout|ignore-not-found|from-literal)\S*| since \S+| -f \S+| -l")
+    verbs = [
+        common.sub("", " ".join(call))
         for call in bench.cluster.calls
-        if call[0] in ("apply", "wait", "rollout", "diff", "delete", "create")
-        and "app.kubernetes.io/part-of=feedmill,feedmill.dev/fetch-type" not in " ".join(call)
+        if call[0] in ("apply", "wait", "rollout", "diff", "delete", "create") and "fetch-type" not in " ".join(call)
     ]
-    verbs = [" ".join(step.split()[:3]) for step in steps]
     assert verbs == [
         "apply --dry-run=server feedmill.dev/phase!=2-migrate",
         "diff feedmill.dev/phase!=2-migrate",
