@@ -148,7 +148,7 @@ class Bench:
     def set_up(self, template: Path, port: int) -> None:
         shutil.copytree(template, self.directory, symlinks=True, dirs_exist_ok=True)
         self.tmp.mkdir()
-        self.program("kubectl", KUBECTL_STUB.replace("PORT", str(port)).replace("REAL", KUBECTL or ""))
+        self.program("kubectl", KUBECTL_STUB.replace("PORT", str(port)))
         for name in ("docker", "kind"):
             self.program(name, ENGINE_STUB.replace("NAME", name).replace("DIRECTORY", str(self.directory)))
         write(self.directory / "other_calls", "")
@@ -279,7 +279,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bench(tmp_path: Path, template: Path) -> Iterator[Bench]:
     if KUBECTL is None:
         pytest.skip("kubectl is not installed, and it renders the manifests")
-    cluster = FakeCluster()
+    cluster = FakeCluster(tmp_path / "my project")
     with served(cluster) as port:
         made = Bench(tmp_path, cluster)
         made.set_up(template, port)
