@@ -132,6 +132,7 @@ deploy() {
 }
 
 main() {
+  ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)) || { complain "bash 4.4 or newer is needed; this is $BASH_VERSION"; exit 1; }
   type='' environment='' given_tag='' dry=0 build=0 allow_dirty=0 yes=0
   parse_options "$@"
 

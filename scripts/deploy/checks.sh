@@ -7,7 +7,6 @@ matches() { [[ $1 =~ ^($2)$ ]]; }   # 2 if the pattern is no regular expression
 
 check_tools() {
   local tool
-  ((BASH_VERSINFO[0] >= 4)) || stop "bash 4 or newer is needed; this is $BASH_VERSION"
   for tool in kubectl git awk diff; do
     command -v "$tool" >/dev/null || stop "$tool is not installed, or not on the PATH"
   done

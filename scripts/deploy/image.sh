@@ -12,11 +12,14 @@ choose_tag() { # UNCOMMITTED-CHANGES
 
 check_image() {
   local full="$image:$tag"
+  if [[ $image != */* && $environment != dev ]]; then
+    refuse "the image $image has no registry in its name, where $environment could pull it from (newName in k8s/overlays/$environment)"
+  fi
   if [[ $image == */* ]]; then
     if in_registry "$full"; then return; fi
     if [[ -s $work/error ]] && ! grep -qiE 'no such manifest|manifest unknown|not found|name unknown' "$work/error"; then
       refuse "the registry can't be asked for $full: $(error)"
-      return
+      return   # a dry run goes on
     fi
     push=1
   elif docker image inspect "$full" >/dev/null 2>&1 && [[ $given_tag ]]; then return; fi

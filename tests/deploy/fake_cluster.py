@@ -2,7 +2,7 @@
 
 It knows what deploy.sh asks for, in the words of the real one: objects come by apply and go by delete, and a Deployment
 whose template changes gets a revision and can be undone. The program `kubectl` of the tests is four lines of bash that
-ask this over a socket, since a deploy calls it some fifty times. What it renders (`kustomize`) the real kubectl renders.
+ask this over a socket, since a deploy calls it some fifty times. `kustomize` is the real kubectl's.
 Every call is kept; a fault (a pattern of the call, and what happens then) makes one fail.
 """
 
@@ -111,13 +111,10 @@ class FakeCluster:
 
     def rendered(self, directory: str) -> str:
         """By the real kubectl, once for the same input: it takes longer than all the rest of a deploy."""
-        files = sorted(file for file in (self.project / "k8s").rglob("*.yaml"))
-        wrapper = (
-            (self.project / directory / "kustomization.yaml").read_text() if directory.startswith("/") else directory
-        )
-        key = re.sub(r"(\.\./)+.*/k8s/", "k8s/", wrapper) + "".join(
-            f"{file.name}\n{file.read_text()}" for file in files
-        )
+        outside = Path(directory, "kustomization.yaml")
+        key = re.sub(r"(\.\./)+.*/k8s/", "k8s/", outside.read_text()) if outside.is_absolute() else directory
+        for file in sorted((self.project / "k8s").rglob("*.yaml")):
+            key += f"{file}\n".removeprefix(str(self.project)) + file.read_text()
         if key not in RENDERED:
             command = [str(shutil.which("kubectl")), "kustomize", directory]
             done = subprocess.run(command, cwd=self.project, capture_output=True, text=True, check=False)

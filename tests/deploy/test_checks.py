@@ -203,6 +203,13 @@ def test_manifests_that_do_not_render(bench: Bench) -> None:
     assert "k8s/overlays/dev/queue-fetcher can't be rendered" in refused(bench, *DEV)
 
 
+def test_an_image_without_a_registry_is_for_dev_only(bench: Bench) -> None:
+    bench.use("prod")
+    bench.edit("k8s/overlays/prod/queue-fetcher/kustomization.yaml", "registry.example.org/mill/feedmill", "feedmill")
+    bench.commit()
+    assert "the image feedmill has no registry in its name, where prod could pull it from" in refused(bench, *PROD)
+
+
 def test_an_image_that_is_named_must_be_there(bench: Bench) -> None:
     bench.use("prod")
     said = refused(bench, *PROD, "-t", "v1.0.0")
