@@ -1,0 +1,85 @@
+# shellcheck shell=bash disable=SC2154,SC2034
+# How deploy.sh speaks to the cluster.
+
+readonly OURS=app.kubernetes.io/part-of=feedmill
+readonly NO_JOB='feedmill.dev/phase!=2-migrate'   # a Job can't be changed, so neither compared nor tried
+
+# The verb comes first, the flags last. Always with the context that was checked: switching contexts in another
+# terminal must not send the second half of a deploy elsewhere.
+k() { kubectl "$@" --context="$context" --namespace="$NAMESPACE"; }
+
+# For long waits: as a child, so that a signal to this script ends the wait at once.
+k_wait() {
+  local code=0
+  kubectl "$@" --context="$context" --namespace="$NAMESPACE" &
+  child=$!
+  wait "$child" || code=$?
+  child=
+  return "$code"
+}
+
+error() { tail -n 3 "$work/error"; }
+not_found() { grep -q 'NotFound' "$work/error"; }
+
+# facts object|image|secret|setting: what facts.awk read in the manifests.
+facts() { awk -F '\t' -v kind="$1" '$1 == kind' "$work/facts"; }
+
+# objects PHASE [TYPE]: its objects (or those of one fetch type only) as kubectl names them: deployment/writer.
+objects() { facts object | awk -F '\t' -v phase="$1" -v type="${2:-}" '$2 == phase && (type == "" || $6 == type) { print $3 "/" $4 }'; }
+
+# await OBJECT SECONDS: until it is ready, if that can be said of its kind.
+await() {
+  local left
+  case $1 in
+    rabbitmqcluster.*) k_wait wait "$1" --for=condition=AllReplicasReady --timeout="$2s" ;;
+    cluster.*.postgresql.cnpg.io/*) k_wait wait "$1" --for=condition=Ready --timeout="$2s" ;;
+    deployment/* | statefulset/* | daemonset/*) k_wait rollout status "$1" --timeout="$2s" ;;
+    job/*) # it ends with one of two conditions, and kubectl waits for one
+      for ((left = $2; left > 0; left -= 5)); do
+        if k_wait wait "$1" --for=condition=complete --timeout=5s 2>"$work/error"; then return 0; fi
+        grep -q 'timed out' "$work/error" || { cat "$work/error" >&2; return 1; }
+        [[ $(k get "$1" -o 'jsonpath={.status.conditions[?(@.type=="Failed")].status}') != True ]] || return 1
+      done
+      return 1 ;;
+  esac
+}
+
+# each_of_other VERB ARGUMENT…: for each kind of which a fetch type has objects of its own, those of the other type.
+# First what runs, then what it needs until it has drained.
+each_of_other() {
+  local verb=$1 phase kind
+  shift
+  while read -r phase kind; do
+    k "$verb" "$kind" -l "$OURS,feedmill.dev/fetch-type=$other,feedmill.dev/phase=$phase" --ignore-not-found "$@" 2>"$work/error" && continue
+    grep -q "doesn't have a resource type" "$work/error" || { cat "$work/error" >&2; return 1; }
+  done < <(cat "$work/facts" "$work/facts.other" | awk -F '\t' '$1 == "object" && $6 != "-" { print $2, $3 }' | sort -ru)
+}
+
+# Objects that only a former release had are named, not removed. `kubectl apply --prune` goes by labels, which operators
+# copy to what they make of our objects (volumes with data among it), and its safe form (ApplySet) is still alpha.
+# ConfigMaps are left out: those of former revisions are what a rollback needs.
+name_leftovers() {
+  local kinds kind name
+  # shellcheck disable=SC2016  # a Go template
+  local template='{{range .items}}{{if not .metadata.ownerReferences}}{{.kind}}/{{.metadata.name}}{{"\n"}}{{end}}{{end}}'
+  kinds=$(facts object | cut -f 3 | grep -vxE 'configmap|job|namespace' | sort -u | paste -s -d , -)
+  facts object | awk -F '\t' '{ sub(/\..*/, "", $3); print $3 "/" $4 }' >"$work/names"
+  { k get "$kinds" -l "$OURS,feedmill.dev/fetch-type!=$other" -o go-template="$template" 2>/dev/null || true; } |
+    while IFS=/ read -r kind name; do
+      grep -qxF "${kind,,}/$name" "$work/names" ||
+        say "No longer in the manifests, left alone: $kind/$name (kubectl delete it once nothing needs it)"
+    done
+}
+
+# To create an object is atomic, so this one is a lock for everybody who deploys to the namespace. (The very first
+# deploy has no namespace to put it into.)
+take_lock() {
+  ((!first)) || return 0
+  if k create configmap feedmill-deploy-lock --from-literal=holder="$who since $started" >/dev/null 2>"$work/error"; then
+    locked=1
+    return
+  fi
+  grep -qE 'AlreadyExists|already exists' "$work/error" || stop "the lock can't be taken: $(error)"
+  stop "another deploy is under way: $(k get configmap feedmill-deploy-lock -o 'jsonpath={.data.holder}' 2>/dev/null)
+If it is dead: kubectl delete configmap feedmill-deploy-lock --context=$context --namespace=$NAMESPACE"
+}

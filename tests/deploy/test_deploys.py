@@ -1,0 +1,173 @@
+"""Deploys that succeed: what is called in which order, what is left behind, and switching the type."""
+
+from __future__ import annotations
+
+import re
+
+from tests.deploy.conftest import Bench, git
+from tests.deploy.fake_cluster import Object
+
+
+def test_the_steps_of_a_deploy_in_their_order(bench: Bench) -> None:
+    done = bench.deploy()
+    assert done.code == 0, done
+    common = re.compile(r" --(context|namespace|timeout|ignore-not-found|from-literal)\S*| since \S+| -f \S+| -l")
+    verbs = [
+        common.sub("", " ".join(call))
+        for call in bench.cluster.calls
+        if call[0] in ("apply", "wait", "rollout", "diff", "delete", "create") and "fetch-type" not in " ".join(call)
+    ]
+    assert verbs == [
+        "apply --dry-run=server feedmill.dev/phase!=2-migrate",
+        "diff feedmill.dev/phase!=2-migrate",
+        "create configmap feedmill-deploy-lock",
+        "apply feedmill.dev/phase=1-foundation",
+        "wait cluster.v1.postgresql.cnpg.io/database --for=condition=Ready",
+        "wait rabbitmqcluster.v1beta1.rabbitmq.com/broker --for=condition=AllReplicasReady",
+        "delete job app.kubernetes.io/part-of=feedmill,feedmill.dev/phase=2-migrate",
+        "apply feedmill.dev/phase=2-migrate",
+        "wait job/migrate --for=condition=complete",
+        "apply feedmill.dev/phase=3-services",
+        "rollout status deployment/fetcher",
+        "rollout status deployment/writer",
+        "create configmap feedmill-deploy-"
+        + bench.records()[0]["at"].replace("-", "").replace(":", "").replace("T", "-").rstrip("Z"),
+        "delete configmap feedmill-deploy-lock",
+    ]
+    commit = git(bench.project, "rev-parse", "HEAD")
+    (record,) = bench.records()
+    assert record["outcome"] == "deployed"
+    assert record["commit"] == commit
+    assert record["image"] == f"feedmill:{commit[:12]}"
+    assert record["type"] == "queue-fetcher"
+    assert [call.split()[:2] for call in bench.other_calls] == [
+        ["docker", "image"],
+        ["docker", "build"],
+        ["kind", "load"],
+    ]
+    assert git(bench.project, "tag") == "", "dev leaves no tags"
+
+
+def test_prod_pushes_the_image_and_a_tag_of_git(bench: Bench) -> None:
+    bench.use("prod")
+    done = bench.deploy("queue-fetcher", "prod")
+    assert done.code == 0, done
+    assert [call.split()[1] for call in bench.other_calls] == ["manifest", "build", "push"]
+    tag = git(bench.project, "tag")
+    assert re.fullmatch(r"deploy/prod/\d{8}-\d{6}", tag)
+    assert tag in git(bench.directory / "origin.git", "tag")
+    assert git(bench.project, "rev-parse", f"{tag}^{{commit}}") == git(bench.project, "rev-parse", "HEAD")
+    assert "Deployed: queue-fetcher, registry.example.org/mill/feedmill:" in done.out
+
+
+def test_an_image_that_is_there_is_not_built(bench: Bench) -> None:
+    bench.use("staging")
+    bench.images.add("registry.example.org/mill/feedmill:v1")
+    assert bench.deploy("queue-fetcher", "staging", "-t", "v1").code == 0
+    assert [call.split()[1] for call in bench.other_calls] == ["manifest"]
+
+
+def test_build_only_builds_and_touches_no_cluster(bench: Bench) -> None:
+    bench.use("prod")
+    done = bench.run("-T", "queue-fetcher", "-e", "prod", "-b", "-t", "v2")
+    assert done.code == 0, done
+    assert [call[0] for call in bench.cluster.calls] == ["kustomize"] * 3
+    (call,) = bench.other_calls
+    commit = git(bench.project, "rev-parse", "HEAD")
+    assert (
+        f"docker build --tag registry.example.org/mill/feedmill:v2 --label org.opencontainers.image.revision={commit}"
+        in call
+    )
+
+
+def test_a_version_tag_names_the_image(bench: Bench) -> None:
+    git(bench.project, "tag", "--annotate", "v0.2.0", "--message", "A release")
+    git(bench.project, "tag", "deploy/prod/20260101-000000")
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-n")
+    assert "image: feedmill:v0.2.0\n" in done.out
+
+
+def test_yes_asks_nothing(bench: Bench) -> None:
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-y")
+    assert done.code == 0
+    assert "[y/N]" not in done.out
+
+
+def test_the_first_deploy_makes_the_namespace_and_waits_for_operators_secrets(bench: Bench) -> None:
+    bench.cluster.objects = {}
+    bench.edit("k8s/base/all.yaml", "            - secretRef: {name: people-made-this}\n", "")
+    bench.commit()
+    bench.fail("get secret database-app", 'Error from server (NotFound): secrets "database-app" not found')
+    done = bench.deploy()
+    assert done.code == 1, done
+    assert "Everything is new: there is no namespace feedmill-dev." in done.out
+    assert "secrets are missing in the namespace feedmill-dev: database-app" in done.err
+    bench.cluster.objects["secret/database-app"] = Object("Secret")
+    assert bench.deploy().code == 0
+
+
+def test_switching_the_type_leaves_nothing_of_the_other(bench: Bench) -> None:
+    assert bench.deploy("queue-fetcher").code == 0
+    before = set(bench.cluster.objects)
+    done = bench.deploy("batch-fetcher")
+    assert done.code == 0, done
+    now = set(bench.cluster.objects)
+    assert before - now == {"deployment/fetcher", "scaledobject/fetcher"}
+    assert "cronjob/batch" in now
+    assert "deployment/writer" in now
+    removed = [call for call in bench.called("delete") if "fetch-type" in call]
+    last_wait = max(i for i, call in enumerate(bench.cluster.calls) if call[:2] == ["rollout", "status"])
+    first_removal = min(i for i, call in enumerate(bench.cluster.calls) if " ".join(call) in removed)
+    assert first_removal > last_wait, "the other type goes when this one is up"
+    assert all(
+        "part-of=feedmill,feedmill.dev/fetch-type=queue-fetcher" in call and "--cascade=foreground" in call
+        for call in removed
+    )
+    assert bench.deploy("queue-fetcher").code == 0
+    assert "cronjob/batch" not in bench.cluster.objects
+
+
+def test_a_kind_that_the_cluster_does_not_know_has_no_orphans(bench: Bench) -> None:
+    assert bench.deploy("batch-fetcher").code == 0
+    bench.cluster.unknown_kinds.add("scaledobject")
+    assert bench.deploy("batch-fetcher").code == 0
+
+
+def test_orphans_that_stay_are_said_and_nothing_is_rolled_back(bench: Bench) -> None:
+    assert bench.deploy("queue-fetcher").code == 0
+    bench.fail("delete deployment .*fetch-type", "Error from server (Forbidden): you may not")
+    done = bench.deploy("batch-fetcher")
+    assert done.code == 1
+    assert "deploy.sh: batch-fetcher is up, but objects of queue-fetcher could not be removed" in done.err
+    assert not bench.called("rollout", "undo")
+    assert bench.records()[-1]["outcome"] == "incomplete"
+
+
+def test_objects_that_a_former_release_had_are_named_and_left(bench: Bench) -> None:
+    labels = {"app.kubernetes.io/part-of": "feedmill"}
+    bench.cluster.objects["deployment/enricher"] = Object("Deployment", labels)
+    done = bench.deploy()
+    assert "No longer in the manifests, left alone: Deployment/enricher" in done.out
+    assert "deployment/enricher" in bench.cluster.objects
+
+
+def test_two_deploys_at_a_time_are_one_too_many(bench: Bench) -> None:
+    bench.cluster.objects["configmap/feedmill-deploy-lock"] = Object(
+        "ConfigMap", data={"holder": "somebody since noon"}
+    )
+    done = bench.deploy()
+    assert done.code == 1
+    assert "another deploy is under way: somebody since noon" in done.err
+    assert "kubectl delete configmap feedmill-deploy-lock --context=kind-mill --namespace=feedmill-dev" in done.err
+    assert not bench.called("apply", "-f")
+    assert "configmap/feedmill-deploy-lock" in bench.cluster.objects, "it is somebody else's"
+
+
+def test_twenty_records_are_kept(bench: Bench) -> None:
+    for number in range(20):
+        labels = {"feedmill.dev/record": "deploy"}
+        bench.cluster.objects[f"configmap/feedmill-deploy-1{number:02}"] = Object("ConfigMap", labels)
+    assert bench.deploy().code == 0
+    kept = [key for key, one in bench.cluster.objects.items() if one.labels.get("feedmill.dev/record")]
+    assert len(kept) == 20
+    assert "configmap/feedmill-deploy-100" not in kept

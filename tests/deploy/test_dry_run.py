@@ -1,0 +1,122 @@
+"""`deploy.sh -n`: manifests on standard output, all else on standard error, nothing needed and nothing changed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.conftest import CONTEXTS, ENVIRONMENTS, ROOT, Bench, git
+
+TYPES = ("queue-fetcher", "batch-fetcher")
+
+
+def path_without(bench: Bench, *missing: str) -> str:
+    """A PATH with the tools of this machine but some, and without the stand-ins."""
+    directory = bench.directory / "few tools"
+    directory.mkdir()
+    for folder in ("/usr/local/bin", "/usr/bin", "/bin", str(Path(shutil.which("kubectl") or "/bin/sh").parent)):
+        for tool in Path(folder).iterdir() if Path(folder).is_dir() else ():
+            link = directory / tool.name
+            if tool.name not in missing and not link.is_symlink():
+                link.symlink_to(tool)
+    return str(directory)
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize("fetch_type", TYPES)
+def test_prints_the_manifests_and_nothing_else_without_a_cluster(
+    bench: Bench, environment: str, fetch_type: str
+) -> None:
+    bench.cluster.context = ""
+    done = bench.run("-T", fetch_type, "-e", environment, "-n")
+    assert done.code == 0, done
+    commit = git(bench.project, "rev-parse", "--short=12", "HEAD")
+    registry = "" if environment == "dev" else "registry.example.org/mill/"
+    assert set(re.findall(r"image: (.*)", done.out)) == {f"{registry}feedmill:{commit}"}
+    assert set(re.findall(r"  namespace: (.*)", done.out)) == {ENVIRONMENTS[environment]}
+    assert set(re.findall(r"fetch-type: (.*)", done.out)) == {fetch_type}
+    kinds = re.findall(r"^kind: (.*)", done.out, re.MULTILINE)
+    assert len(kinds) == done.out.count("\n---\n") + 1, "all that is printed is YAML documents"
+    assert ("CronJob" in kinds) == (fetch_type == "batch-fetcher")
+    assert "A deploy would stop here: kubectl has no current context" in done.err
+    assert bench.changes() == []
+    assert not [call for call in bench.other_calls if "inspect" not in call]
+
+
+def test_needs_no_docker_no_remote_no_context_and_works_from_any_directory(bench: Bench) -> None:
+    shutil.rmtree(bench.project / ".git")
+    git(bench.project, "init", "--quiet")
+    git(bench.project, "add", "--all")
+    git(bench.project, "commit", "--quiet", "--message", "A clone of nobody")
+    path = path_without(bench, "docker", "crane", "skopeo", "kubernetes-validate")
+    done = bench.run("-T", "queue-fetcher", "-e", "prod", "-n", cwd=Path("/"), path=path)
+    assert done.code == 0, done
+    assert done.out.startswith("apiVersion: ")
+    assert re.findall(r"would stop here: (\w+ \w+ \w+)", done.err) == [
+        "docker is not",
+        "commit " + git(bench.project, "rev-parse", "--short=12", "HEAD") + " is",
+        "kubectl has no",
+        "the registry can",
+    ]
+    assert done.err.endswith("Reasons for which a deploy would stop: 4.\n")
+
+
+def test_does_not_look_at_the_cluster_of_another_environment(bench: Bench) -> None:
+    bench.use("staging")
+    done = bench.run("-T", "queue-fetcher", "-e", "prod", "-n")
+    assert done.code == 0, done
+    assert f"kubectl's context is {CONTEXTS['staging']}, but prod is where the context is called prod|" in done.err
+    assert [call[0] for call in bench.cluster.calls] == ["config", "kustomize", "kustomize", "kustomize"]
+
+
+def test_compares_where_the_cluster_answers_and_names_what_would_go(bench: Bench) -> None:
+    assert bench.deploy("batch-fetcher").code == 0
+    bench.cluster.calls.clear()
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-n")
+    assert done.code == 0, done
+    assert "-before, +after" in done.err
+    assert "Removed at the end: cronjob/batch" in done.err
+    assert "Runs again: job/migrate" in done.err
+    assert bench.called("apply")[0].startswith("apply --dry-run=server")
+    assert bench.changes() == []
+    assert done.err.endswith("would stop: 0.\n")
+
+
+def test_says_what_the_cluster_would_not_take(bench: Bench) -> None:
+    bench.fail("apply --dry-run=server", 'no matches for kind "ScaledObject" in version "keda.sh/v1alpha1"')
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-n")
+    assert done.code == 0
+    assert "the cluster would not take the manifests:\nno matches for kind" in done.err
+    assert done.out.startswith("apiVersion: ")
+
+
+def test_wrong_manifests_are_not_printed(bench: Bench) -> None:
+    bench.edit("k8s/base/all.yaml", "name: writer, labels: {feedmill.dev/phase: 3-services}", "name: writer")
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-n")
+    assert (done.code, done.out) == (1, "")
+    assert "deployment/writer: the label feedmill.dev/phase must be" in done.err
+
+
+def test_a_given_tag_is_in_the_manifests(bench: Bench) -> None:
+    bench.images.add("registry.example.org/mill/feedmill:1234567")
+    done = bench.run("-T", "queue-fetcher", "-e", "prod", "-n", "-t", "1234567")
+    assert set(re.findall(r"image: (.*)", done.out)) == {"registry.example.org/mill/feedmill:1234567"}
+
+
+@pytest.mark.skipif(not (ROOT / "k8s/overlays/prod/queue-fetcher").is_dir(), reason="the real manifests are not here")
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize("fetch_type", TYPES)
+def test_the_real_manifests_keep_the_contract(bench: Bench, environment: str, fetch_type: str) -> None:
+    for name in ("k8s", "docs"):
+        shutil.rmtree(bench.project / name)
+        shutil.copytree(ROOT / name, bench.project / name)
+    bench.cluster.context = ""
+    done = bench.run(
+        "-T", fetch_type, "-e", environment, "-n", path=os.pathsep.join([str(bench.bin), os.environ["PATH"]])
+    )
+    assert done.code == 0, done
+    assert "kind: Deployment" in done.out

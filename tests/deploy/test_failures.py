@@ -1,0 +1,182 @@
+"""Deploys that fail half-way: what ran before runs again, why is said, and a record is left."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+
+import pytest
+
+from tests.deploy.conftest import Bench, git
+from tests.deploy.fake_cluster import Object
+
+FIRST_RELEASE: dict[str, Object] = {}
+"""What the cluster holds after a first deploy: the same for every test, so it is made once."""
+
+
+@pytest.fixture
+def running(bench: Bench) -> Bench:
+    """A first release runs; the next one changes writer and settings."""
+    if not FIRST_RELEASE:
+        assert bench.deploy().code == 0
+        shutil.rmtree(bench.project / ".feedmill")
+        objects = bench.cluster.objects.items()
+        FIRST_RELEASE.update({key: one for key, one in objects if not key.startswith("configmap/feedmill-deploy")})
+    bench.cluster.objects = copy.deepcopy(FIRST_RELEASE)
+    bench.edit("k8s/base/all.yaml", "args: [writer]", "args: [writer, --new]")
+    bench.edit("k8s/overlays/dev/queue-fetcher/kustomization.yaml", "THREADS=32", "THREADS=64")
+    bench.commit()
+    return bench
+
+
+def specs(bench: Bench) -> dict[str, str]:
+    """All that runs, by what it is: the migration and our notes aside."""
+    objects = bench.cluster.objects.items()
+    return {key: one.spec for key, one in objects if one.applied and not key.startswith("job/")}
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("apply deployment/writer", "the cluster did not take all objects of 3-services"),
+        ("rollout status deployment/fetcher", "deployment/fetcher failed, or was not ready within 300 s"),
+        ("rollout status deployment/writer", "deployment/writer failed, or was not ready within 300 s"),
+    ],
+)
+def test_services_go_back_to_the_revision_that_they_had(running: Bench, call: str, sentence: str) -> None:
+    before = specs(running)
+    running.fail(call)
+    done = running.deploy()
+    assert done.code == 1, done
+    assert sentence in done.err
+    assert specs(running) == before
+    undone = running.called("rollout", "undo")
+    assert sorted(call.split()[2:4] for call in undone) == [
+        ["deployment/fetcher", "--to-revision=1"],
+        ["deployment/writer", "--to-revision=1"],
+    ]
+    assert "Rolled back: what ran before runs. Migrations are not undone" in done.out
+    assert running.records()[-1]["outcome"] == "rolled-back"
+    assert sentence in running.records()[-1]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("apply cluster/database", "the cluster did not take all objects of 1-foundation"),
+        ("wait rabbitmqcluster", "rabbitmqcluster.v1beta1.rabbitmq.com/broker failed, or was not ready within 600 s"),
+        ("apply job/migrate", "the cluster did not take all objects of 2-migrate"),
+        ("wait job/migrate", "job/migrate failed, or was not ready within 300 s"),
+        ("delete job", "the former migration can't be removed"),
+    ],
+)
+def test_before_the_services_there_is_no_need_to_touch_them(running: Bench, call: str, sentence: str) -> None:
+    before = specs(running)
+    running.fail(call)
+    done = running.deploy()
+    assert done.code == 1, done
+    assert sentence in done.err
+    assert specs(running) == before
+    assert not running.called("rollout", "undo")
+    assert running.records()[-1]["outcome"] == "rolled-back"
+
+
+def test_a_migration_that_fails_is_not_waited_for_to_the_end(running: Bench) -> None:
+    """kubectl waits for one condition at a time: between two waits the other one is looked at."""
+    running.fail("wait job/migrate", "error: timed out waiting for the condition on jobs/migrate", times=2)
+    assert running.deploy().code == 0
+    running.commit()
+    running.fail("wait job/migrate", "error: timed out waiting for the condition on jobs/migrate", times=99)
+    done = running.deploy()
+    assert done.code == 1
+    assert len([call for call in running.called("wait") if "job/" in call]) == 60, "300 s by 5 s"
+
+
+def test_cron_jobs_have_no_revisions_and_are_applied_as_they_were(bench: Bench) -> None:
+    assert bench.deploy("batch-fetcher").code == 0
+    before = specs(bench)
+    bench.edit("k8s/batch-fetcher/all.yaml", "*/5 * * * *", "0 * * * *")
+    bench.commit()
+    bench.fail("rollout status deployment/writer")
+    assert bench.deploy("batch-fetcher").code == 1
+    assert specs(bench) == before
+
+
+def test_a_switch_that_fails_leaves_the_old_type_alone_and_takes_the_new_one_away(bench: Bench) -> None:
+    assert bench.deploy("queue-fetcher").code == 0
+    before = specs(bench)
+    bench.fail("rollout status deployment/writer")
+    assert bench.deploy("batch-fetcher").code == 1
+    assert specs(bench) == before
+    assert "deployment/fetcher" in before
+    assert not [call for call in bench.called("delete") if "fetch-type=queue-fetcher" in call]
+
+
+def test_a_first_deploy_that_fails_keeps_what_holds_data(bench: Bench) -> None:
+    bench.fail("rollout status deployment/writer")
+    assert bench.deploy().code == 1
+    assert set(specs(bench)) == {"namespace/feedmill-dev", "cluster/database", "rabbitmqcluster/broker"}
+
+
+@pytest.mark.parametrize("call", ["wait rabbitmqcluster", "wait job/migrate", "rollout status deployment/writer"])
+def test_ctrl_c_rolls_back_too(running: Bench, call: str) -> None:
+    before = specs(running)
+    running.fail(call, code=0, interrupt=True)
+    done = running.deploy()
+    assert done.code == 130, done
+    assert "deploy.sh: interrupted" in done.err
+    assert specs(running) == before
+    assert running.records()[-1]["outcome"] == "rolled-back"
+    assert running.records()[-1]["reason"] == "interrupted"
+
+
+def test_why_is_said_with_events_logs_and_the_exit_code(running: Bench) -> None:
+    running.fail("rollout status deployment/writer")
+    running.cluster.replies["get pods"] = "writer-1: CrashLoopBackOff back-off, before that exit code 78 (Error)\n"
+    running.cluster.replies["get events"] = "Warning BackOff pod/writer-1\n"
+    running.cluster.replies["get deployment/writer -o go-template"] = "app=writer,"
+    running.cluster.replies["logs writer-1"] = "FEEDMILL_FETCH_THREADS: not a number\n"
+    done = running.deploy()
+    assert "== Why deployment/writer is not ready" in done.out
+    why = done.out[done.out.index("== Why") : done.out.index("== Rolling back")]
+    assert "writer-1: CrashLoopBackOff" in why
+    assert "FEEDMILL_FETCH_THREADS: not a number" in why
+    assert "Exit code 78: the configuration can't work, and a restart won't help." in why
+    assert "Warning BackOff" in why
+    assert running.called("get", "pods")[0].startswith("get pods -l app=writer --sort-by")
+
+
+def test_a_rollback_that_fails_says_so(running: Bench) -> None:
+    running.fail("rollout status deployment/writer", times=2)
+    done = running.deploy()
+    assert done.code == 1
+    assert "the rollback failed too" in done.err
+    assert "Rolled back" not in done.out
+    assert running.records()[-1]["outcome"] == "rollback-failed"
+
+
+def test_a_deploy_that_fails_leaves_no_tag_in_git(bench: Bench) -> None:
+    bench.use("prod")
+    bench.fail("rollout status")
+    assert bench.deploy("queue-fetcher", "prod").code == 1
+    assert git(bench.project, "tag") == ""
+    assert git(bench.directory / "origin.git", "tag") == ""
+
+
+@pytest.mark.parametrize(
+    ("program", "sentence"), [("docker", "could not be built"), ("kind", "could not be loaded into the cluster")]
+)
+def test_an_image_that_can_not_be_had_stops_before_anything_changes(bench: Bench, program: str, sentence: str) -> None:
+    (bench.directory / f"{program}-fails").touch()
+    done = bench.deploy()
+    assert done.code == 1
+    assert sentence in done.err
+    assert not [call for call in bench.changes() if "apply" in call]
+    assert bench.records() == []
+
+
+def test_what_can_not_be_read_could_not_be_rolled_back(bench: Bench) -> None:
+    bench.fail("get deployment/writer", "Error from server (Forbidden): you may not")
+    done = bench.deploy()
+    assert "deployment/writer can't be read, so it could not be rolled back" in done.err
+    assert not [call for call in bench.changes() if "apply" in call]
