@@ -48,11 +48,13 @@ def test_an_environment_alone_means_the_usual_fetch_type(environment: str) -> No
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_another_image_reaches_every_pod(tmp_path: Path, overlay: str) -> None:
+    (image,) = {container["image"] for pod in pods(render(overlay)) for container in pod.containers}
+    name = image.rpartition(":")[0]
     made = overlay_of_ones_own(
-        tmp_path, overlay, 'images: [{name: feedmill, newName: registry.example/feedmill, newTag: "1.2.3"}]\n'
+        tmp_path, overlay, f'images: [{{name: {name}, newName: other.example/feedmill, newTag: "1.2.3"}}]\n'
     )
     assert {container["image"] for pod in pods(made) for container in pod.containers} == {
-        "registry.example/feedmill:1.2.3"
+        "other.example/feedmill:1.2.3"
     }
 
 
