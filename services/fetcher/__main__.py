@@ -17,6 +17,7 @@ from services.fetcher.client import ClientLimits, FeedClient
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.scoreboard import Scoreboard
 from services.fetcher.settings import FetcherSettings
+from services.fetcher.shards import Shards
 from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules
 from services.fetcher.watch import BoardWatch, WatchedLock
@@ -37,9 +38,27 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
     workers, client = Workers(threads), make_client(settings)
-    turns = Turns(board, workers, valve, window=valve.most, threads=threads, clock=clock.monotonic)
-    consumer = Consumer(
+    turns = Turns(
+        board,
+        workers,
+        valve,
+        window=valve.most,
+        threads=threads,
+        clock=clock.monotonic,
+        lane_of=topology.fetcher.queue_of,
+    )
+    drain_seconds = settings.longest_fetch_seconds() + DRAIN_SECONDS
+    shards = Shards(
         RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes),
+        topology.fetcher,
+        valve,
+        turns,
+        stop=stop,
+        drain_seconds=drain_seconds,
+        clock=clock.monotonic,
+    )
+    consumer = Consumer(
+        shards,
         topology,
         topology.fetcher,
         FetchFeed,
@@ -54,12 +73,13 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             ),
             clock=clock,
             proxy_hosts=settings.proxy_host_set(),
+            owns=shards.owns,
         ),
         prefetch=valve,
         failures=settings.message_retries,
-        drain_seconds=settings.longest_fetch_seconds() + DRAIN_SECONDS,
+        drain_seconds=drain_seconds,
     )
-    watch = BoardWatch(board, lock, workers, valve, clock.monotonic)
+    watch = BoardWatch(board, lock, workers, valve, clock.monotonic, shards.owned)
     backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=valve)
     health.add_check("broker", consumer.check)
     health.add_page("/debug/scoreboard", watch.dump)
