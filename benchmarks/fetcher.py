@@ -251,4 +251,4 @@ def make_job(feed_id: int, fetch: Fetch) -> FetchFeed:
 
 def address(job: FetchFeed) -> Outgoing:
     """Return a job as it goes into the fetchers' queue."""
-    return Outgoing(job, fetch_routing_key(job.group))
+    return Outgoing.into(read_topology().fetcher.queue_of(job.group), job)

@@ -81,7 +81,7 @@ def live_claims(database_url: str) -> dict[int, UUID]:
 
 
 async def jobs_in_queue(amqp_url: str) -> list[FetchFeed]:
-    found = await Queues(amqp_url).look("fetcher")
+    found = await Queues(amqp_url).look("fetcher.00")
     return [FetchFeed.decode(delivery.body, delivery.content_encoding) for delivery in found]
 
 

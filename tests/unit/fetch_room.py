@@ -24,7 +24,9 @@ from shared.topology import build_topology
 from shared.valve import Valve
 from tests.factories import NOW, make_job, make_result
 
-STAGE = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60).fetcher
+STAGE = build_topology(
+    fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1
+).fetcher
 
 
 class FakeReader:
@@ -44,6 +46,11 @@ class FakeReader:
         self.legs.append(leg)
         assert self.gate.wait(5)
         return self.answer(job, leg), self.report
+
+
+def where(item: Outgoing) -> str:
+    """Return the delay that a message is sent through, or else its routing key."""
+    return item.exchange if item.exchange in {STAGE.fast_delay, STAGE.retry} else item.routing_key
 
 
 class Room:
@@ -72,7 +79,7 @@ class Room:
 
     async def handle(self, **changes: object) -> list[tuple[str, Message]]:
         outgoing: list[Outgoing] = list(await self.handler([make_job(**changes)]))
-        return [(item.routing_key, item.message) for item in outgoing]
+        return [(where(item), item.message) for item in outgoing]
 
     async def until_board(self, *, active: int, held: int) -> None:
         """Let others run until the scoreboard counts so many."""

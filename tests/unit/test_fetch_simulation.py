@@ -28,13 +28,13 @@ from shared.broker import Publication
 from shared.consumer import Consumer
 from shared.messages import FeedFetched, FetchFeed
 from shared.outgoing import Outgoing, encode_outgoing
-from shared.topology import build_topology, fetch_routing_key
+from shared.topology import EXCHANGE, build_topology, fetch_routing_key
 from shared.valve import Valve
 from tests.factories import NOW, make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker, Stored
 from tests.fakes.virtual_time import VirtualTimeLoop, run_virtually
 
-TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 
 
 class CountingBroker(MemoryBroker):
@@ -55,7 +55,7 @@ class CountingBroker(MemoryBroker):
 
     def accept(self, publication: Publication) -> None:
         super().accept(publication)
-        self.published[publication.routing_key] += 1
+        self.published[publication.routing_key if publication.exchange in {"", EXCHANGE} else publication.exchange] += 1
         if publication.type == FeedFetched.KIND:
             result = FeedFetched.decode(publication.body, publication.content_encoding)
             self.ended |= {result.feed_id} if result.final else set()
@@ -98,7 +98,7 @@ class Simulation:
         handler = FetchFeeds(self, turns, TOPOLOGY.fetcher, rules=rules, clock=clock)  # type: ignore[arg-type]
         async with self.broker.connect(TOPOLOGY) as session:
             for job in jobs:
-                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group))))
+                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, 1))))
         consumer = Consumer(self.broker, TOPOLOGY, TOPOLOGY.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
         beside = asyncio.create_task(turns.stop_when(stop))
         consuming = asyncio.create_task(consumer.run(stop))
