@@ -31,7 +31,7 @@ from shared.broker import Delivery, Session
 from shared.messages import FetchFeed, Outcome
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.politeness import politeness_group
-from shared.topology import Topology, fetch_routing_key
+from shared.topology import Topology
 
 LAP_SECONDS = 120.0
 FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=16.0)

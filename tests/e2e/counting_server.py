@@ -23,9 +23,9 @@ GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: application/rss+xml\r\nContent-Length:
 class CountingServer:
     """`/hang/...` answers once the gate is open, `/mute/...` never, `/garbage/...` with nonsense, all else at once.
 
-    `/host/NAME/...` takes `SLOW_SECONDS`, and `/from/NAME/to/URL` redirects; both are watched by the name of their host:
-    `arrivals` are the moments of its requests, `most_at_once` how many were open at a time. `requests` counts by path;
-    `hanging` are the requests that wait.
+    `/host/NAME/...` takes `SLOW_SECONDS`, and `/from/NAME/to/URL` redirects then; both are watched by the name of the
+    host: `arrivals` are the moments of its requests, `most_at_once` how many were open at a time. `requests` counts by
+    path; `hanging` are the requests that wait.
     """
 
     def __init__(self) -> None:

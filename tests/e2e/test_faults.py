@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from services.cli.demo import SHARDS
 from services.cli.farm import FeedFormat, FeedKind, FeedSpec
 from services.cli.farm.catalogue import loopback_host
 from services.cli.servers import Servers

@@ -29,7 +29,9 @@ def fleets(draw: st.DrawFn) -> tuple[dict[str, set[str]], list[str]]:
 
 
 @given(fleets())
-def test_every_shard_is_dealt_once_and_shares_differ_by_one_at_most(fleet: tuple[dict[str, set[str]], list[str]]) -> None:
+def test_every_shard_is_dealt_once_and_shares_differ_by_one_at_most(
+    fleet: tuple[dict[str, set[str]], list[str]],
+) -> None:
     owned, shards = fleet
     dealt = deal(owned, shards)
     assert dealt.keys() == owned.keys()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 import json
 import logging
+from collections import Counter
 
 import pytest
 
@@ -14,7 +14,6 @@ from shared.politeness import BadUrl, clean_url, politeness_group
 from shared.retry import Bury, TryLater, after_failure
 from shared.secrets import mask_credentials
 from shared.settings import BrokerSettings, read_settings
-from shared.settings import BrokerSettings
 from shared.topology import build_topology, fetch_routing_key, shard_of
 
 
