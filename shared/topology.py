@@ -1,6 +1,6 @@
 """The map: exchanges, queues, bindings and arguments, as data. Code, docs and deployments follow it.
 
-    feed.fetch.v1.07  ─► fetcher.07 ─► (the fetcher that owns it) ─► feed.fetched.v1 ─► writer ─► (writer service)
+    feed.fetch.07.v1  ─► fetcher.07 ─► (the fetcher that owns it) ─► feed.fetched.v1 ─► writer ─► (writer service)
                            ▲  ▲
        fetcher.fast-delay ─┘  └─ fetcher.retry                      writer.retry ─► writer
                                        fetcher.dead                            writer.dead
@@ -169,12 +169,14 @@ def is_shard(queue: str) -> bool:
 
 
 def fetch_routing_key(group: str, shards: int) -> str:
-    """Return the routing key of a `FetchFeed` for a politeness group: `feed.fetch.v1.07`."""
+    """Return the routing key of a `FetchFeed` for a politeness group: `feed.fetch.07.v1`."""
     return _shard_key(shard_of(group, shards))
 
 
 def _shard_key(number: int) -> str:
-    return f"{FetchFeed.KIND}.{number:02d}"
+    # Not behind the kind: the queue `fetcher` of earlier versions takes all of `feed.fetch.v1.#`.
+    kind, _, version = FetchFeed.KIND.rpartition(".")
+    return f"{kind}.{number:02d}.{version}"
 
 
 def _work_queue(name: str, stage: Stage, *bindings: str) -> Queue:

@@ -107,7 +107,8 @@ def _at_shards(shards: Mapping[str, QueueLevel | None]) -> Iterator[str]:
         names = ", ".join(f"`{name}`" for name in sorted(unread))
         yield (
             f"no fetcher reads {names}, where {sum(unread.values()):,} jobs wait: do all services have the same"
-            " FEEDMILL_FETCHER_SHARDS? (A shard that is handed over has no reader for a moment)"
+            " FEEDMILL_FETCHER_SHARDS? (A shard that is handed over, or whose fetcher pauses, has no reader for a"
+            " moment)"
         )
 
 

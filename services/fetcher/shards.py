@@ -89,6 +89,7 @@ class Shards:
         self._news = asyncio.Event()
         self._due_hello = False
         self._was_standby = False
+        self._forget()
 
     def owned(self) -> list[str]:
         """Return the shards that this process owns, those included that it is about to give up."""

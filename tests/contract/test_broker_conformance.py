@@ -17,7 +17,7 @@ from tests.fakes.memory_broker import MemoryBroker
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 
 
-def publication(body: bytes = b"{}", key: str = "feed.fetch.v1.00", exchange: str = EXCHANGE) -> Publication:
+def publication(body: bytes = b"{}", key: str = "feed.fetch.00.v1", exchange: str = EXCHANGE) -> Publication:
     return Publication(
         routing_key=key, body=body, exchange=exchange, type="feed.fetch.v1", headers={"attempt": 3, "note": "hello"}
     )

@@ -88,6 +88,19 @@ async def test_a_requeued_letter_starts_afresh_where_it_failed(broker: Broker) -
     assert inbox[0].body == make_job().encode()[0]
 
 
+@pytest.mark.parametrize("first_queue", ["fetcher", "fetcher.99", "fetcher.retry.v2.3600s"])
+async def test_a_job_that_failed_where_no_fetcher_looks_any_more_goes_back_to_its_shard(
+    broker: Broker, first_queue: str
+) -> None:
+    topology = build_topology(
+        fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12
+    )
+    await bury(broker, "one", first_queue)
+    await ready(broker, "fetcher.dead", 1)
+    assert await settle_letters(broker, topology, [topology.fetcher], None, 10, requeue=True) == 1
+    await ready(broker, topology.fetcher.queue_of(make_job().group), 1)
+
+
 async def test_purged_letters_are_gone_and_the_others_are_not(broker: Broker) -> None:
     for name in ("one", "two", "three"):
         await bury(broker, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from shared.errors import BrokerUnavailable
 from shared.messages import FetchFeed
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.rabbitmq import RabbitMQ
-from shared.topology import FETCHERS, build_topology, fetch_routing_key
+from shared.topology import FETCHERS, Queue, build_topology, fetch_routing_key
 from tests.factories import make_job
 from tests.fakes.memory_broker import MemoryBroker
 
@@ -117,6 +118,19 @@ async def test_the_writers_delay_leads_back_to_its_queue(ticking: Broker) -> Non
         await session.consume("writer", prefetch=1, deliver=got.append)
         await session.publish(encode_outgoing(Outgoing.after(TOPOLOGY.writer.retry, make_job(), then="writer")))
         await until(lambda: len(got) == 1)
+
+
+async def test_the_queue_of_earlier_versions_gets_none_of_what_is_published_now(broker: Broker) -> None:
+    old = replace(TOPOLOGY, queues=(Queue("fetcher", ("feed.fetch.v1.#",), arguments={"x-queue-type": "quorum"}),))
+    async with broker.connect(old):
+        pass
+    got: list[Delivery] = []
+    async with broker.connect(TOPOLOGY) as session:
+        job = make_job()
+        await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, SHARDS))))
+        await session.consume(TOPOLOGY.fetcher.queue_of(job.group), prefetch=1, deliver=got.append)
+        await until(lambda: len(got) == 1)
+        assert await session.count_ready("fetcher") == 0
 
 
 async def test_what_the_scheduler_publishes_arrives_where_the_fetchers_look_for_it(broker: Broker) -> None:

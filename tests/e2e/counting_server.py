@@ -15,7 +15,7 @@ FEED = (
     b"<item><title>First</title><link>http://news.example/1</link><description>Text</description></item>"
     b"</channel></rss>"
 )
-SLOW_SECONDS = 0.6
+SLOW_SECONDS = 1.3
 
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: application/rss+xml\r\nContent-Length: %d\r\n\r\n" % len(FEED) + FEED
 

@@ -20,8 +20,8 @@ SHARDS = 12
 TOPOLOGY = BrokerSettings(
     fast_delay_seconds=5.0, retry_delay_seconds=2.0, message_retry_seconds=1.0, fetcher_shards=SHARDS
 ).topology()
-INTERVAL_SECONDS = 0.5
-TOLERANCE_SECONDS = 0.1
+INTERVAL_SECONDS = 1.0
+TOLERANCE_SECONDS = 0.25
 """For the way from where a request leaves to where its arrival is noted, on a machine that is busy."""
 
 SETTINGS = {
@@ -61,10 +61,16 @@ async def until_shared(fetchers: list[Fetcher], *shares: int) -> None:
 
 
 def check_manners(server: CountingServer) -> None:
-    for host, times in server.arrivals.items():
-        gaps = [after - before for before, after in itertools.pairwise(sorted(times))]
-        assert min(gaps, default=INTERVAL_SECONDS) >= INTERVAL_SECONDS - TOLERANCE_SECONDS, (host, gaps)
-        assert server.most_at_once[host] <= 2, host
+    least = INTERVAL_SECONDS - TOLERANCE_SECONDS
+    first = min(itertools.chain(*server.arrivals.values()))
+    too_soon = [
+        (host, f"{after - before:.3f} s apart, {after - first:.1f} s after the first of all")
+        for host, times in server.arrivals.items()
+        for before, after in itertools.pairwise(sorted(times))
+        if after - before < least
+    ]
+    assert not too_soon
+    assert max(server.most_at_once.values()) <= 2
 
 
 async def test_three_fetchers_are_as_polite_as_one_while_one_is_killed_and_another_comes(amqp_url: str) -> None:
@@ -73,12 +79,12 @@ async def test_three_fetchers_are_as_polite_as_one_while_one_is_killed_and_anoth
         server = stack.enter_context(counting_server())
         fetchers = [stack.enter_context(running_fetcher(amqp_url, **SETTINGS)) for _ in range(3)]
         await until_shared(fetchers, 4, 4, 4)
-        work = jobs(server.url, hosts=8, each=40)
+        work = jobs(server.url, hosts=8, each=20)
         await queues.publish(*work)
-        await until(lambda: len(server.requests) >= 60, "a fifth of the work")
+        await until(lambda: len(server.requests) >= 32, "a fifth of the work")
         fetchers[0].kill()
         await until_shared(fetchers[1:], 6, 6)
-        await until(lambda: len(server.requests) >= 150, "half of the work")
+        await until(lambda: len(server.requests) >= 80, "half of the work")
         fetchers.append(stack.enter_context(running_fetcher(amqp_url, **SETTINGS)))
         await until_shared(fetchers[1:], 4, 4, 4)
 

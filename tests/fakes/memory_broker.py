@@ -136,7 +136,7 @@ class MemoryBroker:
             name
             for name, standing in self.queues.items()
             if standing.declared.exchange == publication.exchange
-            and (fans_out or publication.routing_key in standing.declared.bindings)
+            and (fans_out or any(_matches(key, publication.routing_key) for key in standing.declared.bindings))
         ]
 
 
@@ -254,3 +254,9 @@ class MemorySession:
     def _alive(self) -> None:
         if self.lost.is_set():
             raise BrokerUnavailable("the session is lost")
+
+
+def _matches(pattern: str, routing_key: str) -> bool:
+    """The part of AMQP's topic matching that topologies use or used: literal keys, and `#` at the end."""
+    prefix = pattern.removesuffix(".#")
+    return routing_key == prefix or (pattern.endswith(".#") and routing_key.startswith(prefix + "."))

@@ -131,9 +131,9 @@ def test_no_queue_of_the_map_can_lose_a_message_by_its_arguments() -> None:
 
 def test_each_group_has_one_shard_and_always_the_same() -> None:
     assert [fetch_routing_key(f"{host}.example", 12) for host in "abc"] == [
-        "feed.fetch.v1.01",
-        "feed.fetch.v1.03",
-        "feed.fetch.v1.07",
+        "feed.fetch.01.v1",
+        "feed.fetch.03.v1",
+        "feed.fetch.07.v1",
     ], "another hash moves every host to another fetcher while the old one still asks it"
     stage = BrokerSettings().topology().fetcher
     assert stage.queue_of("a.example") == stage.queues[shard_of("a.example", 12)] == "fetcher.01"
