@@ -6,12 +6,16 @@ import asyncio
 from collections.abc import Sequence
 
 
+LEAST_SHARE = 4
+"""Of a small opening each queue may have so many: what one has too much, another that is empty leaves."""
+
+
 def divide(opening: int, queues: Sequence[str]) -> dict[str, int]:
-    """Return how many messages may be unsettled of each queue: even shares, at least one each unless it is shut."""
+    """Return how many messages may be unsettled of each queue: even shares, but not too small ones."""
     if not opening or not queues:
         return {}
     each, over = divmod(opening, len(queues))
-    return {queue: max(each + (place < over), 1) for place, queue in enumerate(queues)}
+    return {queue: max(each + (place < over), min(opening, LEAST_SHARE)) for place, queue in enumerate(queues)}
 
 
 class Valve:
@@ -37,7 +41,7 @@ class Valve:
     @property
     def share(self) -> int:
         """How many of these may come from one queue."""
-        return max(self.opening // max(len(self.queues or ()), 1), 1)
+        return min(divide(self.opening, self.queues or ("",)).values(), default=0)
 
     def point_at(self, queues: Sequence[str] | None) -> None:
         """Set where messages may come from."""

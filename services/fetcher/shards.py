@@ -151,10 +151,11 @@ class Shards:
         while not (ended.is_set() or session.lost.is_set()):
             self._news.clear()
             now = self._clock()
-            if now >= beat_at:
+            if now >= beat_at - LOOK_SECONDS:
                 beat_at = now + BEAT_SECONDS
                 self._count_beat()
             await self._step(session, ended)
+            self._note_standby()
             if self._due_hello:
                 self._due_hello = False
                 self._say_hello(session)
@@ -224,6 +225,8 @@ class Shards:
                 log.info("another fetcher is silent: its shards are dealt out anew", extra={"fetcher": name})
                 del self._others[name], self._silent[name]
         self._refused = {queue: beats - 1 for queue, beats in self._refused.items() if beats > 1}
+
+    def _note_standby(self) -> None:
         is_standby = not self._owned and len(self._others) >= len(self._stage.queues)
         if is_standby and not self._was_standby:
             log.info(

