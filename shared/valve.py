@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-
 LEAST_SHARE = 4
 """Of a small opening each queue may have so many: what one has too much, another that is empty leaves."""
 

@@ -68,6 +68,7 @@ class Scoreboard(Generic[T]):
             group = self._group(name)
             if since is not None:
                 group.next_start = max(group.next_start, since + min(group.min_interval, MOST_REST_SECONDS))
+                self._plan_start(group)
             is_news = group.last_use is None or group.last_use + NEWS_HOLDS * self._limits.max_hold_seconds <= now
             group.last_use = now
             refusal = group.refusal(now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -278,7 +279,7 @@ async def test_declaring_again_changes_nothing_and_other_arguments_are_a_clear_e
     changed = type(other)(
         fetcher=other.fetcher,
         writer=other.writer,
-        queues=(type(queue)(queue.name, queue.bindings, {**queue.arguments, "x-message-ttl": 5}),),
+        queues=(replace(queue, arguments={**queue.arguments, "x-message-ttl": 5}),),
     )
     with pytest.raises(TopologyMismatch, match=queue.name):
         async with broker.connect(changed):

@@ -20,13 +20,17 @@ from services.fetcher.verdict import RetryRules
 from services.fetcher.workers import Workers
 from shared.messages import FeedFetched, FetchFeed, Message
 from shared.outgoing import Outgoing
-from shared.topology import build_topology
+from shared.topology import Stage, build_topology
 from shared.valve import Valve
 from tests.factories import NOW, make_job, make_result
 
-STAGE = build_topology(
-    fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1
-).fetcher
+
+def make_stage(shards: int) -> Stage:
+    delays = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
+    return build_topology(**delays, fetcher_shards=shards).fetcher
+
+
+STAGE = make_stage(1)
 
 
 class FakeReader:
@@ -56,7 +60,12 @@ def where(item: Outgoing) -> str:
 class Room:
     """A handler with everything that it stands on."""
 
-    def __init__(self, threads: int = 2, max_hold: float = 5.0, prefetch: int = 400, **limits: float) -> None:
+    def __init__(
+        self, threads: int = 2, max_hold: float = 5.0, prefetch: int = 400, shards: int = 1, **limits: float
+    ) -> None:
+        self.stage = make_stage(shards)
+        self.elsewhere: set[str] = set()
+        """Shards that another fetcher owns."""
         self.reader = FakeReader()
         self.stopping = asyncio.Event()
         fields = {
@@ -68,13 +77,22 @@ class Room:
         self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
         self.workers = Workers(threads)
         self.valve = Valve(prefetch)
-        self.turns = Turns(self.board, self.workers, self.valve, window=prefetch, threads=threads, clock=time.monotonic)
+        self.turns = Turns(
+            self.board,
+            self.workers,
+            self.valve,
+            window=prefetch,
+            threads=threads,
+            clock=time.monotonic,
+            lane_of=self.stage.queue_of,
+        )
         self.handler = FetchFeeds(
             self.reader,  # type: ignore[arg-type]
             self.turns,
-            STAGE,
+            self.stage,
             rules=RetryRules(),
             clock=Clock(now=lambda: NOW, monotonic=time.monotonic),
+            owns=lambda queue: queue not in self.elsewhere,
         )
 
     async def handle(self, **changes: object) -> list[tuple[str, Message]]:
