@@ -203,8 +203,13 @@ class Queues:
             await asyncio.gather(*map(session.publish, messages))
 
     async def put(self, queue: str, *messages: FetchFeed | FeedFetched) -> None:
+        """Put messages into a queue; from one with a delay they go on to the (first) queue of its service."""
+        stage = self._topology.writer if queue.startswith("writer") else self._topology.fetcher
         async with self.session() as session:
-            await asyncio.gather(*(session.publish(encode_outgoing(Outgoing.into(queue, m))) for m in messages))
+            for message in messages:
+                delayed = Outgoing.after(queue, message, then=stage.queues[0])
+                outgoing = delayed if queue in {stage.fast_delay, stage.retry} else Outgoing.into(queue, message)
+                await session.publish(encode_outgoing(outgoing))
 
     async def declare(self) -> None:
         """Declare what is missing, as every service does when it connects."""

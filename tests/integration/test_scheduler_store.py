@@ -309,6 +309,26 @@ async def test_a_tick_publishes_what_it_claims(database: Database, database_url:
     assert sorted(job.url for job in jobs) == [f"http://h{n}.example/" for n in range(5)]
 
 
+async def test_jobs_go_to_the_shards_of_their_hosts_and_the_backlog_is_that_of_all_shards(
+    database: Database, database_url: str
+) -> None:
+    add(database_url, 30)
+    topology = build_topology(
+        fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12
+    )
+    broker = MemoryBroker()
+    tick = Tick(database, topology, batch=20, claim_seconds=60, high_water=25)
+    async with broker.connect(topology) as session:
+        assert [await tick.run(session) for _ in range(3)] == [20, 5, 0]
+    found = 0
+    for queue in topology.fetcher.queues:
+        for publication in broker.publications(queue):
+            job = FetchFeed.decode(publication.body, publication.content_encoding)
+            assert topology.fetcher.queue_of(job.group) == queue
+            found += 1
+    assert found == 25
+
+
 async def test_publishing_pauses_above_the_high_water_mark(database: Database, database_url: str) -> None:
     add(database_url, 10)
     broker = MemoryBroker()
