@@ -138,7 +138,10 @@ async def test_of_several_publications_only_what_was_not_confirmed_is_published_
     def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
         broker.refusing.add(RETRY)
         asyncio.get_running_loop().call_soon(refused.set)
-        return [Outgoing(make_result(), FeedFetched.KIND), Outgoing.into(RETRY, make_job(attempt=1))]
+        return [
+            Outgoing(make_result(), FeedFetched.KIND),
+            Outgoing.after(RETRY, make_job(attempt=1), then="fetcher.00"),
+        ]
 
     async with consuming(broker, handler):
         await refused.wait()
