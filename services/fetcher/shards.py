@@ -222,7 +222,8 @@ class Shards:
         for name in list(self._others):
             self._silent[name] += 1
             if self._silent[name] > MISSED_BEATS:
-                log.info("another fetcher is silent: its shards are dealt out anew", extra={"fetcher": name})
+                if not self._others[name].leaving:
+                    log.info("another fetcher is silent: its shards are dealt out anew", extra={"fetcher": name})
                 del self._others[name], self._silent[name]
         self._refused = {queue: beats - 1 for queue, beats in self._refused.items() if beats > 1}
 
