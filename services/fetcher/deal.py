@@ -15,6 +15,7 @@ class Hello:
 
     fetcher: str
     owned: frozenset[str] = NOTHING
+    """What it has, or still runs something of (that it had before its connection was lost)."""
     leaving: bool = False
     """It wants no shards any more, and gives back those that it has."""
     is_new: bool = False
@@ -53,9 +54,18 @@ def deal(owned: Mapping[str, Collection[str]], shards: Sequence[str]) -> dict[st
     return {name: frozenset(mine) for name, mine in dealt.items()}
 
 
-def next_steps(me: str, owned: AbstractSet[str], others: Collection[Hello], shards: Sequence[str]) -> Steps:
-    """Return what `me` has to give up, and what it may take: what is to be its own and nobody else's at the moment."""
+def next_steps(
+    me: str,
+    owned: AbstractSet[str],
+    others: Collection[Hello],
+    shards: Sequence[str],
+    busy: AbstractSet[str] = NOTHING,
+) -> Steps:
+    """Return what `me` has to give up, and what it may take: what is to be its own and nobody else's at the moment.
+
+    `busy`: what it runs something of, whether it owns that or not; the deal takes it for owned.
+    """
     staying = {hello.fetcher: hello.owned for hello in others if not hello.leaving}
-    mine = deal({**staying, me: owned}, shards)[me]
+    mine = deal({**staying, me: owned | busy}, shards)[me]
     elsewhere = NOTHING.union(*(hello.owned for hello in others))
     return Steps(release=frozenset(owned - mine), take=frozenset(mine - owned - elsewhere))

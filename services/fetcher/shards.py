@@ -7,6 +7,8 @@ All requests to a host go through the fetcher that owns the host's shard, so tha
 - **Even shares** come from what the fetchers tell each other: once a second, and whenever something changes, each says
   what it owns. All work out the same deal from that (`deal.py`). If they are mistaken about each other, a lock is
   refused, and that is all.
+- **A connection that is lost** takes the locks along, and what was begun goes on. So what a fetcher still runs
+  something of counts as its own: others leave it alone, and it comes back to who has it in hand.
 - **Giving a shard up**: nothing more is taken from its queue, what has not begun goes back, what runs comes to its end;
   then the lock is given back. Whoever takes it lets each of its groups rest for an interval first.
 """
@@ -82,6 +84,8 @@ class Shards:
         self._name = uuid4().hex
         self._owned: set[str] = set()
         self._releasing: set[str] = set()
+        self._abandoned: set[str] = set()
+        """Given up although something of them still ran."""
         self._others: dict[str, Hello] = {}
         self._silent: dict[str, int] = {}
         self._refused: dict[str, int] = {}
@@ -167,13 +171,15 @@ class Shards:
         if self._stop.is_set():
             release, take = frozenset(self._owned), frozenset[str]()
         else:
-            steps = next_steps(self._name, self._owned, self._others.values(), self._stage.queues)
+            others = self._others.values()
+            steps = next_steps(self._name, self._owned, others, self._stage.queues, self._busy())
             release, take = steps.release, steps.take
         changed = False
         for queue in sorted(take - self._refused.keys()):
             if await session.lock(f"{queue}.owner"):
                 self._turns.open(queue, self._clock())
                 self._owned.add(queue)
+                self._abandoned.discard(queue)
                 changed = True
             else:
                 self._refused[queue] = REFUSED_BEATS
@@ -195,6 +201,7 @@ class Shards:
         while self._turns.in_hand(queue) and not ended.is_set():
             if self._clock() > deadline:
                 log.warning("a shard is given up although something of it still runs", extra={"queue": queue})
+                self._abandoned.add(queue)
                 break
             await pause(LOOK_SECONDS, ended)
         if ended.is_set():  # its connection is about to end, and the lock with it
@@ -204,6 +211,10 @@ class Shards:
         self._releasing.discard(queue)
         self._note_change()
         self._news.set()
+
+    def _busy(self) -> set[str]:
+        """Return the shards of which something runs here: more than is owned, after a connection was lost."""
+        return {queue for queue in self._stage.queues if self._turns.in_hand(queue)} - self._abandoned
 
     def _consumed(self) -> tuple[str, ...]:
         return tuple(sorted(self._owned - self._releasing))
@@ -237,8 +248,9 @@ class Shards:
         self._was_standby = is_standby
 
     def _say_hello(self, session: Session, *, is_new: bool = False) -> None:
-        hello = Hello(self._name, frozenset(self._owned), self._stop.is_set(), is_new, len(self._stage.queues))
-        body = json.dumps({**asdict(hello), "owned": self.owned()}).encode()
+        owned = frozenset(self._owned | self._busy())
+        hello = Hello(self._name, owned, self._stop.is_set(), is_new, len(self._stage.queues))
+        body = json.dumps({**asdict(hello), "owned": sorted(owned)}).encode()
         publication = Publication(routing_key="", exchange=FETCHERS, body=body, type="fetcher.hello")
 
         async def say() -> None:

@@ -65,6 +65,13 @@ class Fetcher:
             self.valve.note_followed()
             await self.valve.wait_turned()
 
+    async def lose_connection(self) -> None:
+        """Connect anew, as a consumer does."""
+        self.end.set()
+        await self.tasks[0]
+        self.end.clear()
+        self.tasks[0] = asyncio.create_task(self._live())
+
     async def gone(self) -> None:
         """End as a process that is killed does: its connection ends, and nobody is told."""
         self.end.set()
@@ -184,6 +191,46 @@ def test_what_never_ends_is_waited_for_as_long_as_a_fetch_can_take() -> None:
         await asyncio.sleep(20.0)
         assert ALL[-1] in first.owned
         await asyncio.sleep(1.5)
+        assert shares(first, second) == [6, 6]
+        await first.gone()
+        await second.gone()
+
+    run_virtually(play())
+
+
+def test_what_a_fetcher_still_runs_after_its_connection_was_lost_is_left_to_it() -> None:
+    async def play() -> None:
+        broker = MemoryBroker()
+        first, second = Fetcher(broker), Fetcher(broker)
+        await asyncio.sleep(1.0)
+        mine = first.owned
+        running = mine[:2]
+        for queue in running:
+            first.lanes.running[queue] = 1
+        await first.lose_connection()
+        assert first.owned == []
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            assert not set(second.owned) & set(running), "two would ask the same host"
+        assert shares(first, second) == [6, 6]
+        assert first.owned == mine
+        await first.gone()
+        await second.gone()
+
+    run_virtually(play())
+
+
+def test_what_runs_without_a_lock_that_another_has_by_now_keeps_nobody_from_their_share() -> None:
+    async def play() -> None:
+        broker = MemoryBroker()
+        first = Fetcher(broker)
+        await asyncio.sleep(1.0)
+        second = Fetcher(broker)
+        second.lanes.running[ALL[0]] = 1
+        await asyncio.sleep(3.0)
+        assert len(first.owned) + len(second.owned) == 12
+        second.lanes.running.clear()
+        await asyncio.sleep(3.0)
         assert shares(first, second) == [6, 6]
         await first.gone()
         await second.gone()
