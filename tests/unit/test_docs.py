@@ -155,4 +155,4 @@ def test_the_project_stands_on_its_own() -> None:
 def test_make_help_lists_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE).group(1).split())  # type: ignore[union-attr]
-    assert set(re.findall(r"^(\w+):.*## ", makefile, re.MULTILINE)) == phony
+    assert set(re.findall(r"^([\w-]+):.*## ", makefile, re.MULTILINE)) == phony
