@@ -129,7 +129,11 @@ def test_a_small_message_stays_legible() -> None:
         (b"not gzip", "gzip", "gzip"),
         (make_result(error="x" * 500, url="y" * 5000).encode()[0][:-4], "gzip", "cut short"),
         (make_job().model_dump_json().replace('"feed_id":1', '"feed_id":"one"').encode(), None, "feed_id"),
-        (make_job().model_dump_json().replace('"feed_id":1', '"feed_id":"one","new":1').encode(), None, r"feed_id.*1 err"),
+        (
+            make_job().model_dump_json().replace('"feed_id":1', '"feed_id":"one","new":1').encode(),
+            None,
+            r"feed_id.*1 err",
+        ),
         (make_job().model_dump_json().replace("12:00:00Z", "12:00:00").encode(), None, "timezone"),
     ],
 )
