@@ -94,8 +94,7 @@ class Message(Record):
     ) -> Self:
         """Return the message in `body`. Fields that this version doesn't know are left out.
 
-        Args:
-            on_unknown: called with their names (`entries.summary`), if there are any.
+        If there are any, `on_unknown` is called with their names (`entries.summary`).
 
         Raises:
             DecodeError: the body is no JSON of this kind; names the field and the reason.

@@ -147,7 +147,7 @@ EARLIER = sorted(GOLDEN.glob("*/*.json"))
 
 @pytest.mark.parametrize("path", EARLIER, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_earlier_versions_sent_is_read_in_full(path: Path) -> None:
-    kind = next(cls for cls in Message.__subclasses__() if cls.KIND == path.stem)
+    kind = next(cls for cls in Message.__subclasses__() if path.stem == cls.KIND)
     sent = json.loads(path.read_text(encoding="utf-8"))
     unknown: set[str] = set()
     read = json.loads(kind.decode(path.read_bytes(), on_unknown=unknown.update).model_dump_json())

@@ -85,14 +85,19 @@ async def test_a_message_of_a_later_version_is_handled_without_what_we_don_t_kno
         for _ in range(2):
             await session.publish(later)
     before = messages_of_later_versions()
-    async with consuming(broker, lambda batch: seen.extend(batch) or ()):
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        seen.extend(batch)
+        return []
+
+    async with consuming(broker, handler):
         await until(lambda: len(seen) == 2)
     assert (seen, messages_of_later_versions() - before) == ([make_job(feed_id=7)] * 2, 2)
     assert broker.bodies(DEAD) == []
 
 
 def messages_of_later_versions() -> float:
-    return FROM_LATER_VERSIONS.labels("fetcher")._value.get()
+    return float(FROM_LATER_VERSIONS.labels("fetcher")._value.get())
 
 
 async def test_a_refused_publish_keeps_the_message_and_does_not_handle_it_again(broker: MemoryBroker) -> None:
