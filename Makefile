@@ -10,10 +10,10 @@ SETUP_FLAGS := $(if $(and $(FEEDMILL_AMQP_URL),$(FEEDMILL_DATABASE_URL)),--no-se
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up test lint fmt bench lock clean
+.PHONY: help setup run up test lint fmt bench lock audit image sbom release-notes clean
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
 
 setup: ## Install what is missing: system packages, virtual environment (a moment if nothing is)
 	@scripts/setup.sh
@@ -53,6 +53,27 @@ lock: ## Write the lock files anew from pyproject.toml (needs uv; ARGS="--upgrad
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	@$(UV_COMPILE) $(ARGS) --group build --output-file requirements-build.lock
+
+audit: setup ## Look our locked packages up in the list of known vulnerabilities (asks the package index)
+	@for lock in requirements.lock requirements-build.lock requirements-dev.lock; do \
+	    echo "$$lock"; $(BIN)/pip-audit --strict --progress-spinner off --require-hashes --disable-pip --requirement $$lock || exit; \
+	done
+
+IMAGE ?= feedmill
+TAG ?= dev
+
+image: ## Build the image (IMAGE=feedmill TAG=dev)
+	@docker build --tag $(IMAGE):$(TAG) --build-arg VERSION=$(TAG) \
+	    --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
+
+sbom: ## Print the list of what is in the image, as CycloneDX (IMAGE=feedmill TAG=dev)
+	@docker run --rm --entrypoint cat $(IMAGE):$(TAG) /opt/feedmill/share/feedmill/sbom.cdx.json
+
+release-notes: ## Print the changelog's section of VERSION; refused unless pyproject.toml says the same version
+	@grep -qxF 'version = "$(VERSION)"' pyproject.toml || { \
+	    echo "pyproject.toml's version is not '$(VERSION)'" >&2; exit 1; }
+	@awk -v wanted='## $(VERSION)' 'index($$0, "## ") == 1 { on = ($$0 == wanted || index($$0, wanted " ") == 1); found += on; next } \
+	    on; END { exit !found }' CHANGELOG.md || { echo "CHANGELOG.md has no section '## $(VERSION)'" >&2; exit 1; }
 
 clean: ## Delete .feedmill (environment, caches, the private servers' data); refused while servers run
 	@for lock in $$(find $(STATE) -maxdepth 4 -name lock -type f 2>/dev/null); do \

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from itertools import chain, groupby
 from uuid import uuid4
 
@@ -31,7 +31,7 @@ from shared.broker import Delivery, Session
 from shared.messages import FetchFeed, Outcome
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.politeness import politeness_group
-from shared.topology import Topology, fetch_routing_key
+from shared.topology import Stage, Topology
 
 LAP_SECONDS = 120.0
 FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=16.0)
@@ -251,4 +251,9 @@ def make_job(feed_id: int, fetch: Fetch) -> FetchFeed:
 
 def address(job: FetchFeed) -> Outgoing:
     """Return a job as it goes into the fetchers' queue."""
-    return Outgoing(job, fetch_routing_key(job.group))
+    return Outgoing.into(_stage().queue_of(job.group), job)
+
+
+@cache
+def _stage() -> Stage:
+    return read_topology().fetcher

@@ -12,7 +12,7 @@ from pamqp.commands import Basic
 
 from shared.broker import Delivery, Publication
 from shared.errors import TopologyMismatch
-from shared.topology import EXCHANGE, Queue, Topology
+from shared.topology import Queue, Topology
 
 
 async def bare_channel(channel: abc.AbstractChannel) -> Channel:
@@ -23,13 +23,14 @@ async def bare_channel(channel: abc.AbstractChannel) -> Channel:
 
 
 async def declare_topology(connection: abc.AbstractConnection, topology: Topology) -> None:
-    """Declare the exchange and all queues. Raises TopologyMismatch, and what the library raises."""
+    """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises."""
     async with connection.channel(publisher_confirms=False) as channel:
-        exchange = await channel.declare_exchange(EXCHANGE, ExchangeType.TOPIC, durable=True)
+        for exchange in topology.exchanges:
+            await channel.declare_exchange(exchange.name, ExchangeType(exchange.type), durable=True)
         for queue in topology.queues:
             declared = await _declare_queue(channel, queue)
             for routing_key in queue.bindings:
-                await declared.bind(exchange, routing_key)
+                await declared.bind(queue.exchange, routing_key)
 
 
 async def _declare_queue(channel: abc.AbstractChannel, queue: Queue) -> abc.AbstractQueue:
@@ -56,12 +57,13 @@ def to_properties(publication: Publication) -> Basic.Properties:
     )
 
 
-def to_delivery(message: DeliveredMessage) -> Delivery:
+def to_delivery(message: DeliveredMessage, queue: str) -> Delivery:
     """Return what came."""
     assert message.delivery_tag is not None
     properties = message.header.properties
     headers = (properties.headers or {}).items()
     return Delivery(
+        queue=queue,
         body=message.body,
         routing_key=message.routing_key or "",
         type=properties.message_type or "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from shared.broker import Delivery
@@ -70,8 +70,10 @@ class Arrivals:
             weight += batching.weigh(following)
         return batch
 
-    def take_rest(self) -> list[Delivery]:
-        """Return all that was not begun."""
-        rest = list(self._waiting)
+    def take_rest(self, queues: Collection[str] | None = None) -> list[Delivery]:
+        """Return all that was not begun, of these queues or of any."""
+        rest = [delivery for delivery in self._waiting if queues is None or delivery.queue in queues]
+        left = [delivery for delivery in self._waiting if queues is not None and delivery.queue not in queues]
         self._waiting.clear()
+        self._waiting.extend(left)
         return rest

@@ -35,6 +35,8 @@ class Publication:
 class Delivery:
     """A message that the broker handed to us and that is ours until it is acknowledged or given back."""
 
+    queue: str
+    """Where it came from."""
     body: bytes
     routing_key: str
     type: str
@@ -67,10 +69,10 @@ class Session(Protocol):
         """
 
     async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
-        """Start handing messages of `queue` to `deliver`, at most `prefetch` unsettled at a time."""
+        """Start handing messages of `queue` to `deliver`, at most `prefetch` unsettled of this queue at a time."""
 
-    async def stop_consuming(self) -> None:
-        """Ask for no more. What was delivered stays ours to settle."""
+    async def stop_consuming(self, queue: str | None = None) -> None:
+        """Ask for no more of `queue` (None: of any). What was delivered stays ours to settle."""
 
     async def ack(self, delivery: Delivery) -> None:
         """Settle: the broker forgets the message."""
@@ -83,6 +85,15 @@ class Session(Protocol):
 
     async def count_ready(self, queue: str) -> int | None:
         """Return how many messages wait in `queue`, or None if there is no such queue."""
+
+    async def lock(self, name: str) -> bool:
+        """Take the lock of this name; False if another session has it. It ends with the session, however that ends."""
+
+    async def unlock(self, name: str) -> None:
+        """Give back a lock that this session has."""
+
+    async def listen(self, exchange: str, hear: Callable[[bytes], None]) -> None:
+        """Have `hear` called with each body that is published to a fanout exchange from now on, by us as well."""
 
     async def count_consumers(self, queue: str) -> int:
         """Return how many consumers `queue` has in all; 0 if there is no such queue."""

@@ -24,7 +24,7 @@ from shared.keeping import Kept
 from shared.messages import Message
 from shared.settling import UNPUBLISHED_SECONDS, Handler, Settler, Unpublished
 from shared.topology import Stage, Topology
-from shared.valve import Valve
+from shared.valve import Valve, divide
 from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
@@ -36,13 +36,13 @@ M = TypeVar("M", bound=Message)
 
 
 class Consumer(Generic[M]):
-    """Runs one stage's handler over one queue until told to stop.
+    """Runs one stage's handler over its queues until told to stop.
 
     Args:
         broker: where sessions come from.
         topology: declared with every new session.
-        stage: the queue to read, and where failures go.
-        kind: the message class of this queue.
+        stage: the queues to read, and where failures go.
+        kind: the message class of these queues.
         handler: see `Handler`.
         prefetch: unsettled messages the broker may hand us; or a valve, which may be turned at any time.
         failures: how often a message that raised a bug is tried again before it is buried.
@@ -123,23 +123,15 @@ class Consumer(Generic[M]):
             log.warning("the session with the broker was lost, connecting anew")
 
     async def _feed(self, session: Session, arrivals: Arrivals, settler: Settler[M]) -> None:
-        """Take as many messages as the valve lets through, until cancelled."""
-        opening = 0
+        """Take as many messages as the valve lets through, from where it points at, until cancelled."""
+        standing: dict[str, int] = {}
         try:
             while True:
-                wanted = self._valve.opening
-                if opening and wanted != opening:
-                    await session.stop_consuming()
-                if wanted < opening:
-                    for delivery in arrivals.take_rest():
-                        await settler.give_back(delivery)
-                if wanted and wanted != opening:
-                    await session.consume(self._stage.queue, prefetch=wanted, deliver=arrivals.put)
-                if wanted != opening:
-                    what = "consuming" if wanted else "taking no more for now"
-                    log.info(what, extra={"queue": self._stage.queue, "prefetch": wanted})
-                opening = wanted
-                if self._valve.opening == opening:
+                wanted = self._wanted()
+                if wanted != standing:
+                    await self._follow(session, arrivals, settler, standing, wanted)
+                    standing = wanted
+                if self._wanted() == standing:
                     self._valve.note_followed()
                 await self._valve.wait_turned()
         except Exception:
@@ -147,6 +139,30 @@ class Consumer(Generic[M]):
             raise
         finally:
             self._valve.note_followed()  # nothing comes through a session that ends
+
+    def _wanted(self) -> dict[str, int]:
+        queues = self._valve.queues
+        return divide(self._valve.opening, self._stage.queues if queues is None else queues)
+
+    async def _follow(
+        self,
+        session: Session,
+        arrivals: Arrivals,
+        settler: Settler[M],
+        standing: dict[str, int],
+        wanted: dict[str, int],
+    ) -> None:
+        """From what each queue hands out at most to what it is to hand out."""
+        changed = [queue for queue in standing if wanted.get(queue) != standing[queue]]
+        for queue in changed:
+            await session.stop_consuming(queue)
+        for delivery in arrivals.take_rest([queue for queue in changed if wanted.get(queue, 0) < standing[queue]]):
+            await settler.give_back(delivery)
+        for queue, prefetch in wanted.items():
+            if prefetch != standing.get(queue):
+                await session.consume(queue, prefetch=prefetch, deliver=arrivals.put)
+        what = "consuming" if wanted else "taking no more for now"
+        log.info(what, extra={"queue": self._stage.service, "prefetch": sum(wanted.values()), "queues": [*wanted]})
 
     async def _pump(self, arrivals: Arrivals, settler: Settler[M]) -> set[asyncio.Task[None]]:
         """Have batches settled until the arrivals are closed; return what still runs then."""

@@ -19,8 +19,13 @@ class Outgoing:
 
     @classmethod
     def into(cls, queue: str, message: Message) -> Outgoing:
-        """Return `message` addressed straight to `queue` (the delay queues, which no routing key feeds)."""
+        """Return `message` addressed straight to `queue`."""
         return cls(message, routing_key=queue, exchange="")
+
+    @classmethod
+    def after(cls, delay: str, message: Message, *, then: str) -> Outgoing:
+        """Return `message` addressed to the delay queue `delay`, which leads it to the queue `then`."""
+        return cls(message, routing_key=then, exchange=delay)
 
 
 def encode_outgoing(outgoing: Outgoing) -> Publication:

@@ -17,6 +17,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Final
 
 import aio_pika
 from aio_pika import abc
@@ -31,13 +32,15 @@ from aio_pika.exceptions import (
 )
 from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
+from aiormq.exceptions import ChannelLockedResource
 from pamqp.commands import Queue
+from pamqp.common import FieldTable
 
 from shared.amqp import bare_channel, declare_topology, to_delivery, to_properties
 from shared.broker import Delivery, Publication, Session
 from shared.errors import BrokerUnavailable, MessageTooLarge, Unroutable
 from shared.secrets import mask_credentials
-from shared.topology import EXCHANGE, Topology
+from shared.topology import Topology
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +53,9 @@ SMALL_BYTES = 65536
 """A larger message is handed over and drained before the next one is: so much may pile up behind a slow broker."""
 
 CLOSE_SECONDS = 5.0
+
+TRANSIENT: Final[FieldTable] = {"x-queue-type": "classic"}
+"""Of queues that belong to a connection, whatever kind the virtual host makes of others."""
 
 # What a lost or refusing broker looks like from aio-pika, all of it (RuntimeError: "channel is closed" and kin).
 _AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
@@ -87,13 +93,14 @@ class RabbitMQ:
             await _close_quietly(consuming)
 
     async def delete(self, topology: Topology) -> None:
-        """Delete the topology's queues with all that they hold, and the exchange (the demo cleans up after itself)."""
+        """Delete the topology's queues with all that they hold, and its exchanges (the demo cleans up after itself)."""
         connection = await self._open("delete")
         try:
             async with connection.channel() as channel:
                 for queue in topology.queues:
                     await channel.queue_delete(queue.name)
-                await channel.exchange_delete(EXCHANGE)
+                for exchange in topology.exchanges:
+                    await channel.exchange_delete(exchange.name)
         except _AWAY as error:
             raise BrokerUnavailable(f"cannot delete the queues: {error!r}") from error
         finally:
@@ -128,7 +135,10 @@ class RabbitMQSession:
         self._consuming = consuming
         self._publishing = publishing
         self._confirms: dict[str, asyncio.Task[None]] = {}
-        self._consumer_tag: str | None = None
+        self._consumer_tags: dict[str, str] = {}
+        self._lock_channel: Channel | None = None
+        self._look_channel: Channel | None = None
+        self._looking = asyncio.Lock()
         self._publish_channel: Channel | None = None
         self._reopening = asyncio.Lock()
 
@@ -184,6 +194,9 @@ class RabbitMQSession:
             ) from error
         except DeliveryError as error:
             raise BrokerUnavailable(f"the broker refused a message for {publication.routing_key!r}") from error
+        except ChannelNotFoundEntity as error:
+            self.lost.set()
+            raise Unroutable(f"there is no exchange {publication.exchange!r}") from error
         except ChannelPreconditionFailed as error:
             size, largest = _refused_size(error)
             if size == len(publication.body):
@@ -203,23 +216,26 @@ class RabbitMQSession:
         """See `shared.broker.Session.consume`."""
 
         async def on_message(message: DeliveredMessage) -> None:
-            deliver(to_delivery(message))
+            deliver(to_delivery(message, queue))
 
         try:
-            await self._channel.basic_qos(prefetch_count=prefetch)
-            self._consumer_tag = (await self._channel.basic_consume(queue, on_message)).consumer_tag
+            await self._channel.basic_qos(prefetch_count=prefetch)  # for the consumers that begin after it
+            started = await self._channel.basic_consume(queue, on_message)
         except _AWAY as error:
             raise BrokerUnavailable(f"cannot consume {queue}: {error!r}") from error
+        assert started.consumer_tag is not None
+        self._consumer_tags[queue] = started.consumer_tag
 
-    async def stop_consuming(self) -> None:
+    async def stop_consuming(self, queue: str | None = None) -> None:
         """See `shared.broker.Session.stop_consuming`."""
-        tag, self._consumer_tag = self._consumer_tag, None
-        if tag is None:
-            return
-        try:
-            await self._channel.basic_cancel(tag)
-        except _AWAY as error:
-            raise BrokerUnavailable(f"cannot cancel the consumer: {error!r}") from error
+        for name in list(self._consumer_tags) if queue is None else [queue]:
+            tag = self._consumer_tags.pop(name, None)
+            if tag is None:
+                continue
+            try:
+                await self._channel.basic_cancel(tag)
+            except _AWAY as error:
+                raise BrokerUnavailable(f"cannot cancel the consumer of {name}: {error!r}") from error
 
     async def ack(self, delivery: Delivery) -> None:
         """See `shared.broker.Session.ack`."""
@@ -254,18 +270,53 @@ class RabbitMQSession:
 
     async def _look_at(self, queue: str) -> Queue.DeclareOk | None:
         try:
-            # A passive declaration of a missing queue closes the channel, so it gets one of its own; on the consuming
-            # connection, since a broker under an alarm answers nothing on one that publishes.
-            async with (
-                asyncio.timeout(CONFIRM_TIMEOUT_SECONDS),
-                self._consuming.channel(publisher_confirms=False) as channel,
-            ):
-                found = await channel.declare_queue(queue, passive=True)
-                return found.declaration_result
+            async with asyncio.timeout(CONFIRM_TIMEOUT_SECONDS), self._looking:
+                # A passive declaration of a missing queue closes the channel, so looks have one of their own; on the
+                # consuming connection, since a broker under an alarm answers nothing on one that publishes.
+                channel = self._look_channel
+                if channel is None or channel.is_closed:
+                    channel = await bare_channel(await self._consuming.channel(publisher_confirms=False))
+                    self._look_channel = channel
+                return await channel.queue_declare(queue, passive=True)
         except ChannelNotFoundEntity:
             return None
         except _AWAY as error:
             raise BrokerUnavailable(f"cannot look at {queue}: {error!r}") from error
+
+    async def lock(self, name: str) -> bool:
+        """See `shared.broker.Session.lock`: an exclusive queue, which only one connection can have."""
+        try:
+            channel = self._lock_channel
+            if channel is None or channel.is_closed:  # a refusal closes it
+                channel = await bare_channel(await self._consuming.channel(publisher_confirms=False))
+                self._lock_channel = channel
+            await channel.queue_declare(name, exclusive=True, arguments=TRANSIENT)
+        except ChannelLockedResource:
+            return False
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot lock {name}: {error!r}") from error
+        return True
+
+    async def unlock(self, name: str) -> None:
+        """See `shared.broker.Session.unlock`."""
+        try:
+            await self._channel.queue_delete(name)
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot unlock {name}: {error!r}") from error
+
+    async def listen(self, exchange: str, hear: Callable[[bytes], None]) -> None:
+        """See `shared.broker.Session.listen`: over a queue that ends with the connection."""
+
+        async def on_message(message: DeliveredMessage) -> None:
+            hear(message.body)
+
+        try:
+            queue = (await self._channel.queue_declare(exclusive=True, arguments=TRANSIENT)).queue
+            assert queue is not None
+            await self._channel.queue_bind(queue, exchange)
+            await self._channel.basic_consume(queue, on_message, no_ack=True)
+        except _AWAY as error:
+            raise BrokerUnavailable(f"cannot listen to {exchange}: {error!r}") from error
 
     async def flush(self) -> None:
         """Wait until the broker has read every acknowledgement: closing would drop what is not written yet."""

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import ConfigurationError
 from shared.logs import LogFormat
-from shared.topology import Topology, build_topology
+from shared.topology import MOST_SHARDS, SHARDS, Topology, build_topology
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 """A time span in seconds, at most a year, down to fractions, so that a day's behaviour can be watched in a minute."""
@@ -71,12 +71,21 @@ class BrokerSettings(FeedmillSettings):
         5, ge=0, description="How often a message whose handling failed is tried again before it is buried."
     )
 
+    fetcher_shards: int = Field(
+        SHARDS,
+        ge=1,
+        le=MOST_SHARDS,
+        description="Queues that the jobs are spread over by host; each is read by one fetcher at a time, so no more"
+        " fetchers than these have work. The same for all services.",
+    )
+
     def topology(self) -> Topology:
         """Return the map that these settings stand for."""
         return build_topology(
             fast_delay_seconds=self.fast_delay_seconds,
             retry_delay_seconds=self.retry_delay_seconds,
             message_retry_seconds=self.message_retry_seconds,
+            fetcher_shards=self.fetcher_shards,
         )
 
 

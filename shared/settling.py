@@ -137,7 +137,7 @@ class Settler(Generic[M]):
             with self._kept_if_lost(deliveries, publications):
                 for delivery in deliveries:
                     await self._session.ack(delivery)
-                    MESSAGES.labels(self._stage.queue, "acknowledged").inc()
+                    MESSAGES.labels(self._stage.service, "acknowledged").inc()
 
     async def _outcome_of(self, batch: list[tuple[Delivery, M]]) -> list[Publication]:
         """Return what is to be published for a batch: what its handler says, or said before the session was lost."""
@@ -181,7 +181,7 @@ class Settler(Generic[M]):
         log.error(
             "a message failed: %s",
             error,
-            extra={"queue": self._stage.queue, "to": publication.routing_key, "message_id": delivery.message_id},
+            extra={"queue": delivery.queue, "to": _target(publication), "message_id": delivery.message_id},
             exc_info=error if isinstance(decision, TryLater) else None,
         )
         result = "retried" if isinstance(decision, TryLater) else "buried"
@@ -195,7 +195,7 @@ class Settler(Generic[M]):
             result = "buried"
         else:
             await self._session.ack(delivery)
-        MESSAGES.labels(self._stage.queue, result).inc()
+        MESSAGES.labels(self._stage.service, result).inc()
 
     def _aside(self, delivery: Delivery, decision: TryLater | Bury, error: Exception) -> Publication:
         headers: dict[str, str | int] = {
@@ -203,13 +203,14 @@ class Settler(Generic[M]):
             "failures": decision.failures if isinstance(decision, TryLater) else delivery.headers.get("failures", 0),
             "error": _describe(error),
             "service": self._stage.service,
-            "first_queue": delivery.headers.get("first_queue", self._stage.queue),
+            "first_queue": delivery.headers.get("first_queue", delivery.queue),
         }
         if isinstance(decision, Bury):
             headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
+        later = isinstance(decision, TryLater)
         return Publication(
-            routing_key=self._stage.again if isinstance(decision, TryLater) else self._stage.dead,
-            exchange="",
+            exchange=self._stage.again if later else "",
+            routing_key=delivery.queue if later else self._stage.dead,
             body=delivery.body,
             type=delivery.type,
             content_encoding=delivery.content_encoding,
@@ -221,14 +222,18 @@ class Settler(Generic[M]):
         """Publish until it is confirmed. On shutdown too: only a lost session or a refusal then ends it."""
         await keep_trying(
             lambda: self._session.publish(publication),
-            what=f"publishing to {publication.routing_key}",
+            what=f"publishing to {_target(publication)}",
             until=(self._session.lost, self._stop),
         )
 
     async def give_back(self, delivery: Delivery) -> None:
         """Put a message that was not begun back into its queue. Raises BrokerUnavailable."""
         await self._session.give_back(delivery)
-        MESSAGES.labels(self._stage.queue, "given_back").inc()
+        MESSAGES.labels(self._stage.service, "given_back").inc()
+
+
+def _target(publication: Publication) -> str:
+    return f"{publication.exchange} {publication.routing_key}".lstrip()
 
 
 def _identity(delivery: Delivery) -> Hashable:

@@ -1,8 +1,20 @@
-"""How many messages a consumer may take: turned by whoever knows, followed by the consumer loop."""
+"""How many messages a consumer may take, and from which queues: turned by whoever knows, followed by its loop."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+
+LEAST_SHARE = 4
+"""Of a small opening each queue may have so many: what one has too much, another that is empty leaves."""
+
+
+def divide(opening: int, queues: Sequence[str]) -> dict[str, int]:
+    """Return how many messages may be unsettled of each queue: even shares, but not too small ones."""
+    if not opening or not queues:
+        return {}
+    each, over = divmod(opening, len(queues))
+    return {queue: max(each + (place < over), min(opening, LEAST_SHARE)) for place, queue in enumerate(queues)}
 
 
 class Valve:
@@ -14,6 +26,8 @@ class Valve:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.queues: Sequence[str] | None = None
+        """Where messages may come from; None: from all queues of the stage."""
         self._limits: dict[str, int] = {}
         self._turned = asyncio.Event()
         self._followed: list[asyncio.Future[None]] = []
@@ -22,6 +36,17 @@ class Valve:
     def opening(self) -> int:
         """How many messages may be unsettled at a time."""
         return min((self.most, *self._limits.values()))
+
+    @property
+    def share(self) -> int:
+        """How many of these may come from one queue."""
+        return min(divide(self.opening, self.queues or ("",)).values(), default=0)
+
+    def point_at(self, queues: Sequence[str] | None) -> None:
+        """Set where messages may come from."""
+        if self.queues != queues:
+            self.queues = queues
+            self._turned.set()
 
     def turn(self, who: str, limit: int) -> None:
         """Set the limit that `who` has a say in."""

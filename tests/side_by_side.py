@@ -13,8 +13,8 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
-LONGEST_FIRST = ("e2e", "manners", "integration", "contract", "unit")
-SHARING = ("manners",)
+LONGEST_FIRST = ("compose", "e2e", "manners", "integration", "deploy", "contract", "monitoring", "k8s", "unit")
+SHARING = ("compose", "manners")
 """Packages whose modules share one fixture: they go to one worker."""
 
 

@@ -34,8 +34,24 @@ class DeadLetter:
 
     @property
     def first_queue(self) -> str:
-        """Where it failed, and where a requeue sends it."""
+        """Where it failed."""
         return self._header("first_queue", "x-first-death-queue", self.queue.removesuffix(".dead"))
+
+    def queue_in(self, stage: Stage) -> str:
+        """Return the queue of `stage` that the letter belongs into.
+
+        Not always the one where it failed: a delay queue is one as well, and there may be more or fewer shards by now.
+        """
+        if self.first_queue in stage.queues:
+            return self.first_queue
+        try:
+            return stage.queue_of(str(json.loads(self._plain())["group"]))
+        except (OSError, EOFError, ValueError, TypeError, KeyError):
+            return stage.queues[0]  # no job: any fetcher will say so
+
+    def _plain(self) -> bytes:
+        body = self.delivery.body
+        return gzip.decompress(body) if self.delivery.content_encoding else body
 
     def summary(self) -> dict[str, Any]:
         """Return one row of `feedmill dead list`."""
@@ -55,8 +71,7 @@ class DeadLetter:
     def body(self) -> str:
         """Return the body as a person can read it: JSON set out in lines, else what can be made of the bytes."""
         try:
-            plain = gzip.decompress(self.delivery.body) if self.delivery.content_encoding else self.delivery.body
-            return json.dumps(_without_secrets(json.loads(plain)), indent=2, ensure_ascii=False)
+            return json.dumps(_without_secrets(json.loads(self._plain())), indent=2, ensure_ascii=False)
         except (OSError, EOFError, ValueError):
             return self.delivery.body.decode("utf-8", errors="backslashreplace")
 
@@ -133,20 +148,20 @@ async def settle_letters(
                 if ids is not None and letter.delivery.message_id not in ids:
                     continue
                 if requeue:
-                    await session.publish(_way_back(letter))
+                    await session.publish(_way_back(letter, stage))
                 await session.ack(letter.delivery)
                 settled += 1
     return settled
 
 
-def _way_back(letter: DeadLetter) -> Publication:
+def _way_back(letter: DeadLetter, stage: Stage) -> Publication:
     """Return the letter as it first was: without failures and reasons, with its attempt."""
     delivery = letter.delivery
     kept = {
         name: delivery.headers[name] for name in ("attempt", "feed_id", "skips", "entries") if name in delivery.headers
     }
     return Publication(
-        routing_key=letter.first_queue,
+        routing_key=letter.queue_in(stage),
         exchange="",
         body=delivery.body,
         type=delivery.type,

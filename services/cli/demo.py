@@ -33,12 +33,14 @@ LONGEST_SECONDS = 90.0
 LOOK_SECONDS = 0.25
 
 DELAYS = {"fast_delay_seconds": 1.0, "retry_delay_seconds": 2.0, "message_retry_seconds": 1.0}
+SHARDS = 4
 
 SETTINGS = {
     # A day's behaviour within half a minute: every span is shortened, no rule is switched off ...
     "FEEDMILL_FAST_DELAY_SECONDS": str(DELAYS["fast_delay_seconds"]),
     "FEEDMILL_RETRY_DELAY_SECONDS": str(DELAYS["retry_delay_seconds"]),
     "FEEDMILL_MESSAGE_RETRY_SECONDS": str(DELAYS["message_retry_seconds"]),
+    "FEEDMILL_FETCHER_SHARDS": str(SHARDS),
     "FEEDMILL_HOST_MIN_INTERVAL_SECONDS": "0.05",
     "FEEDMILL_CONNECT_FAILURE_SECONDS": "1",
     "FEEDMILL_THROTTLE_SECONDS": "1",
@@ -68,7 +70,7 @@ class Demo:
 
     async def run(self) -> Count:
         """Run it to its end and return the count."""
-        topology = build_topology(**DELAYS)
+        topology = build_topology(**DELAYS, fetcher_shards=SHARDS)
         with own_schema(self._venue) as database_url, self._farm, contextlib.ExitStack() as files:
             migrate(database_url)
             self._register(database_url)

@@ -78,10 +78,10 @@ async def own_queues(venue: Venue, topology: Topology) -> AsyncIterator[RabbitMQ
     """
     broker = RabbitMQ(venue.addresses.amqp_url, name="feedmill demo", max_message_bytes=1024)
     async with broker.connect(None) as session:
-        for stage in topology.stages:
-            if await session.count_ready(stage.queue) is not None:
+        for queue in (queue for stage in topology.stages for queue in stage.queues):
+            if await session.count_ready(queue) is not None:
                 raise ConfigurationError(
-                    f"the queue {stage.queue!r} exists on the given RabbitMQ, and the demo would mix with it: name"
+                    f"the queue {queue!r} exists on the given RabbitMQ, and the demo would mix with it: name"
                     " another vhost in FEEDMILL_AMQP_URL, or unset it to let the demo start servers of its own"
                 )
     try:

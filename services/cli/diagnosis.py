@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 LATE_SECONDS = 60.0
@@ -57,7 +57,8 @@ class Situation:
     """All that the reasons are found from. A queue that is not declared is None."""
 
     counts: FeedCounts
-    fetcher: QueueLevel | None
+    shards: Mapping[str, QueueLevel | None]
+    """By the shard's name."""
     writer: QueueLevel | None
     busiest: Mapping[str, int]
     """Politeness groups with the most jobs under way, and how many."""
@@ -71,9 +72,18 @@ def explain(at: Situation) -> list[str]:
         return ["there are no feeds yet: `feedmill feeds add URL`"]
     if at.counts.feeds == at.counts.disabled:
         return ["all feeds are disabled: `feedmill feeds list` tells why"]
-    if at.fetcher is None or at.writer is None:
+    fetcher = in_all(at.shards.values())
+    if fetcher is None or at.writer is None:
         return ["the queues are not declared: no service has run on this broker yet"]
-    return [*_at_queues(at.fetcher, at.writer, at), *_at_claims(at.fetcher, at), *_at_feeds(at.counts, at.marks)]
+    return [*_at_queues(fetcher, at.writer, at), *_at_claims(fetcher, at), *_at_feeds(at.counts, at.marks)]
+
+
+def in_all(levels: Iterable[QueueLevel | None]) -> QueueLevel | None:
+    """Return the level of several queues together; None if none of them is declared."""
+    declared = [level for level in levels if level is not None]
+    if not declared:
+        return None
+    return QueueLevel(sum(level.ready for level in declared), sum(level.consumers for level in declared))
 
 
 def _at_queues(fetcher: QueueLevel, writer: QueueLevel, at: Situation) -> Iterator[str]:
@@ -86,14 +96,27 @@ def _at_queues(fetcher: QueueLevel, writer: QueueLevel, at: Situation) -> Iterat
     if writer.ready and not writer.consumers:
         yield f"nobody reads `writer`, where {writer.ready:,} results wait: is a writer running?"
     if fetcher.ready and not fetcher.consumers and not choked:
-        yield f"nobody reads `fetcher`, where {fetcher.ready:,} jobs wait: is a fetcher running?"
+        yield f"nobody reads the fetchers' shards, where {fetcher.ready:,} jobs wait: is a fetcher running?"
+    elif not choked:
+        yield from _at_shards(at.shards)
+
+
+def _at_shards(shards: Mapping[str, QueueLevel | None]) -> Iterator[str]:
+    unread = {name: level.ready for name, level in shards.items() if level and level.ready and not level.consumers}
+    if unread:
+        names = ", ".join(f"`{name}`" for name in sorted(unread))
+        yield (
+            f"no fetcher reads {names}, where {sum(unread.values()):,} jobs wait: do all services have the same"
+            " FEEDMILL_FETCHER_SHARDS? (A shard that is handed over, or whose fetcher pauses, has no reader for a"
+            " moment)"
+        )
 
 
 def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
     paused = fetcher.ready >= at.marks.fetcher_high_water
     if paused and at.counts.due:
         yield (
-            f"{fetcher.ready:,} jobs wait in `fetcher` (FEEDMILL_FETCHER_HIGH_WATER is"
+            f"{fetcher.ready:,} jobs wait for the fetchers (FEEDMILL_FETCHER_HIGH_WATER is"
             f" {at.marks.fetcher_high_water:,}): no more are issued until there is room"
         )
     full = {group: jobs for group, jobs in at.busiest.items() if jobs >= at.marks.group_jobs}

@@ -11,12 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from services.cli.addresses import Addresses
-from services.cli.diagnosis import FeedCounts, Marks, QueueLevel, Situation, explain, in_words
+from services.cli.diagnosis import FeedCounts, Marks, QueueLevel, Situation, explain, in_all, in_words
 from services.cli.registry import busiest_groups, connect, count_all
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
+from shared.broker import Session
 from shared.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings, read_settings
+from shared.topology import MOST_SHARDS, Topology, is_shard, shard_name
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,10 @@ def look(addresses: Addresses) -> Status:
     with connect(addresses.database_url) as connection:
         counts, busiest = count_all(connection), busiest_groups(connection)
     topology = read_settings(BrokerSettings).topology()
-    queues = asyncio.run(_levels(addresses.amqp_url, [queue.name for queue in topology.queues]))
-    fetcher, writer = queues[topology.fetcher.queue], queues[topology.writer.queue]
-    return Status(queues, counts, busiest, explain(Situation(counts, fetcher, writer, busiest, _marks())))
+    queues = asyncio.run(_levels(addresses.amqp_url, topology))
+    shards = {name: level for name, level in queues.items() if is_shard(name)}
+    situation = Situation(counts, shards, queues[topology.writer.queue], busiest, _marks())
+    return Status(queues, counts, busiest, explain(situation))
 
 
 def _marks() -> Marks:
@@ -67,14 +70,22 @@ def _marks() -> Marks:
     )
 
 
-async def _levels(amqp_url: str, names: list[str]) -> dict[str, QueueLevel | None]:
+async def _levels(amqp_url: str, topology: Topology) -> dict[str, QueueLevel | None]:
+    """Look at all queues of the topology, and at the shards that there are beyond those that we know of."""
     broker = RabbitMQ(amqp_url, name="feedmill status", max_message_bytes=1024)
-    levels: dict[str, QueueLevel | None] = {}
     async with broker.connect(None) as session:
-        for name in names:
-            ready = await session.count_ready(name)
-            levels[name] = None if ready is None else QueueLevel(ready, await session.count_consumers(name))
+        levels = {queue.name: await _level(session, queue.name) for queue in topology.queues}
+        for number in range(len(topology.fetcher.queues), MOST_SHARDS):
+            level = await _level(session, shard_name(number))
+            if level is None:
+                break
+            levels[shard_name(number)] = level
     return levels
+
+
+async def _level(session: Session, queue: str) -> QueueLevel | None:
+    ready = await session.count_ready(queue)
+    return None if ready is None else QueueLevel(ready, await session.count_consumers(queue))
 
 
 def show(status: Status, console: Console) -> None:
@@ -82,11 +93,18 @@ def show(status: Status, console: Console) -> None:
     queues = Table("queue", title="messages")
     queues.add_column("ready", justify="right")
     queues.add_column("consumers", justify="right")
-    for name, level in status.queues.items():
+    for name, level in _in_brief(status.queues).items():
         queues.add_row(name, *("not declared", "") if level is None else (f"{level.ready:,}", str(level.consumers)))
     console.print(queues, _counts_table(status.counts, status.busiest))
     for reason in status.reasons:
         console.print(f"- {reason}", soft_wrap=True)
+
+
+def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel | None]:
+    """Return the levels with all shards as one, before the others."""
+    shards = [name for name in queues if is_shard(name)]
+    others = {name: level for name, level in queues.items() if name not in shards}
+    return {f"fetcher.* ({len(shards)} shards)": in_all([queues[name] for name in shards]), **others}
 
 
 def _counts_table(counts: FeedCounts, busiest: Mapping[str, int]) -> Table:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,6 +18,7 @@ from services.fetcher.client import ClientLimits, FeedClient
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.scoreboard import Scoreboard
 from services.fetcher.settings import FetcherSettings
+from services.fetcher.shards import Shards
 from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules
 from services.fetcher.watch import BoardWatch, WatchedLock
@@ -39,16 +40,32 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         retry_delay_seconds=settings.retry_delay_seconds,
         claim_seconds=settings.claim_seconds,
     )
-    with fetching(settings, topology.fetcher, rules) as room:
-        consumer = Consumer(
+    drain_seconds = settings.longest_fetch_seconds() + DRAIN_SECONDS
+    with fetching(
+        settings,
+        topology.fetcher,
+        rules,
+        owns=lambda queue: shards.owns(queue),  # noqa: PLW0108 - they stand on the room, and come after it
+        owned=lambda: shards.owned(),  # noqa: PLW0108
+    ) as room:
+        shards = Shards(
             RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes),
+            topology.fetcher,
+            room.valve,
+            room.turns,
+            stop=stop,
+            drain_seconds=drain_seconds,
+            clock=time.monotonic,
+        )
+        consumer = Consumer(
+            shards,
             topology,
             topology.fetcher,
             FetchFeed,
             room.handler,
             prefetch=room.valve,
             failures=settings.message_retries,
-            drain_seconds=settings.longest_fetch_seconds() + DRAIN_SECONDS,
+            drain_seconds=drain_seconds,
         )
         backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve)
         health.add_check("broker", consumer.check)
@@ -70,18 +87,31 @@ class Fetching:
 
 
 @contextlib.contextmanager
-def fetching(settings: FetcherSettings, stage: Stage, rules: RetryRules) -> Iterator[Fetching]:
-    """Put together what these settings describe; its threads end with the block. `feedmill batch` uses it too."""
+def fetching(
+    settings: FetcherSettings,
+    stage: Stage,
+    rules: RetryRules,
+    *,
+    owns: Callable[[str], bool] = lambda queue: True,
+    owned: Callable[[], list[str]] = list,
+) -> Iterator[Fetching]:
+    """Put together what these settings describe; its threads end with the block. `feedmill batch` uses it too.
+
+    `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are.
+    """
     clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
     lock, valve = WatchedLock(), Valve(settings.fetcher_prefetch)
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
     workers, client = Workers(threads), make_client(settings)
-    turns = Turns(board, workers, valve, window=valve.most, threads=threads, clock=clock.monotonic)
+    turns = Turns(
+        board, workers, valve, window=valve.most, threads=threads, clock=clock.monotonic, lane_of=stage.queue_of
+    )
     reader = FeedReader(client, clock, settings.reader_limits())
-    handler = FetchFeeds(reader, turns, stage, rules=rules, clock=clock, proxy_hosts=settings.proxy_host_set())
+    proxy_hosts = settings.proxy_host_set()
+    handler = FetchFeeds(reader, turns, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:
-        yield Fetching(handler, turns, valve, BoardWatch(board, lock, workers, valve, clock.monotonic))
+        yield Fetching(handler, turns, valve, BoardWatch(board, lock, workers, valve, clock.monotonic, owned))
     finally:
         workers.close()
         client.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 FETCHES = Counter("feedmill_fetches_total", "Attempts at feeds by outcome, one outcome per attempt.", ["outcome"])
 REQUEST_SECONDS = Histogram("feedmill_request_seconds", "Time of one request, reading the feed included, in seconds.")
 REQUEUES = Counter("feedmill_requeues_total", "Jobs that were sent to the fast-delay queue.")
+MOVED_ON = Counter("feedmill_jobs_moved_on_total", "Jobs that were sent to the shard of another fetcher.")
 ACTIVE = Gauge("feedmill_fetches_active", "Requests under way in this process.")
 
 LOGGED_CHARACTERS = 2000
@@ -58,6 +59,8 @@ class FetchFeeds:
     Args:
         reader: makes the requests, on threads.
         turns: who may begin when, and on which thread.
+        owns: whether requests to groups of this queue are this process's to make. What belongs elsewhere (a redirect
+            led there, or the number of shards was another one) is sent there.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class FetchFeeds:
         rules: RetryRules,
         clock: Clock,
         proxy_hosts: frozenset[str] = frozenset(),
+        owns: Callable[[str], bool] = lambda queue: True,
     ) -> None:
         self._reader = reader
         self._turns = turns
@@ -76,6 +80,7 @@ class FetchFeeds:
         self._rules = rules
         self._clock = clock
         self._proxy_hosts = proxy_hosts
+        self._owns = owns
         self._adrift: Kept[asyncio.Task[Sequence[Outgoing]]] = Kept(ADRIFT_SECONDS)
 
     async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
@@ -106,6 +111,10 @@ class FetchFeeds:
             return self._end_unattempted(job, Outcome.HARD_ERROR, str(error), kind)
         front = False  # a job that comes with its detour has waited elsewhere, and keeps it when it is given back
         while True:
+            queue = self._stage.queue_of(leg.group)
+            if not self._owns(queue):
+                MOVED_ON.inc()
+                return [Outgoing.into(queue, put_off(job, leg))]
             found = await self._take_turn(job, leg, progress, front=front)
             match found:
                 case FeedFetched():
@@ -115,7 +124,7 @@ class FetchFeeds:
                 case Requeue():
                     REQUEUES.inc()
                     assert self._stage.fast_delay is not None
-                    return [Outgoing.into(self._stage.fast_delay, put_off(job, leg))]
+                    return [Outgoing.after(self._stage.fast_delay, put_off(job, leg), then=queue)]
                 case Skip():
                     return self._skip(job, leg.group, found)
 
@@ -174,7 +183,7 @@ class FetchFeeds:
             return []
         outgoing = [Outgoing(result, FeedFetched.KIND)]
         if again is not None:
-            outgoing.append(Outgoing.into(self._stage.retry, again))
+            outgoing.append(Outgoing.after(self._stage.retry, again, then=self._stage.queue_of(again.group)))
         return outgoing
 
 

@@ -27,6 +27,10 @@ from services.fetcher.group import REACH, Group, Limits, Place, Refusal, Report,
 RECENT_SECONDS = 60.0
 """A group counts as recent for this long after its last use."""
 
+MOST_REST_SECONDS = 60.0
+"""A group that is taken over rests for its interval, but no longer than this: else a host that is asked once a day
+would never be asked, if fetchers come and go every day."""
+
 NEWS_HOLDS = 3.0
 """A group is news if nothing was asked of it for so many holds."""
 
@@ -53,14 +57,18 @@ class Scoreboard(Generic[T]):
         self._active = 0
         self._held = 0
 
-    def admit(self, name: str, ticket: T, now: float, *, front: bool = False) -> Admission:
+    def admit(self, name: str, ticket: T, now: float, *, front: bool = False, since: float | None = None) -> Admission:
         """Put a job in its group's line, if there is room.
 
         `front`: it goes on with what it began elsewhere (a redirect led here), and stands before those that have not
-        begun. It is never `Excess`.
+        begun. It is never `Excess`. `since`: when others may have asked the group for something last; it rests for an
+        interval from then on.
         """
         with self._lock:
             group = self._group(name)
+            if since is not None:
+                group.next_start = max(group.next_start, since + min(group.min_interval, MOST_REST_SECONDS))
+                self._plan_start(group)
             is_news = group.last_use is None or group.last_use + NEWS_HOLDS * self._limits.max_hold_seconds <= now
             group.last_use = now
             refusal = group.refusal(now)

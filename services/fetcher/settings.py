@@ -46,8 +46,8 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
     fetch_threads: Count = Field(64, description="Worker threads, each busy with one fetch.")
     fetcher_prefetch: Prefetch = Field(
         400,
-        description="Jobs that one fetcher takes from the queue at a time, running or waiting for their turn; while it"
-        " changes how many it takes, those that it has come on top.",
+        description="Jobs that one fetcher takes from its queues at a time, at least four from each, running or waiting"
+        " for their turn; while it changes how many it takes, those that it has come on top.",
     )
     max_active: Count = Field(200, description="Fetches under way in one process, at most.")
     host_concurrency: Count = Field(2, description="Fetches under way per politeness group, at most.")

@@ -6,11 +6,12 @@ The scoreboard decides; this room acts on it. Everything but a turn itself happe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from services.fetcher.admission import Called, Excess, Held, LetOut, Nobody
+from services.fetcher.admission import Admission, Called, Excess, Held, LetOut, Nobody
 from services.fetcher.group import Refusal, Report, Requeue
 from services.fetcher.intake import Intake
 from services.fetcher.scoreboard import Scoreboard
@@ -44,6 +45,7 @@ class _Turn(Generic[R]):
 
     turns: Turns
     group: str
+    lane: Hashable
     label: str
     work: Work[R] = field(repr=False)
     ending: asyncio.Future[R | Refusal] = field(repr=False)
@@ -92,6 +94,7 @@ class Turns:
     Args:
         clock: monotonic seconds.
         threads: how many turns `pool` runs at a time.
+        lane_of: which of the queues behind the valve the jobs of a group come from, if there are several.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class Turns:
         window: int,
         threads: int,
         clock: Callable[[], float],
+        lane_of: Callable[[str], Hashable] = lambda group: None,
     ) -> None:
         self.board = board
         self.clock = clock
@@ -112,6 +116,10 @@ class Turns:
         self._threads = threads
         self._waiting: set[_Turn[Any]] = set()
         self._aside: list[_Turn[Any]] = []
+        self._lane_of = lane_of
+        self._in_hand: Counter[Hashable] = Counter()
+        self._opened: dict[Hashable, float] = {}
+        self._closed: set[Hashable] = set()
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -128,13 +136,20 @@ class Turns:
             GiveBack: the service stops, or there is no room for this job in this process.
         """
         self._loop = asyncio.get_running_loop()
-        if self._stopped and front:
-            return Requeue()
-        if self._stopped:
-            raise GiveBack("stopping")
-        turn = _Turn(self, group, label, work, self._loop.create_future(), front)
-        now = self.clock()
-        admission = self.board.admit(group, turn, now, front=front)
+        lane = self._lane_of(group)
+        if self._stopped or lane in self._closed:
+            if front:
+                return Requeue()
+            raise GiveBack("stopping" if self._stopped else "the shard of its group is given up")
+        turn = _Turn(self, group, lane, label, work, self._loop.create_future(), front)
+        self._in_hand[lane] += 1
+        try:
+            return await self._wait(turn)
+        finally:
+            self._in_hand[lane] -= 1
+
+    async def _wait(self, turn: _Turn[R]) -> R | Refusal:
+        admission = self._admit(turn)
         match admission:
             case Held(at_once, is_news):
                 if at_once:
@@ -151,15 +166,38 @@ class Turns:
             self._abandon(turn)
             raise
 
+    def _admit(self, turn: _Turn[Any]) -> Admission:
+        since = self._opened.get(turn.lane)
+        return self.board.admit(turn.group, turn, self.clock(), front=turn.front, since=since)
+
+    def open(self, lane: Hashable, now: float) -> None:
+        """Take jobs of this lane from now on. Others had it before: each of its groups rests for an interval first."""
+        self._closed.discard(lane)
+        self._opened[lane] = now
+
+    def close(self, lane: Hashable) -> None:
+        """Take no more of this lane, and give back what waits of it; what runs comes to its end."""
+        self._closed.add(lane)
+        self._let_go(lambda turn: turn.lane == lane, "the shard of its group is given up")
+
+    def in_hand(self, lane: Hashable) -> int:
+        """Return how many jobs of this lane wait or run."""
+        return self._in_hand[lane]
+
     async def stop_when(self, stopping: asyncio.Event) -> None:
         """Give back all that waits once `stopping` is set; what runs comes to its end."""
         await until_any(stopping)
         self._stopped = True
-        waiting = [turn for turn in self._waiting if self.board.withdraw(turn)]
-        self._waiting.clear()
-        aside, self._aside = self._aside, []
+        self._let_go(lambda turn: True, "stopping")
+
+    def _let_go(self, chosen: Callable[[_Turn[Any]], bool], why: str) -> None:
+        """Give back those that wait and are chosen."""
+        waiting = [turn for turn in self._waiting if chosen(turn) and self.board.withdraw(turn)]
+        aside = [turn for turn in self._aside if chosen(turn)]
+        self._waiting.difference_update(waiting)
+        self._aside = [turn for turn in self._aside if turn not in aside]
         for turn in (*waiting, *aside):
-            _settle(turn, Requeue() if turn.front else GiveBack("stopping"))
+            _settle(turn, Requeue() if turn.front else GiveBack(why))
 
     def wake(self) -> None:
         """Look again who may start. From any thread."""
@@ -211,7 +249,7 @@ class Turns:
         assert self._loop is not None
         turn.room_in = room_in_seconds
         self._aside.append(turn)
-        is_full = sum(self.board.in_hand()) + len(self._aside) >= self._valve.opening
+        is_full = self._in_hand[turn.lane] >= self._valve.share
         if self._decision is not None and is_full:
             self._decision.cancel()
             self._decision = None
@@ -249,7 +287,7 @@ class Turns:
         self._pump()
 
     def _admit_again(self, turn: _Turn[Any]) -> bool:
-        admission = self.board.admit(turn.group, turn, self.clock())
+        admission = self._admit(turn)
         match admission:
             case Excess(seconds):
                 turn.room_in = seconds

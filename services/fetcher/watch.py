@@ -59,16 +59,23 @@ class WatchedLock:
 
 
 class BoardWatch:
-    """See the module. `clock`: monotonic seconds."""
+    """See the module. `clock`: monotonic seconds; `shards`: what this process owns."""
 
     def __init__(
-        self, board: Scoreboard[Any], lock: WatchedLock, workers: Workers, valve: Valve, clock: Callable[[], float]
+        self,
+        board: Scoreboard[Any],
+        lock: WatchedLock,
+        workers: Workers,
+        valve: Valve,
+        clock: Callable[[], float],
+        shards: Callable[[], list[str]] = list,
     ) -> None:
         self._board = board
         self._lock = lock
         self._workers = workers
         self._valve = valve
         self._clock = clock
+        self._shards = shards
         self._waited = 0.0
 
     async def watch(self) -> None:
@@ -108,9 +115,10 @@ class BoardWatch:
         }
 
     def dump(self) -> dict[str, Any]:
-        """Return everything: the numbers, what each thread is at, and all groups, the busiest first."""
+        """Return everything: the numbers, the shards, what each thread is at, and all groups, the busiest first."""
         return {
             "summary": self.summary(),
+            "shards": self._shards(),
             "threads": [vars(busy) | {"seconds": round(busy.seconds, 3)} for busy in self._workers.busy()],
             "groups": self._board.dump(self._clock()),
         }

@@ -12,7 +12,7 @@ class SchedulerSettings(BrokerSettings, ClaimSettings, DatabaseSettings, Telemet
 
     tick_seconds: Seconds = Field(1.0, description="How often the scheduler looks for feeds that are due.")
     claim_batch: Count = Field(500, description="Feeds claimed and published in one go.")
-    fetcher_high_water: Count = Field(5000, description="No jobs are published while this many wait in `fetcher`.")
+    fetcher_high_water: Count = Field(5000, description="No jobs are published while this many wait in the shards.")
     silence_seconds: Seconds = Field(
         1800.0, description="An alarm is raised when feeds are due and none, anywhere, was fetched for so long."
     )

@@ -59,8 +59,8 @@ class Tick:
             Unavailable: database or broker away. Claims whose jobs were not confirmed were given back, or, if
                 the database is away too, run out by themselves.
         """
-        backlog = await session.count_ready(self._topology.fetcher.queue)
-        room = self._high_water - (backlog or 0)
+        backlog = await self._count_backlog(session)
+        room = self._high_water - backlog
         if room <= 0:
             log.warning("the fetchers lag behind, publishing pauses", extra={"backlog": backlog})
             return 0
@@ -80,12 +80,16 @@ class Tick:
             log.info("issued %d feeds", len(claimed.jobs), extra={"feed_ids": [job.feed_id for job in claimed.jobs]})
         return claimed.feeds
 
+    async def _count_backlog(self, session: Session) -> int:
+        """Return how many jobs wait in all shards together."""
+        return sum([await session.count_ready(queue) or 0 for queue in self._topology.fetcher.queues])
+
     async def _publish_all(self, session: Session, jobs: Sequence[FetchFeed]) -> None:
-        slots = asyncio.Semaphore(IN_FLIGHT)
+        slots, shards = asyncio.Semaphore(IN_FLIGHT), len(self._topology.fetcher.queues)
 
         async def publish(job: FetchFeed) -> None:
             async with slots:
-                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group))))
+                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, shards))))
                 PUBLISHED.inc()
 
         results = await asyncio.gather(*map(publish, jobs), return_exceptions=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shared.topology import build_topology
+from shared.topology import SHARDS, build_topology
 from tests.compose.stack import LONGEST_SECONDS, Stack, run
 
 pytestmark = pytest.mark.e2e
@@ -39,7 +39,9 @@ def test_up_waits_until_all_is_healthy_and_every_article_is_there_once(stack: St
 
 
 def test_management_ui_shows_the_queues_by_their_names(stack: Stack) -> None:
-    topology = build_topology(fast_delay_seconds=2, retry_delay_seconds=3600, message_retry_seconds=60)
+    topology = build_topology(
+        fast_delay_seconds=2, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=SHARDS
+    )
     queues = {queue["name"]: queue for queue in management(stack, "queues")}
     assert {queue.name for queue in topology.queues} <= queues.keys()
     assert queues[topology.writer.queue]["type"] == "quorum"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -14,10 +15,10 @@ from shared.topology import EXCHANGE, build_topology
 from tests.contract.conftest import MOST_BYTES
 from tests.fakes.memory_broker import MemoryBroker
 
-TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 
 
-def publication(body: bytes = b"{}", key: str = "feed.fetch.v1.abc", exchange: str = EXCHANGE) -> Publication:
+def publication(body: bytes = b"{}", key: str = "feed.fetch.00.v1", exchange: str = EXCHANGE) -> Publication:
     return Publication(
         routing_key=key, body=body, exchange=exchange, type="feed.fetch.v1", headers={"attempt": 3, "note": "hello"}
     )
@@ -56,7 +57,7 @@ async def test_a_message_arrives_as_it_was_sent(broker: Broker) -> None:
         sent = publication(b'{"a": 1}')
         await session.publish(sent)
         inbox = Inbox()
-        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         (got,) = await inbox.wait_for(1)
         assert (got.body, got.type, got.message_id) == (sent.body, sent.type, sent.message_id)
         assert (got.headers["attempt"], got.headers["note"]) == (3, "hello")
@@ -67,21 +68,21 @@ async def test_an_acknowledged_message_does_not_come_back(broker: Broker) -> Non
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication())
         inbox = Inbox()
-        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         await session.ack((await inbox.wait_for(1))[0])
     async with broker.connect(TOPOLOGY) as session:
-        await settle_down(session, "fetcher", 0)
+        await settle_down(session, "fetcher.00", 0)
 
 
 async def test_an_unsettled_message_comes_back_when_the_session_ends(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(b"kept"))
         inbox = Inbox()
-        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         await inbox.wait_for(1)
     async with broker.connect(TOPOLOGY) as session:
         again = Inbox()
-        await session.consume("fetcher", prefetch=10, deliver=again)
+        await session.consume("fetcher.00", prefetch=10, deliver=again)
         (got,) = await again.wait_for(1)
         assert (got.body, got.redelivered) == (b"kept", True)
 
@@ -90,7 +91,7 @@ async def test_a_message_that_is_given_back_is_delivered_again(broker: Broker) -
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication())
         inbox = Inbox()
-        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         await session.give_back((await inbox.wait_for(1))[0])
         assert (await inbox.wait_for(2))[1].redelivered
 
@@ -99,10 +100,10 @@ async def test_a_rejected_message_is_moved_to_the_dead_queue_untouched(broker: B
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(b"poison"))
         inbox = Inbox()
-        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         await session.reject((await inbox.wait_for(1))[0])
         await settle_down(session, "fetcher.dead", 1)
-        assert await session.count_ready("fetcher") == 0
+        assert await session.count_ready("fetcher.00") == 0
 
 
 async def test_a_publication_that_is_published_again_while_it_is_under_way_arrives_once(amqp_url: str) -> None:
@@ -111,7 +112,7 @@ async def test_a_publication_that_is_published_again_while_it_is_under_way_arriv
         same = publication()
         await asyncio.gather(session.publish(same), session.publish(same))
         await session.publish(publication())
-        await settle_down(session, "fetcher", 2)
+        await settle_down(session, "fetcher.00", 2)
 
 
 async def test_no_more_than_the_prefetch_is_handed_out(broker: Broker) -> None:
@@ -119,8 +120,8 @@ async def test_no_more_than_the_prefetch_is_handed_out(broker: Broker) -> None:
         for _ in range(5):
             await session.publish(publication())
         inbox = Inbox()
-        await session.consume("fetcher", prefetch=2, deliver=inbox)
-        await settle_down(session, "fetcher", 3)
+        await session.consume("fetcher.00", prefetch=2, deliver=inbox)
+        await settle_down(session, "fetcher.00", 3)
         first, _ = await inbox.wait_for(2)
         await session.ack(first)
         await inbox.wait_for(3)
@@ -130,11 +131,11 @@ async def test_after_stop_consuming_nothing_arrives_and_what_did_can_be_settled(
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication())
         inbox = Inbox()
-        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         (first,) = await inbox.wait_for(1)
         await session.stop_consuming()
         await session.publish(publication())
-        await settle_down(session, "fetcher", 1)
+        await settle_down(session, "fetcher.00", 1)
         await session.ack(first)
         assert len(inbox.deliveries) == 1
 
@@ -143,13 +144,13 @@ async def test_a_message_given_back_after_stop_consuming_waits_for_the_next_cons
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(b"patient"))
         inbox, again = Inbox(), Inbox()
-        await session.consume("fetcher", prefetch=10, deliver=inbox)
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         (first,) = await inbox.wait_for(1)
         await session.stop_consuming()
         await session.give_back(first)
-        await settle_down(session, "fetcher", 1)
+        await settle_down(session, "fetcher.00", 1)
         assert len(inbox.deliveries) == 1
-        await session.consume("fetcher", prefetch=10, deliver=again)
+        await session.consume("fetcher.00", prefetch=10, deliver=again)
         (second,) = await again.wait_for(1)
         assert (second.body, second.redelivered, len(inbox.deliveries)) == (b"patient", True, 1)
 
@@ -159,14 +160,14 @@ async def test_consuming_again_counts_its_prefetch_anew_whatever_an_earlier_cons
         for n in range(10):
             await session.publish(publication(b"%d" % n))
         first, second = Inbox(), Inbox()
-        await session.consume("fetcher", prefetch=4, deliver=first)
+        await session.consume("fetcher.00", prefetch=4, deliver=first)
         held = list(await first.wait_for(4))
         await session.stop_consuming()
-        await session.consume("fetcher", prefetch=2, deliver=second)
+        await session.consume("fetcher.00", prefetch=2, deliver=second)
         await second.wait_for(2)
-        await settle_down(session, "fetcher", 4)
+        await settle_down(session, "fetcher.00", 4)
         await session.ack(held[0])  # it was the first one's: no room for the second
-        await settle_down(session, "fetcher", 4)
+        await settle_down(session, "fetcher.00", 4)
         await session.ack(second.deliveries[0])
         await second.wait_for(3)
         for n in range(1, 4):
@@ -179,12 +180,12 @@ async def test_a_consumer_taken_up_and_down_many_times_loses_and_repeats_nothing
     async with broker.connect(TOPOLOGY) as session:
         inbox = Inbox()
         for n in range(20):
-            await session.consume("fetcher", prefetch=1 + n % 3, deliver=inbox)
+            await session.consume("fetcher.00", prefetch=1 + n % 3, deliver=inbox)
             await session.publish(publication(b"%d" % n))
             await inbox.wait_for(n + 1)
             await session.ack(inbox.deliveries[-1])
             await session.stop_consuming()
-        await settle_down(session, "fetcher", 0)
+        await settle_down(session, "fetcher.00", 0)
         assert len({delivery.message_id for delivery in inbox.deliveries}) == 20
 
 
@@ -192,14 +193,14 @@ async def test_a_message_goes_straight_into_a_named_queue(broker: Broker) -> Non
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(key=TOPOLOGY.fetcher.retry, exchange=""))
         await settle_down(session, TOPOLOGY.fetcher.retry, 1)
-        assert await session.count_ready("fetcher") == 0
+        assert await session.count_ready("fetcher.00") == 0
 
 
 async def test_results_are_routed_to_the_writer_only(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(key="feed.fetched.v1"))
         await settle_down(session, "writer", 1)
-        assert await session.count_ready("fetcher") == 0
+        assert await session.count_ready("fetcher.00") == 0
 
 
 @pytest.mark.parametrize("exchange", [EXCHANGE, ""])
@@ -215,7 +216,7 @@ async def test_an_oversized_message_is_refused_and_the_next_goes_through(broker:
         with pytest.raises(MessageTooLarge):
             await session.publish(publication(b"x" * (MOST_BYTES + 1)))
         await session.publish(publication(b"x" * MOST_BYTES))
-        await settle_down(session, "fetcher", 1)
+        await settle_down(session, "fetcher.00", 1)
 
 
 async def test_a_message_that_the_broker_itself_refuses_harms_no_other(amqp_url: str) -> None:
@@ -243,26 +244,26 @@ async def test_a_message_that_the_broker_itself_refuses_harms_no_other(amqp_url:
 async def test_many_publishes_at_once_are_all_confirmed(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await asyncio.gather(*(session.publish(publication()) for _ in range(200)))
-        await settle_down(session, "fetcher", 200)
+        await settle_down(session, "fetcher.00", 200)
 
 
 async def test_a_queue_that_does_not_exist_is_counted_as_none(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         assert await session.count_ready("nobody") is None
-        assert await session.count_ready("fetcher") == 0
+        assert await session.count_ready("fetcher.00") == 0
         assert not session.lost.is_set()
 
 
 async def test_consumers_of_all_sessions_are_counted(broker: Broker) -> None:
     async def count(session: Session, expected: int) -> None:
         async with asyncio.timeout(10):
-            while await session.count_consumers("fetcher") != expected:
+            while await session.count_consumers("fetcher.00") != expected:
                 await asyncio.sleep(0.02)
 
     async with broker.connect(TOPOLOGY) as session, broker.connect(TOPOLOGY) as other:
-        assert await session.count_consumers("nobody") == await session.count_consumers("fetcher") == 0
-        await session.consume("fetcher", prefetch=1, deliver=lambda _: None)
-        await other.consume("fetcher", prefetch=1, deliver=lambda _: None)
+        assert await session.count_consumers("nobody") == await session.count_consumers("fetcher.00") == 0
+        await session.consume("fetcher.00", prefetch=1, deliver=lambda _: None)
+        await other.consume("fetcher.00", prefetch=1, deliver=lambda _: None)
         await count(session, 2)
         await other.stop_consuming()
         await count(session, 1)
@@ -272,13 +273,13 @@ async def test_declaring_again_changes_nothing_and_other_arguments_are_a_clear_e
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication())
     async with broker.connect(TOPOLOGY) as session:
-        await settle_down(session, "fetcher", 1)
-    other = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+        await settle_down(session, "fetcher.00", 1)
+    other = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
     queue = next(queue for queue in other.queues if queue.name == TOPOLOGY.writer.retry)
     changed = type(other)(
         fetcher=other.fetcher,
         writer=other.writer,
-        queues=(type(queue)(queue.name, queue.bindings, {**queue.arguments, "x-message-ttl": 5}),),
+        queues=(replace(queue, arguments={**queue.arguments, "x-message-ttl": 5}),),
     )
     with pytest.raises(TopologyMismatch, match=queue.name):
         async with broker.connect(changed):
@@ -287,9 +288,9 @@ async def test_declaring_again_changes_nothing_and_other_arguments_are_a_clear_e
 
 async def test_a_deleted_queue_ends_the_session_of_its_consumer(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
-        await session.consume("fetcher", prefetch=1, deliver=Inbox())
+        await session.consume("fetcher.00", prefetch=1, deliver=Inbox())
         if isinstance(broker, MemoryBroker):
-            broker.delete_queue("fetcher")
+            broker.delete_queue("fetcher.00")
         else:
             assert isinstance(broker, RabbitMQ)
             await broker.delete(TOPOLOGY)

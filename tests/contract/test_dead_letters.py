@@ -13,16 +13,16 @@ from shared.errors import ConfigurationError
 from shared.topology import build_topology
 from tests.factories import make_job, make_result
 
-TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 STAGES = list(TOPOLOGY.stages)
 
 
-async def bury(broker: Broker, message_id: str, queue: str = "fetcher", body: bytes | None = None) -> None:
+async def bury(broker: Broker, message_id: str, queue: str = "fetcher.00", body: bytes | None = None) -> None:
     plain, encoding = (
         make_result(error="x" * 400, url="y" * 5000).encode() if queue == "writer" else make_job().encode()
     )
     letter = Publication(
-        routing_key=f"{queue}.dead",
+        routing_key=f"{queue.partition('.')[0]}.dead",
         exchange="",
         body=plain if body is None else body,
         type="feed.fetch.v1",
@@ -49,7 +49,7 @@ async def test_letters_are_listed_and_stay_where_they_are(broker: Broker) -> Non
         letters = await read_letters(broker, TOPOLOGY, STAGES, 10)
         assert [letter.delivery.message_id for letter in letters] == ["m0", "m1", "m2", "w"]
     row = letters[0].summary()
-    assert (row["reason"], row["error"], row["first_queue"], row["attempt"]) == ("exhausted", "Bug: x", "fetcher", 4)
+    assert (row["reason"], row["error"], row["first_queue"], row["attempt"]) == ("exhausted", "Bug: x", "fetcher.00", 4)
 
 
 async def test_no_more_than_asked_for_are_looked_at(broker: Broker) -> None:
@@ -76,16 +76,29 @@ async def test_a_requeued_letter_starts_afresh_where_it_failed(broker: Broker) -
         await bury(broker, name)
     await ready(broker, "fetcher.dead", 2)
     assert await settle_letters(broker, TOPOLOGY, STAGES, {"two"}, 10, requeue=True) == 1
-    await ready(broker, "fetcher", 1)
+    await ready(broker, "fetcher.00", 1)
     await ready(broker, "fetcher.dead", 1)
     inbox: list[Delivery] = []
     async with broker.connect(TOPOLOGY) as session:
-        await session.consume("fetcher", prefetch=1, deliver=inbox.append)
+        await session.consume("fetcher.00", prefetch=1, deliver=inbox.append)
         async with asyncio.timeout(5):
             while not inbox:
                 await asyncio.sleep(0.01)
     assert inbox[0].headers == {"attempt": 4}
     assert inbox[0].body == make_job().encode()[0]
+
+
+@pytest.mark.parametrize("first_queue", ["fetcher", "fetcher.99", "fetcher.retry.v2.3600s"])
+async def test_a_job_that_failed_where_no_fetcher_looks_any_more_goes_back_to_its_shard(
+    broker: Broker, first_queue: str
+) -> None:
+    topology = build_topology(
+        fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12
+    )
+    await bury(broker, "one", first_queue)
+    await ready(broker, "fetcher.dead", 1)
+    assert await settle_letters(broker, topology, [topology.fetcher], None, 10, requeue=True) == 1
+    await ready(broker, topology.fetcher.queue_of(make_job().group), 1)
 
 
 async def test_purged_letters_are_gone_and_the_others_are_not(broker: Broker) -> None:
@@ -107,7 +120,7 @@ def test_a_dead_letter_is_shown_without_what_its_feed_logs_in_with() -> None:
     config = {"user": "me", "password": "hunter2", "headers": {"X-Key": "sesame"}, "timeout_seconds": 9}
     job = make_job(url="http://me:secret@news.example/feed?token=abc", source_config=config)
     body, encoding = job.encode()
-    letter = DeadLetter("fetcher.dead", Delivery(body, "", job.KIND, encoding, {}, "1", False, 1))
+    letter = DeadLetter("fetcher.dead", Delivery("fetcher.dead", body, "", job.KIND, encoding, {}, "1", False, 1))
     shown = letter.body()
     for secret in ("hunter2", "sesame", "secret", "abc"):
         assert secret not in shown

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,18 +15,25 @@ FEED = (
     b"<item><title>First</title><link>http://news.example/1</link><description>Text</description></item>"
     b"</channel></rss>"
 )
+SLOW_SECONDS = 1.3
+
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: application/rss+xml\r\nContent-Length: %d\r\n\r\n" % len(FEED) + FEED
 
 
 class CountingServer:
     """`/hang/...` answers once the gate is open, `/mute/...` never, `/garbage/...` with nonsense, all else at once.
 
-    `requests` counts by path; `hanging` are the requests that wait.
+    `/host/NAME/...` takes `SLOW_SECONDS`, and `/from/NAME/to/URL` redirects then; both are watched by the name of the
+    host: `arrivals` are the moments of its requests, `most_at_once` how many were open at a time. `requests` counts by
+    path; `hanging` are the requests that wait.
     """
 
     def __init__(self) -> None:
         self.requests: Counter[str] = Counter()
         self.hanging = 0
+        self.arrivals: dict[str, list[float]] = defaultdict(list)
+        self.most_at_once: Counter[str] = Counter()
+        self._open: Counter[str] = Counter()
         self.url = ""
         self._loop = asyncio.new_event_loop()
         self._gate = asyncio.Event()
@@ -73,9 +81,30 @@ class CountingServer:
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode()
             self.requests[path] += 1
+            if path.startswith(("/host/", "/from/")):
+                await self._watch(path, reader, writer)
+                return
             await self._wait(path, reader)
             writer.write(b"\x00\xffgarbage\r\n\r\n" if path.startswith("/garbage/") else GOOD)
             await writer.drain()
+
+    async def _watch(self, path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer slowly, and note who is here at the same time; a client that hangs up is here no longer."""
+        _, kind, host, *_ = path.split("/")
+        self.arrivals[host].append(time.monotonic())
+        self._open[host] += 1
+        self.most_at_once[host] = max(self.most_at_once[host], self._open[host])
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SLOW_SECONDS):
+                    await reader.read()
+                    return
+        finally:
+            self._open[host] -= 1
+        target = path.partition("/to/")[2]
+        redirect = f"HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
+        writer.write(redirect if kind == "from" else GOOD)
+        await writer.drain()
 
     async def _wait(self, path: str, reader: asyncio.StreamReader) -> None:
         if path.startswith("/mute/"):

@@ -26,9 +26,11 @@ from shared.messages import FeedFetched, FetchFeed
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings
-from shared.topology import fetch_routing_key
+from shared.topology import Topology, fetch_routing_key
 
-TOPOLOGY = BrokerSettings(fast_delay_seconds=1.0, retry_delay_seconds=2.0, message_retry_seconds=1.0).topology()
+TOPOLOGY = BrokerSettings(
+    fast_delay_seconds=1.0, retry_delay_seconds=2.0, message_retry_seconds=1.0, fetcher_shards=1
+).topology()
 PATIENCE_SECONDS = 60.0
 """For what is certain to come; a busy machine takes its time."""
 
@@ -37,8 +39,9 @@ PATIENT = {
     "FEEDMILL_FETCH_DEADLINE_SECONDS": "120",
     "FEEDMILL_READ_TIMEOUT_SECONDS": "120",
     "FEEDMILL_HOST_MIN_INTERVAL_SECONDS": "0.001",
+    "FEEDMILL_FETCHER_SHARDS": "1",
 }
-"""What hangs may hang for as long as a broker takes to come back."""
+"""What hangs may hang for as long as a broker takes to come back; and all jobs are in one place, to be counted."""
 
 
 class Fetcher:
@@ -183,23 +186,30 @@ def hanging_jobs(server_url: str, number: int, first: int = 0) -> list[FetchFeed
 class Queues:
     """The queues of one virtual host, over a session of our own each time: the broker may have gone in between."""
 
-    def __init__(self, amqp_url: str) -> None:
+    def __init__(self, amqp_url: str, topology: Topology = TOPOLOGY) -> None:
         self._amqp_url = amqp_url
+        self._topology = topology
         self._broker = RabbitMQ(amqp_url, name="test", max_message_bytes=10**6)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        async with self._broker.connect(TOPOLOGY) as session:
+        async with self._broker.connect(self._topology) as session:
             yield session
 
     async def publish(self, *jobs: FetchFeed) -> None:
+        shards = len(self._topology.fetcher.queues)
         async with self.session() as session:
-            messages = [encode_outgoing(Outgoing(job, fetch_routing_key(job.group))) for job in jobs]
+            messages = [encode_outgoing(Outgoing(job, fetch_routing_key(job.group, shards))) for job in jobs]
             await asyncio.gather(*map(session.publish, messages))
 
     async def put(self, queue: str, *messages: FetchFeed | FeedFetched) -> None:
+        """Put messages into a queue; from one with a delay they go on to the (first) queue of its service."""
+        stage = self._topology.writer if queue.startswith("writer") else self._topology.fetcher
         async with self.session() as session:
-            await asyncio.gather(*(session.publish(encode_outgoing(Outgoing.into(queue, m))) for m in messages))
+            for message in messages:
+                delayed = Outgoing.after(queue, message, then=stage.queues[0])
+                outgoing = delayed if queue in {stage.fast_delay, stage.retry} else Outgoing.into(queue, message)
+                await session.publish(encode_outgoing(outgoing))
 
     async def declare(self) -> None:
         """Declare what is missing, as every service does when it connects."""

@@ -67,4 +67,4 @@ def test_the_demo_refuses_to_mix_with_a_pipeline_that_is_there(
     asyncio.run(declare())
     refused = run_demo(tmp_path, FEEDMILL_AMQP_URL=amqp_url, FEEDMILL_DATABASE_URL=database_url)
     assert refused.returncode == 1
-    assert "'fetcher' exists" in refused.stderr
+    assert "'fetcher.00' exists" in refused.stderr

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from services.cli.demo import SHARDS
 from services.cli.farm import FeedFormat, FeedKind, FeedSpec
 from services.cli.farm.catalogue import loopback_host
 from services.cli.servers import Servers
@@ -89,9 +90,11 @@ async def test_a_poisoned_queue_stops_nobody(amqp_url: str, database_url: str) -
     from shared.settings import BrokerSettings
 
     broker = RabbitMQ(amqp_url, name="poisoner", max_message_bytes=1000)
-    topology = BrokerSettings(fast_delay_seconds=1.0, retry_delay_seconds=2.0, message_retry_seconds=1.0).topology()
+    topology = BrokerSettings(
+        fast_delay_seconds=1.0, retry_delay_seconds=2.0, message_retry_seconds=1.0, fetcher_shards=SHARDS
+    ).topology()
     async with broker.connect(topology) as session:
-        for queue in ("fetcher", "writer"):
+        for queue in ("fetcher.00", "writer"):
             await session.publish(Publication(queue, b"\xff not JSON", "", "nonsense"))
         async with running_pipeline(amqp_url, database_url, growing_specs(12)) as pipeline:
             await pipeline.until_complete()

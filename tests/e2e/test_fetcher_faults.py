@@ -40,7 +40,7 @@ async def test_connections_lost_again_and_again_repeat_no_fetch_lose_no_result_a
         server.release()
         results = await queues.results(100)
         assert sorted(result.feed_id for result in results) == list(range(100))
-        await queues.until_count("fetcher", 0)
+        await queues.until_count("fetcher.00", 0)
         await fetcher.until_idle()
         assert server.most_requests() == 1
         await until(lambda: fetcher.threads() <= threads + 2, "no thread more than before")
@@ -109,7 +109,7 @@ async def test_a_message_held_too_long_costs_the_channel_and_its_fetch_is_not_re
         server.release()
         results = await queues.results(10)
         assert sorted(result.feed_id for result in results) == list(range(10))
-        await queues.until_count("fetcher", 0)
+        await queues.until_count("fetcher.00", 0)
         assert server.most_requests() == 1
         assert await fetcher.stop() == 0
 
@@ -126,7 +126,7 @@ async def test_a_channel_closed_over_a_result_that_is_too_large_costs_only_that_
         server.release()
         await queues.until_count(TOPOLOGY.fetcher.dead, 1)
         await fetcher.until_idle()
-        await queues.until_count("fetcher", 0)
+        await queues.until_count("fetcher.00", 0)
         # Of what was on the same channel nobody knows whether it arrived: the writer tells repetitions by their id.
         results = {result.result_id: result.feed_id for result in await queues.look_at_results()}
         assert sorted(results.values()) == list(range(50))
@@ -134,7 +134,7 @@ async def test_a_channel_closed_over_a_result_that_is_too_large_costs_only_that_
         assert await fetcher.stop() == 0
 
 
-@pytest.mark.parametrize("queue", ["fetcher", "writer", TOPOLOGY.fetcher.retry])
+@pytest.mark.parametrize("queue", ["fetcher.00", "writer", TOPOLOGY.fetcher.retry])
 async def test_a_queue_that_is_deleted_is_declared_anew(amqp_url: str, queue: str) -> None:
     queues = Queues(amqp_url)
     with counting_server() as server, running_fetcher(amqp_url) as fetcher:
@@ -144,7 +144,7 @@ async def test_a_queue_that_is_deleted_is_declared_anew(amqp_url: str, queue: st
         await queues.publish(*jobs)
         await until(lambda: server.hanging == 20, "20 fetches under way")
         await queues.delete(queue)
-        if queue == "fetcher":
+        if queue == "fetcher.00":
             await fetcher.until_said("consuming", 2)
             await queues.publish(*jobs)  # as the scheduler does once the claims have run out
         await queues.publish(*broken)
@@ -175,7 +175,7 @@ async def test_under_a_memory_alarm_results_wait_and_come_exactly_once(amqp_url:
             assert await queues.count("writer") == 0
         results = await queues.results(100)
         assert Counter(result.feed_id for result in results) == Counter(range(100))
-        await queues.until_count("fetcher", 0)
+        await queues.until_count("fetcher.00", 0)
         assert server.most_requests() == 1
         await until(lambda: fetcher.descriptors() <= descriptors + 4, "no descriptor more than before")
         assert await fetcher.stop() == 0
@@ -186,7 +186,7 @@ async def test_nonsense_in_the_queue_is_buried_while_fetches_go_on(amqp_url: str
     with counting_server() as server, running_fetcher(amqp_url) as fetcher:
         async with queues.session() as session:
             for body in (b"\xff", b"{}", b"[]"):
-                await session.publish(Publication("fetcher", body, "", "nonsense"))
+                await session.publish(Publication("fetcher.00", body, "", "nonsense"))
         await queues.publish(*hanging_jobs(server.url, 5))
         server.release()
         await queues.until_count(TOPOLOGY.fetcher.dead, 3)

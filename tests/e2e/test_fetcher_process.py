@@ -26,7 +26,7 @@ async def test_on_sigterm_what_runs_is_finished_and_what_waits_goes_back(amqp_ur
         await queues.publish(*jobs)
         await until(lambda: server.hanging == 100, "100 fetches under way")
         fetcher.process.send_signal(signal.SIGTERM)
-        await queues.until_count("fetcher", 400)
+        await queues.until_count("fetcher.00", 400)
         server.release()
         assert await asyncio.to_thread(fetcher.process.wait, 60) == 0
         results = await queues.results(100)
@@ -34,7 +34,7 @@ async def test_on_sigterm_what_runs_is_finished_and_what_waits_goes_back(amqp_ur
         assert (len(asked), server.most_requests()) == (100, 1)
         assert Counter(result.url for result in results) == Counter(asked)
         assert {result.outcome for result in results} == {Outcome.FETCHED}
-        left = await queues.jobs("fetcher", 400)
+        left = await queues.jobs("fetcher.00", 400)
         assert sorted([job.url for job in left] + [result.url for result in results]) == sorted(job.url for job in jobs)
 
 
@@ -49,11 +49,11 @@ async def test_a_fetcher_that_is_killed_leaves_its_jobs_to_the_next(amqp_url: st
         with running_fetcher(amqp_url) as successor:
             results = await queues.results(300)
             assert sorted(result.feed_id for result in results) == list(range(300))
-            await queues.until_count("fetcher", 0)
+            await queues.until_count("fetcher.00", 0)
             await successor.until_idle()
             assert Counter(server.requests.values()) == {1: 200, 2: 100}
             assert await successor.stop() == 0
-        await queues.until_count("fetcher", 0)
+        await queues.until_count("fetcher.00", 0)
 
 
 async def test_while_the_next_stage_has_a_backlog_no_jobs_are_taken(amqp_url: str) -> None:
@@ -68,7 +68,7 @@ async def test_while_the_next_stage_has_a_backlog_no_jobs_are_taken(amqp_url: st
         assert await fetcher.metric("feedmill_backpressure") == 1
         await queues.publish(*hanging_jobs(server.url, 100, first=40))
         await asyncio.sleep(2.5)  # two looks at the next stage
-        assert await queues.count("fetcher") == 100
+        assert await queues.count("fetcher.00") == 100
         assert not server.hanging
 
         await queues.take("writer", 10)
@@ -84,11 +84,11 @@ async def test_while_the_next_stage_has_a_backlog_no_jobs_are_taken(amqp_url: st
         await fetcher.until_said("taking no more for now", 2)
         server.release()  # what was in hand still comes
         await queues.until_count("writer", 20 + 20 + 40)
-        await queues.until_count("fetcher", 80)
+        await queues.until_count("fetcher.00", 80)
         await fetcher.until_idle()
         assert server.most_requests() == 1
         assert await fetcher.stop() == 0, "while shut"
-        await queues.until_count("fetcher", 80)
+        await queues.until_count("fetcher.00", 80)
 
 
 async def test_backpressure_stands_after_a_loss_of_the_connection_and_ends_all_the_same(

@@ -42,6 +42,7 @@ def test_schedulers_killed_again_and_again_forget_no_feed_and_issue_none_twice_w
         "FEEDMILL_CLAIM_SECONDS": str(CLAIM_SECONDS),
         "FEEDMILL_FETCHER_HIGH_WATER": "1000000",
         "FEEDMILL_TICK_SECONDS": "0.05",
+        "FEEDMILL_FETCHER_SHARDS": "1",  # all jobs in one place, to be looked at
     }
     chance = random.Random(5)
     with running("scheduler", **settings):  # it lives all along, and works beside those that die
@@ -81,7 +82,7 @@ def live_claims(database_url: str) -> dict[int, UUID]:
 
 
 async def jobs_in_queue(amqp_url: str) -> list[FetchFeed]:
-    found = await Queues(amqp_url).look("fetcher")
+    found = await Queues(amqp_url).look("fetcher.00")
     return [FetchFeed.decode(delivery.body, delivery.content_encoding) for delivery in found]
 
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from services.cli.demo import SETTINGS
+from services.cli.demo import SETTINGS, SHARDS
 from services.cli.farm import Farm, FeedKind, FeedSpec
 from services.cli.settings import child_environment
 from shared.messages import FeedFetched, FetchFeed, Outcome
@@ -26,7 +26,9 @@ from shared.topology import fetch_routing_key
 
 pytestmark = pytest.mark.e2e
 
-TOPOLOGY = BrokerSettings(fast_delay_seconds=1.0, retry_delay_seconds=2.0, message_retry_seconds=1.0).topology()
+TOPOLOGY = BrokerSettings(
+    fast_delay_seconds=1.0, retry_delay_seconds=2.0, message_retry_seconds=1.0, fetcher_shards=SHARDS
+).topology()
 
 
 class Service:
@@ -81,7 +83,7 @@ def job(url: str, group: str, **changes: object) -> FetchFeed:
 async def publish(amqp_url: str, *jobs: FetchFeed) -> None:
     async with RabbitMQ(amqp_url, name="test", max_message_bytes=10**6).connect(TOPOLOGY) as session:
         for item in jobs:
-            await session.publish(encode_outgoing(Outgoing(item, fetch_routing_key(item.group))))
+            await session.publish(encode_outgoing(Outgoing(item, fetch_routing_key(item.group, SHARDS))))
 
 
 async def take_results(amqp_url: str, number: int) -> list[FeedFetched]:
@@ -112,7 +114,7 @@ def test_on_sigterm_a_fetcher_finishes_what_runs_and_gives_back_what_waits(amqp_
         assert fetcher.stop() == 0
         (result,) = asyncio.run(take_results(amqp_url, 1))
         assert (result.outcome, len(result.entries)) == (Outcome.FETCHED, slow.items)
-        assert asyncio.run(count_ready(amqp_url, "fetcher")) == 3
+        assert asyncio.run(count_ready(amqp_url, TOPOLOGY.fetcher.queue_of("127.0.0.2"))) == 3
         assert farm.request_count() == 1
 
 
@@ -202,12 +204,12 @@ def test_a_queue_with_other_arguments_is_exit_78_and_says_the_way_out(amqp_url: 
     async def declare_otherwise() -> None:
         connection = await aio_pika.connect(amqp_url)
         channel = await connection.channel()
-        await channel.declare_queue("fetcher", durable=True)
+        await channel.declare_queue("fetcher.00", durable=True)
         await connection.close()
 
     asyncio.run(declare_otherwise())
     with running("fetcher", FEEDMILL_AMQP_URL=amqp_url) as service:
         _, said = service.process.communicate(timeout=20)
         assert service.process.returncode == 78
-    assert "queue fetcher exists with other arguments" in said
+    assert "queue fetcher.00 exists with other arguments" in said
     assert "delete it" in said

@@ -30,6 +30,13 @@ class _Standing:
     ready: deque[Stored] = field(default_factory=deque)
 
 
+@dataclass(eq=False)
+class _Consumer:
+    prefetch: int
+    deliver: Callable[[Delivery], None]
+    unsettled: int = 0
+
+
 class MemoryBroker:
     """See the module. `up` can be set to False to play a broker that is away."""
 
@@ -40,11 +47,14 @@ class MemoryBroker:
         self.refusing: set[str] = set()
         self._max_message_bytes = max_message_bytes
         self._sessions: set[MemorySession] = set()
+        self.exchanges: set[str] = set()
+        self.locks: dict[str, MemorySession] = {}
 
     @asynccontextmanager
     async def connect(self, topology: Topology | None) -> AsyncIterator[Session]:
         if not self.up:
             raise BrokerUnavailable("the broker is down")
+        self.exchanges |= {exchange.name for exchange in topology.exchanges} if topology else set()
         for queue in topology.queues if topology else ():
             standing = self.queues.setdefault(queue.name, _Standing(queue))
             if dict(standing.declared.arguments) != dict(queue.arguments):
@@ -74,14 +84,17 @@ class MemoryBroker:
     def delete_queue(self, queue: str) -> None:
         del self.queues[queue]
         for session in self._sessions:
-            if session.consuming == queue:
+            if session.is_consuming(queue):
                 session.lost.set()
 
     def accept(self, publication: Publication) -> None:
         if len(publication.body) > self._max_message_bytes:
             raise MessageTooLarge(f"{len(publication.body)} bytes")
         targets = self._route(publication)
-        if not targets:
+        listening = [hear for session in self._sessions for hear in session.listening.get(publication.exchange, ())]
+        for hear in listening:
+            hear(publication.body)
+        if not targets and not listening:
             raise Unroutable(publication.routing_key)
         for name in targets:
             if name in self.refusing:
@@ -98,8 +111,9 @@ class MemoryBroker:
 
     def _expire(self, standing: _Standing) -> None:
         """Dead-letter the oldest message of a delay queue."""
-        target = str(standing.declared.arguments["x-dead-letter-routing-key"])
-        self._store(target, standing.ready.popleft())
+        stored = standing.ready.popleft()
+        key = stored.publication.routing_key
+        self._store(str(standing.declared.arguments.get("x-dead-letter-routing-key", key)), stored)
         self.dispatch()
 
     def take_back(self, queue: str, stored: Stored) -> None:
@@ -115,26 +129,25 @@ class MemoryBroker:
     def _route(self, publication: Publication) -> list[str]:
         if publication.exchange == "":
             return [publication.routing_key] if publication.routing_key in self.queues else []
-        assert publication.exchange == EXCHANGE
+        if publication.exchange not in self.exchanges:
+            raise Unroutable(publication.exchange)
+        fans_out = publication.exchange != EXCHANGE
         return [
             name
             for name, standing in self.queues.items()
-            if any(_matches(pattern, publication.routing_key) for pattern in standing.declared.bindings)
+            if standing.declared.exchange == publication.exchange
+            and (fans_out or any(_matches(key, publication.routing_key) for key in standing.declared.bindings))
         ]
 
 
 class MemorySession:
     def __init__(self, broker: MemoryBroker) -> None:
         self.lost = asyncio.Event()
-        self.consuming: str | None = None
+        self.listening: dict[str, list[Callable[[bytes], None]]] = {}
         self._broker = broker
-        self._consumers = 0
-        self._unsettled: dict[int, int] = {}
-        self._prefetch = 0
-        self._deliver: Callable[[Delivery], None] | None = None
+        self._consumers: dict[str, _Consumer] = {}
         self._tags = itertools.count(1)
-        self._held: dict[int, tuple[str, Stored]] = {}
-        self._consumer_of: dict[int, int] = {}
+        self._held: dict[int, tuple[str, Stored, _Consumer]] = {}
 
     async def publish(self, publication: Publication) -> None:
         self._alive()
@@ -148,14 +161,26 @@ class MemorySession:
 
     async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
         self._alive()
-        self.consuming, self._prefetch, self._deliver = queue, prefetch, deliver
-        self._consumers += 1  # the prefetch is the consumer's own: what an earlier one holds does not count
-        self._unsettled = {self._consumers: 0}
+        # The prefetch is the consumer's own: what an earlier one holds does not count.
+        self._consumers[queue] = _Consumer(prefetch, deliver)
         self.pull()
 
-    async def stop_consuming(self) -> None:
+    async def stop_consuming(self, queue: str | None = None) -> None:
         self._alive()
-        self._deliver = None
+        for name in list(self._consumers) if queue is None else [queue]:
+            self._consumers.pop(name, None)
+
+    async def lock(self, name: str) -> bool:
+        self._alive()
+        return self._broker.locks.setdefault(name, self) is self
+
+    async def unlock(self, name: str) -> None:
+        self._alive()
+        assert self._broker.locks.pop(name) is self
+
+    async def listen(self, exchange: str, hear: Callable[[bytes], None]) -> None:
+        self._alive()
+        self.listening.setdefault(exchange, []).append(hear)
 
     async def ack(self, delivery: Delivery) -> None:
         self._alive()
@@ -185,46 +210,43 @@ class MemorySession:
         return self._broker.count_consumers(queue)
 
     def is_consuming(self, queue: str) -> bool:
-        return self.consuming == queue and self._deliver is not None and not self.lost.is_set()
+        return queue in self._consumers and not self.lost.is_set()
 
     def pull(self) -> None:
-        standing = self._broker.queues.get(self.consuming or "")
-        while (
-            standing
-            and standing.ready
-            and self._deliver
-            and not self.lost.is_set()
-            and self._unsettled[self._consumers] < self._prefetch
-        ):
-            stored = standing.ready.popleft()
-            tag = next(self._tags)
-            self._held[tag] = (standing.declared.name, stored)
-            self._consumer_of[tag] = self._consumers
-            self._unsettled[self._consumers] += 1
-            publication = stored.publication
-            self._deliver(
-                Delivery(
-                    body=publication.body,
-                    routing_key=publication.routing_key,
-                    type=publication.type,
-                    content_encoding=publication.content_encoding,
-                    headers=publication.headers,
-                    message_id=publication.message_id,
-                    redelivered=stored.redelivered,
-                    tag=tag,
+        for queue, consumer in list(self._consumers.items()):
+            standing = self._broker.queues.get(queue)
+            while standing and standing.ready and not self.lost.is_set() and consumer.unsettled < consumer.prefetch:
+                stored = standing.ready.popleft()
+                tag = next(self._tags)
+                self._held[tag] = (queue, stored, consumer)
+                consumer.unsettled += 1
+                publication = stored.publication
+                consumer.deliver(
+                    Delivery(
+                        queue=queue,
+                        body=publication.body,
+                        routing_key=publication.routing_key,
+                        type=publication.type,
+                        content_encoding=publication.content_encoding,
+                        headers=publication.headers,
+                        message_id=publication.message_id,
+                        redelivered=stored.redelivered,
+                        tag=tag,
+                    )
                 )
-            )
 
     def _settle(self, delivery: Delivery) -> tuple[str, Stored]:
-        consumer = self._consumer_of.pop(delivery.tag)
-        if consumer in self._unsettled:
-            self._unsettled[consumer] -= 1
-        return self._held.pop(delivery.tag)
+        queue, stored, consumer = self._held.pop(delivery.tag)
+        consumer.unsettled -= 1
+        return queue, stored
 
     def end(self) -> None:
         self.lost.set()
         held, self._held = self._held, {}
-        for queue, stored in reversed(held.values()):
+        for name in [name for name, owner in self._broker.locks.items() if owner is self]:
+            del self._broker.locks[name]
+        self.listening.clear()
+        for queue, stored, _ in reversed(held.values()):
             if queue in self._broker.queues:
                 self._broker.queues[queue].ready.appendleft(replace(stored, redelivered=True))
         self._broker.dispatch()
@@ -235,6 +257,6 @@ class MemorySession:
 
 
 def _matches(pattern: str, routing_key: str) -> bool:
-    """The part of AMQP's topic matching that the topology uses: literal keys, and `#` at the end."""
+    """The part of AMQP's topic matching that topologies use or used: literal keys, and `#` at the end."""
     prefix = pattern.removesuffix(".#")
     return routing_key == prefix or (pattern.endswith(".#") and routing_key.startswith(prefix + "."))

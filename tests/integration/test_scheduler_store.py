@@ -16,7 +16,7 @@ from shared.postgres import Database
 from shared.topology import build_topology
 from tests.fakes.memory_broker import MemoryBroker
 
-TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 
 
 def add(database_url: str, count: int, **columns: object) -> None:
@@ -305,8 +305,28 @@ async def test_a_tick_publishes_what_it_claims(database: Database, database_url:
     tick = Tick(database, TOPOLOGY, batch=3, claim_seconds=60, high_water=100)
     async with broker.connect(TOPOLOGY) as session:
         assert [await tick.run(session) for _ in range(3)] == [3, 2, 0]
-    jobs = [FetchFeed.decode(p.body, p.content_encoding) for p in broker.publications("fetcher")]
+    jobs = [FetchFeed.decode(p.body, p.content_encoding) for p in broker.publications("fetcher.00")]
     assert sorted(job.url for job in jobs) == [f"http://h{n}.example/" for n in range(5)]
+
+
+async def test_jobs_go_to_the_shards_of_their_hosts_and_the_backlog_is_that_of_all_shards(
+    database: Database, database_url: str
+) -> None:
+    add(database_url, 30)
+    topology = build_topology(
+        fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12
+    )
+    broker = MemoryBroker()
+    tick = Tick(database, topology, batch=20, claim_seconds=60, high_water=25)
+    async with broker.connect(topology) as session:
+        assert [await tick.run(session) for _ in range(3)] == [20, 5, 0]
+    found = 0
+    for queue in topology.fetcher.queues:
+        for publication in broker.publications(queue):
+            job = FetchFeed.decode(publication.body, publication.content_encoding)
+            assert topology.fetcher.queue_of(job.group) == queue
+            found += 1
+    assert found == 25
 
 
 async def test_publishing_pauses_above_the_high_water_mark(database: Database, database_url: str) -> None:
@@ -324,7 +344,7 @@ async def test_a_claim_whose_job_could_not_be_published_is_given_back(database: 
     broker.queues.clear()
     tick = Tick(database, TOPOLOGY, batch=100, claim_seconds=60, high_water=100)
     async with broker.connect(TOPOLOGY) as session:
-        broker.refusing.add("fetcher")
+        broker.refusing.add("fetcher.00")
         with pytest.raises(BrokerUnavailable):
             await tick.run(session)
     assert len(await claim(database)) == 3
@@ -363,12 +383,12 @@ async def test_the_ticker_survives_a_lost_session_and_stops_when_told(database: 
     ticker, stop = Ticker(broker, TOPOLOGY, tick, full=1, seconds=0.01), asyncio.Event()
     running = asyncio.create_task(ticker.run(stop))
     async with asyncio.timeout(10):
-        while "fetcher" not in broker.queues or len(broker.bodies("fetcher")) < 2:
+        while "fetcher.00" not in broker.queues or len(broker.bodies("fetcher.00")) < 2:
             await asyncio.sleep(0.01)
         assert ticker.check() is None
         broker.drop_connections()
         add(database_url, 1)
-        while len(broker.bodies("fetcher")) < 3:
+        while len(broker.bodies("fetcher.00")) < 3:
             await asyncio.sleep(0.01)
         stop.set()
         await running

@@ -42,7 +42,9 @@ class Fetcher:
     async def _publish(self, jobs: list[FetchFeed]) -> None:
         async with self._broker().connect(TOPOLOGY) as session:
             for job in jobs:
-                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group))))
+                await session.publish(
+                    encode_outgoing(Outgoing(job, fetch_routing_key(job.group, len(TOPOLOGY.fetcher.queues))))
+                )
 
     async def _take(self, number: int) -> list[FeedFetched]:
         found: list[FeedFetched] = []

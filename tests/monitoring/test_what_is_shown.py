@@ -24,7 +24,6 @@ TARGET_LABELS = {"namespace", "job", "instance", "pod"}
 """What Prometheus itself puts on a series."""
 
 FOREIGN: dict[str, set[str]] = {
-    "feedmill_shards_owned": set(),  # to be deleted here when fetchers own shards
     # Prometheus
     "up": set(),
     "ALERTS": {"alertname", "alertstate"},

@@ -20,11 +20,17 @@ from services.fetcher.verdict import RetryRules
 from services.fetcher.workers import Workers
 from shared.messages import FeedFetched, FetchFeed, Message
 from shared.outgoing import Outgoing
-from shared.topology import build_topology
+from shared.topology import Stage, build_topology
 from shared.valve import Valve
 from tests.factories import NOW, make_job, make_result
 
-STAGE = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60).fetcher
+
+def make_stage(shards: int) -> Stage:
+    delays = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
+    return build_topology(**delays, fetcher_shards=shards).fetcher
+
+
+STAGE = make_stage(1)
 
 
 class FakeReader:
@@ -46,6 +52,11 @@ class FakeReader:
         return self.answer(job, leg), self.report
 
 
+def where(item: Outgoing) -> str:
+    """Return the delay that a message is sent through, or else its routing key."""
+    return item.exchange if item.exchange in {STAGE.fast_delay, STAGE.retry} else item.routing_key
+
+
 class OnTheLoop:
     """Instead of worker threads, in a loop whose clock jumps: only one thread may take part there."""
 
@@ -60,9 +71,18 @@ class Room:
     """A handler with everything that it stands on; with `virtually` on the running loop's clock."""
 
     def __init__(
-        self, threads: int = 2, max_hold: float = 5.0, prefetch: int = 400, virtually: bool = False, **limits: float
+        self,
+        threads: int = 2,
+        max_hold: float = 5.0,
+        prefetch: int = 400,
+        shards: int = 1,
+        virtually: bool = False,
+        **limits: float,
     ) -> None:
         clock = asyncio.get_running_loop().time if virtually else time.monotonic
+        self.stage = make_stage(shards)
+        self.elsewhere: set[str] = set()
+        """Shards that another fetcher owns."""
         self.reader = FakeReader()
         self.stopping = asyncio.Event()
         fields = {
@@ -74,18 +94,27 @@ class Room:
         self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
         self.workers = OnTheLoop() if virtually else Workers(threads)
         self.valve = Valve(prefetch)
-        self.turns = Turns(self.board, self.workers, self.valve, window=prefetch, threads=threads, clock=clock)
+        self.turns = Turns(
+            self.board,
+            self.workers,
+            self.valve,
+            window=prefetch,
+            threads=threads,
+            clock=clock,
+            lane_of=self.stage.queue_of,
+        )
         self.handler = FetchFeeds(
             self.reader,  # type: ignore[arg-type]
             self.turns,
-            STAGE,
+            self.stage,
             rules=RetryRules(),
             clock=Clock(now=lambda: NOW, monotonic=clock),
+            owns=lambda queue: queue not in self.elsewhere,
         )
 
     async def handle(self, **changes: object) -> list[tuple[str, Message]]:
         outgoing: list[Outgoing] = list(await self.handler([make_job(**changes)]))
-        return [(item.routing_key, item.message) for item in outgoing]
+        return [(where(item), item.message) for item in outgoing]
 
     async def until_board(self, *, active: int, held: int) -> None:
         """Let others run until the scoreboard counts so many."""

@@ -259,7 +259,7 @@ def test_what_does_not_end_in_time_is_left_to_run_out() -> None:
     assert stage.results == []
 
 
-TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 
 
 def test_an_outlet_waits_for_a_broker_that_is_away_until_it_is_told_to_give_up() -> None:

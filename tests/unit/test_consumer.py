@@ -18,7 +18,7 @@ from shared.topology import build_topology, fetch_routing_key
 from tests.factories import make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker
 
-TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 RETRY, DEAD = TOPOLOGY.fetcher.again, TOPOLOGY.fetcher.dead
 
 
@@ -30,7 +30,7 @@ def broker() -> MemoryBroker:
 async def put(broker: MemoryBroker, *messages: Message) -> None:
     async with broker.connect(TOPOLOGY) as session:
         for message in messages:
-            key = fetch_routing_key(message.group) if isinstance(message, FetchFeed) else message.KIND
+            key = fetch_routing_key(message.group, 1) if isinstance(message, FetchFeed) else message.KIND
             await session.publish(encode_outgoing(Outgoing(message, key)))
 
 
@@ -72,12 +72,12 @@ async def test_a_message_is_gone_once_what_it_caused_was_confirmed(broker: Memor
     async with consuming(broker, lambda batch: [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]):
         await until(lambda: len(broker.bodies("writer")) == 1)
     assert [result.feed_id for result in results(broker)] == [7]
-    assert broker.bodies("fetcher") == []
+    assert broker.bodies("fetcher.00") == []
 
 
 async def test_a_message_of_a_later_version_is_handled_without_what_we_don_t_know(broker: MemoryBroker) -> None:
     later = replace(
-        encode_outgoing(Outgoing(make_job(feed_id=7), fetch_routing_key(make_job().group))),
+        encode_outgoing(Outgoing(make_job(feed_id=7), fetch_routing_key(make_job().group, 1))),
         body=make_job(feed_id=7).model_dump_json().replace("{", '{"since_tomorrow":1,', 1).encode(),
     )
     seen: list[FetchFeed] = []
@@ -135,7 +135,7 @@ async def test_what_a_message_came_to_when_its_session_was_lost_is_published_thr
     async with consuming(broker, handler):
         await until(lambda: len(broker.bodies("writer")) == 1)
     assert calls == 1
-    assert broker.bodies("fetcher") == []
+    assert broker.bodies("fetcher.00") == []
 
 
 async def test_a_message_that_was_being_handled_when_its_session_was_lost_is_handled_again(
@@ -155,7 +155,7 @@ async def test_a_message_that_was_being_handled_when_its_session_was_lost_is_han
     async with consuming(broker, handler):
         await until(lambda: len(broker.bodies("writer")) == 1)
     assert calls == 2
-    assert broker.bodies("fetcher") == []
+    assert broker.bodies("fetcher.00") == []
 
 
 async def test_of_several_publications_only_what_was_not_confirmed_is_published_again(broker: MemoryBroker) -> None:
@@ -165,7 +165,10 @@ async def test_of_several_publications_only_what_was_not_confirmed_is_published_
     def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
         broker.refusing.add(RETRY)
         asyncio.get_running_loop().call_soon(refused.set)
-        return [Outgoing(make_result(), FeedFetched.KIND), Outgoing.into(RETRY, make_job(attempt=1))]
+        return [
+            Outgoing(make_result(), FeedFetched.KIND),
+            Outgoing.after(RETRY, make_job(attempt=1), then="fetcher.00"),
+        ]
 
     async with consuming(broker, handler):
         await refused.wait()
@@ -204,14 +207,14 @@ async def test_a_bug_is_tried_again_later_and_then_buried_with_its_reason(broker
         await until(lambda: len(broker.bodies(RETRY)) == 1)
         (first,) = broker.publications(RETRY)
         assert first.headers["failures"] == 1
-        broker.queues["fetcher"].ready.append(broker.queues[RETRY].ready.popleft())  # its hour is over
+        broker.queues["fetcher.00"].ready.append(broker.queues[RETRY].ready.popleft())  # its hour is over
         broker.dispatch()
         await until(lambda: len(broker.bodies(DEAD)) == 1)
     (dead,) = broker.publications(DEAD)
     assert dead.headers["reason"] == "exhausted"
     assert dead.message_id == first.message_id
     assert dead.headers["error"] == "ZeroDivisionError: by http://***@host/"
-    assert dead.headers["first_queue"] == "fetcher"
+    assert dead.headers["first_queue"] == "fetcher.00"
     assert dead.headers["service"] == "fetcher"
     assert "died_at" in dead.headers
     assert FetchFeed.decode(dead.body, dead.content_encoding) == make_job()
@@ -219,7 +222,7 @@ async def test_a_bug_is_tried_again_later_and_then_buried_with_its_reason(broker
 
 async def test_a_message_that_cannot_be_decoded_stops_nobody(broker: MemoryBroker) -> None:
     await put(broker, make_job(feed_id=1))
-    broker.queues["fetcher"].ready[0].publication = encode_outgoing(Outgoing(make_result(), "x"))
+    broker.queues["fetcher.00"].ready[0].publication = encode_outgoing(Outgoing(make_result(), "x"))
     await put(broker, make_job(feed_id=2))
     async with consuming(broker, lambda batch: [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]):
         await until(lambda: len(broker.bodies("writer")) == 1 and len(broker.bodies(DEAD)) == 1)
@@ -229,8 +232,8 @@ async def test_a_message_that_cannot_be_decoded_stops_nobody(broker: MemoryBroke
 
 async def test_a_letter_that_cannot_even_be_buried_is_moved_by_the_broker(broker: MemoryBroker) -> None:
     await put(broker, make_job(feed_id=1))
-    stored = broker.queues["fetcher"].ready[0]
-    stored.publication = Publication("fetcher", b"\xff" * 2_000_000, "", "nonsense", headers={"failures": "many"})
+    stored = broker.queues["fetcher.00"].ready[0]
+    stored.publication = Publication("fetcher.00", b"\xff" * 2_000_000, "", "nonsense", headers={"failures": "many"})
     await put(broker, make_job(feed_id=2))
     async with consuming(broker, lambda batch: [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]):
         await until(lambda: len(broker.bodies("writer")) == 1 and len(broker.bodies(DEAD)) == 1)
@@ -299,7 +302,7 @@ async def test_on_stop_what_was_not_begun_goes_back_and_what_was_is_finished(bro
         stop.set()
         may_finish.set()
     assert len(broker.bodies("writer")) == 1
-    assert sorted(FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher")) == [2, 3]
+    assert sorted(FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher.00")) == [2, 3]
 
 
 async def test_it_stops_while_the_broker_is_away(broker: MemoryBroker) -> None:
@@ -319,7 +322,7 @@ async def test_it_comes_back_when_the_queue_was_deleted_under_it(broker: MemoryB
     await put(broker, make_job(feed_id=1))
     async with consuming(broker, handler):
         await until(lambda: seen == [1])
-        broker.delete_queue("fetcher")
-        await until(lambda: "fetcher" in broker.queues)
+        broker.delete_queue("fetcher.00")
+        await until(lambda: "fetcher.00" in broker.queues)
         await put(broker, make_job(feed_id=2))
         await until(lambda: seen == [1, 2])

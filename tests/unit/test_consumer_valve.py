@@ -18,7 +18,7 @@ from tests.factories import make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker
 from tests.fakes.virtual_time import run_virtually
 
-TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 Handle = Callable[[Sequence[FetchFeed]], Awaitable[Sequence[Outgoing]]]
 
 
@@ -30,7 +30,7 @@ def broker() -> MemoryBroker:
 async def put(broker: MemoryBroker, *jobs: FetchFeed) -> None:
     async with broker.connect(TOPOLOGY) as session:
         for job in jobs:
-            await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group))))
+            await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, 1))))
 
 
 @asynccontextmanager
@@ -77,13 +77,13 @@ async def test_a_valve_that_is_shut_keeps_what_is_given_back_in_its_queue_until_
 
     await put(broker, *(make_job(feed_id=n) for n in range(3)))
     async with consuming(broker, valve, handler):
-        await until(lambda: len(broker.bodies("fetcher")) == 3)
+        await until(lambda: len(broker.bodies("fetcher.00")) == 3)
         for _ in range(50):
             await asyncio.sleep(0)
         assert len(calls) == 3, "handed out again while shut"
         valve.turn("test", 2)
         await until(lambda: len(calls) == 6)
-    assert broker.bodies("fetcher") == []
+    assert broker.bodies("fetcher.00") == []
     assert sorted(calls) == [0, 0, 1, 1, 2, 2]
 
 
@@ -98,7 +98,7 @@ async def test_a_valve_that_is_shut_does_not_keep_the_consumer_from_stopping(bro
     async with consuming(broker, valve, ignore):
         for _ in range(50):
             await asyncio.sleep(0)
-    assert len(broker.bodies("fetcher")) == 1
+    assert len(broker.bodies("fetcher.00")) == 1
 
 
 def test_a_valve_that_is_shut_stays_shut_over_a_lost_session(broker: MemoryBroker) -> None:
@@ -135,4 +135,4 @@ def test_on_stop_what_was_begun_may_take_as_long_as_the_service_says(drain_secon
             await asyncio.sleep(0.001)
 
     run_virtually(main())
-    assert (len(broker.bodies("writer")), len(broker.bodies("fetcher"))) == (results, 1 - results)
+    assert (len(broker.bodies("writer")), len(broker.bodies("fetcher.00"))) == (results, 1 - results)

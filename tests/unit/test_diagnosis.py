@@ -31,10 +31,11 @@ def situation(
     fetcher: tuple[int, int] | None = (0, 1),
     writer: tuple[int, int] | None = (0, 1),
     busiest: dict[str, int] | None = None,
+    shards: dict[str, QueueLevel | None] | None = None,
 ) -> Situation:
     return Situation(
         replace(COUNTS, **counts or {}),
-        QueueLevel(*fetcher) if fetcher else None,
+        shards or {"fetcher.00": QueueLevel(*fetcher) if fetcher else None, "fetcher.01": None},
         QueueLevel(*writer) if writer else None,
         busiest or {},
         MARKS,
@@ -50,10 +51,18 @@ def situation(
         (situation({"feeds": 0, "disabled": 0}), ["no feeds yet"]),
         (situation({"disabled": 100}), ["all feeds are disabled"]),
         (situation(fetcher=None), ["not declared"]),
-        (situation(DUE, fetcher=(30, 0)), ["nobody reads `fetcher`, where 30 jobs wait"]),
+        (situation(DUE, fetcher=(30, 0)), ["nobody reads the fetchers' shards, where 30 jobs wait"]),
+        (
+            situation(DUE, shards={"fetcher.00": QueueLevel(5, 1), "fetcher.13": QueueLevel(7, 0)}),
+            ["no fetcher reads `fetcher.13`, where 7 jobs wait: do all services have the same FEEDMILL_FETCHER_SHARDS"],
+        ),
+        (
+            situation(OVERDUE, shards={f"fetcher.{n:02d}": QueueLevel(500, 1) for n in range(10)}),
+            ["5,000 jobs wait for the fetchers"],
+        ),
         (situation(DUE, writer=(30, 0)), ["nobody reads `writer`, where 30 results wait"]),
         (situation(DUE, fetcher=(30, 0), writer=(2000, 1)), ["2,000 results wait in `writer`"]),
-        (situation(OVERDUE, fetcher=(5000, 1)), ["5,000 jobs wait in `fetcher`"]),
+        (situation(OVERDUE, fetcher=(5000, 1)), ["5,000 jobs wait for the fetchers"]),
         (situation(fetcher=(5000, 1)), ["no feed is due"]),
         (situation(OVERDUE), ["due for up to 2 hours and nobody claims them"]),
         (situation({**OVERDUE, "left_alone": 800}), ["800 feeds that are overdue wait for hosts"]),

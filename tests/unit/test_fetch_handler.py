@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -253,3 +254,63 @@ async def test_a_bug_in_the_reader_does_not_keep_the_group_busy(rooms: Callable[
     with pytest.raises(ZeroDivisionError):
         await room.handle()
     assert room.board.in_hand() == (0, 0)
+
+
+async def test_a_redirect_to_a_host_of_another_fetcher_goes_on_there_at_once(rooms: Callable[..., Room]) -> None:
+    room = rooms(shards=12)
+    theirs = room.stage.queue_of("b.example")
+    assert room.stage.queue_of("news.example") != theirs
+    room.elsewhere.add(theirs)
+    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",), None, False), "b.example", NOW, 0.5)
+    room.reader.answer = lambda job, leg: onward
+    ((key, again),) = await room.handle()
+    assert isinstance(again, FetchFeed)
+    assert (key, again.detour) == (theirs, make_detour("http://b.example/"))
+    assert len(room.reader.started) == 1
+
+
+async def test_a_job_that_is_in_another_fetchers_shard_is_sent_there_unasked(rooms: Callable[..., Room]) -> None:
+    room = rooms(shards=12)
+    theirs = room.stage.queue_of("news.example")
+    room.elsewhere.add(theirs)
+    assert await room.handle() == [(theirs, make_job())]
+    assert room.reader.started == []
+
+
+async def test_what_waits_comes_back_to_the_shard_of_the_host_that_it_waits_for(rooms: Callable[..., Room]) -> None:
+    room = rooms(shards=12, throttle_seconds=10.0)
+    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",), None, False), "b.example", NOW, 0.5)
+    room.reader.report = Report(0.001, succeeded=False, throttled=True)
+    await room.handle(group="b.example")
+    room.reader.report = Report(0.001)
+    room.reader.answer = lambda job, leg: onward
+    (delayed,) = await room.handler([make_job(feed_id=2)])
+    assert (delayed.exchange, delayed.routing_key) == (room.stage.fast_delay, room.stage.queue_of("b.example"))
+    room.reader.answer = lambda job, leg: make_result(outcome=Outcome.SOFT_ERROR)
+    _, retry = await room.handler([make_job(feed_id=3, group="c.example")])
+    assert (retry.exchange, retry.routing_key) == (room.stage.retry, room.stage.queue_of("c.example"))
+
+
+async def test_a_shard_that_is_given_up_gives_back_what_waits_and_ends_what_runs_and_leaves_others_alone(
+    rooms: Callable[..., Room],
+) -> None:
+    room = rooms(shards=12, host_concurrency=1)
+    lane, other = room.stage.queue_of("a.example"), room.stage.queue_of("b.example")
+    assert lane != other
+    room.reader.gate.clear()
+    running = asyncio.create_task(room.handle(group="a.example"))
+    elsewhere = asyncio.create_task(room.handle(group="b.example"))
+    await room.until_started(2)
+    waiting = asyncio.create_task(room.handle(group="a.example", feed_id=2))
+    await room.until_board(active=2, held=1)
+    room.turns.close(lane)
+    with pytest.raises(GiveBack):
+        await waiting
+    with pytest.raises(GiveBack):
+        await room.handle(group="a.example", feed_id=3)
+    assert (room.turns.in_hand(lane), room.turns.in_hand(other)) == (1, 1)
+    room.reader.gate.set()
+    assert len(await running) == len(await elsewhere) == 1
+    assert room.turns.in_hand(lane) == 0
+    room.turns.open(lane, time.monotonic())
+    assert await room.handle(group="a.example", feed_id=4)

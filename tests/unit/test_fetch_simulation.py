@@ -28,13 +28,20 @@ from shared.broker import Publication
 from shared.consumer import Consumer
 from shared.messages import FeedFetched, FetchFeed
 from shared.outgoing import Outgoing, encode_outgoing
-from shared.topology import build_topology, fetch_routing_key
+from shared.topology import EXCHANGE, Topology, build_topology, fetch_routing_key
 from shared.valve import Valve
 from tests.factories import NOW, make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker, Stored
 from tests.fakes.virtual_time import VirtualTimeLoop, run_virtually
 
-TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+
+def make_topology(shards: int) -> Topology:
+    return build_topology(
+        fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=shards
+    )
+
+
+TOPOLOGY = make_topology(1)
 
 
 class CountingBroker(MemoryBroker):
@@ -55,7 +62,7 @@ class CountingBroker(MemoryBroker):
 
     def accept(self, publication: Publication) -> None:
         super().accept(publication)
-        self.published[publication.routing_key] += 1
+        self.published[publication.routing_key if publication.exchange in {"", EXCHANGE} else publication.exchange] += 1
         if publication.type == FeedFetched.KIND:
             result = FeedFetched.decode(publication.body, publication.content_encoding)
             self.ended |= {result.feed_id} if result.final else set()
@@ -71,6 +78,7 @@ class Simulation:
     report: Callable[[FetchFeed, float], Report] = lambda job, latency: Report(latency)
     threads: int = 64
     prefetch: int = 400
+    shards: int = 1
     limits: dict[str, Any] = field(default_factory=dict)
     starts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     running: Counter[str] = field(default_factory=Counter)
@@ -88,18 +96,28 @@ class Simulation:
         return run_virtually(self._run(list(jobs)))
 
     async def _run(self, jobs: list[FetchFeed]) -> float:
+        topology = make_topology(self.shards)
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         valve = Valve(self.prefetch)
+        valve.point_at(topology.fetcher.queues)
         fields = {"max_held_per_group": self.prefetch // 4, "max_active": self.threads, **self.limits}
         board: Scoreboard[Any] = Scoreboard(Limits(**fields))
-        turns = Turns(board, self, valve, window=valve.most, threads=self.threads, clock=loop.time)
+        turns = Turns(
+            board,
+            self,
+            valve,
+            window=valve.most,
+            threads=self.threads,
+            clock=loop.time,
+            lane_of=topology.fetcher.queue_of,
+        )
         clock = Clock(now=lambda: NOW + timedelta(seconds=loop.time()), monotonic=loop.time)
         rules = RetryRules(retry_delay_seconds=3600.0)
-        handler = FetchFeeds(self, turns, TOPOLOGY.fetcher, rules=rules, clock=clock)  # type: ignore[arg-type]
-        async with self.broker.connect(TOPOLOGY) as session:
+        handler = FetchFeeds(self, turns, topology.fetcher, rules=rules, clock=clock)  # type: ignore[arg-type]
+        async with self.broker.connect(topology) as session:
             for job in jobs:
-                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group))))
-        consumer = Consumer(self.broker, TOPOLOGY, TOPOLOGY.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
+                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, self.shards))))
+        consumer = Consumer(self.broker, topology, topology.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
         beside = asyncio.create_task(turns.stop_when(stop))
         consuming = asyncio.create_task(consumer.run(stop))
         self.board, self.broker.awaited = board, len(jobs)
@@ -177,10 +195,12 @@ def jobs(group: str, number: int, first: int = 0) -> list[FetchFeed]:
         pytest.param(1.0, 8.0, 64, 400, id="slower than the interval"),
     ],
 )
+@pytest.mark.parametrize("shards", [1, 12])
 def test_a_thousand_jobs_of_one_host_take_the_ideal_time_without_a_storm(
-    interval: float, latency: float, threads: int, prefetch: int
+    interval: float, latency: float, threads: int, prefetch: int, shards: int
 ) -> None:
     simulation = Simulation(
+        shards=shards,
         latency=lambda job: latency,
         threads=threads,
         prefetch=prefetch,
@@ -197,26 +217,29 @@ def test_a_thousand_jobs_of_one_host_take_the_ideal_time_without_a_storm(
     assert max(simulation.broker.given_back.values(), default=0) <= 10
 
 
+@pytest.mark.parametrize("shards", [1, 4, 12])
 @pytest.mark.parametrize(("backlog", "others"), [(200, 50), (300, 300)])
-def test_a_backlog_of_one_host_does_not_keep_others_waiting(backlog: int, others: int) -> None:
-    simulation = Simulation()
+def test_a_backlog_of_one_host_does_not_keep_others_waiting(backlog: int, others: int, shards: int) -> None:
+    simulation = Simulation(shards=shards)
     behind = [job for n in range(others) for job in jobs(f"other{n}", 1, first=1000 + n)]
     took = simulation.run([*jobs("a", backlog), *behind])
     assert max(simulation.starts[f"other{n}"][0] for n in range(others)) < 2.0
     assert took <= 1.06 * (backlog - 0.7)
 
 
-def test_hosts_that_come_in_turns_all_go_at_their_own_pace() -> None:
-    simulation = Simulation()
+@pytest.mark.parametrize("shards", [1, 12])
+def test_hosts_that_come_in_turns_all_go_at_their_own_pace(shards: int) -> None:
+    simulation = Simulation(shards=shards)
     rows = zip(*(jobs(f"host{n}", 100, first=1000 * n) for n in range(10)), strict=True)
     assert simulation.run([job for row in rows for job in row]) <= 1.05 * 99.3
     assert all(simulation.least_gap(f"host{n}") >= 1.0 - 1e-6 for n in range(10))
 
 
-def test_with_all_threads_busy_no_more_is_taken_than_can_be_started() -> None:
-    simulation = Simulation(threads=16, latency=lambda job: 20.0)
+@pytest.mark.parametrize(("shards", "factor"), [(1, 1.05), (12, 1.15)])
+def test_with_all_threads_busy_no_more_is_taken_than_can_be_started(shards: int, factor: float) -> None:
+    simulation = Simulation(threads=16, latency=lambda job: 20.0, shards=shards)
     every = [job for n in range(200) for job in jobs(f"slow{n}", 1, first=n)]
-    assert simulation.run(every) <= 1.05 * 20.0 * 200 / 16
+    assert simulation.run(every) <= factor * 20.0 * 200 / 16
     assert simulation.requeues <= 20
 
 
@@ -273,8 +296,9 @@ def test_several_slow_backlogs_do_not_pay_for_each_other(hosts: int, interval: f
     assert simulation.requeues <= 400 * (hosts - 1) + 100
 
 
-def test_a_host_that_is_asked_once_a_minute_does_not_stop_the_others() -> None:
-    simulation = Simulation(limits={"policies": (HostPolicy("slow", 1, 60.0),)})
+@pytest.mark.parametrize("shards", [1, 12])
+def test_a_host_that_is_asked_once_a_minute_does_not_stop_the_others(shards: int) -> None:
+    simulation = Simulation(limits={"policies": (HostPolicy("slow", 1, 60.0),)}, shards=shards)
     others = [job for n in range(50) for job in jobs(f"other{n}", 1, first=1000 + n)]
     simulation.run([*jobs("slow", 60), *others])
     assert max(simulation.starts[f"other{n}"][0] for n in range(50)) < 5.0

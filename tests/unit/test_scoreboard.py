@@ -330,3 +330,29 @@ def test_the_board_in_numbers_and_in_full() -> None:
     first, second = scoreboard.dump(0.5)
     assert (first["group"], first["active"], first["held"], first["next_start_seconds"]) == ("a", 1, 1, 0.5)
     assert (second["group"], second["active"], second["held"]) == ("b", 0, 1)
+
+
+def test_a_group_that_was_another_fetchers_rests_for_its_interval_first() -> None:
+    scoreboard = board(host_min_interval_seconds=5.0)
+    assert scoreboard.admit("a", "1", 101.0, since=100.0) == Held(at_once=False)
+    assert scoreboard.call_next(101.0) == Nobody(4.0)
+    assert scoreboard.call_next(105.0) == Called("1")
+    scoreboard.start("1", 105.0)
+    scoreboard.sent("1", 105.0)
+    assert scoreboard.admit("a", "2", 106.0, since=100.0) == Held(at_once=False, is_news=False)
+    assert scoreboard.call_next(106.0) == Nobody(4.0)
+    assert scoreboard.admit("b", "3", 106.0, since=100.0) == Held(at_once=True), "it has rested"
+
+
+def test_a_group_that_was_ours_before_rests_again_when_it_comes_back() -> None:
+    scoreboard = board(host_min_interval_seconds=5.0)
+    fetch(scoreboard, "a", 100.0, GOOD)
+    assert scoreboard.admit("a", "1", 200.0, since=199.0) == Held(at_once=False, is_news=True)
+    assert scoreboard.call_next(200.0) == Nobody(4.0)
+
+
+def test_a_group_that_is_asked_once_a_day_rests_for_a_minute_only() -> None:
+    scoreboard = board(host_min_interval_seconds=86_400.0)
+    assert scoreboard.admit("a", "1", 100.0, since=100.0) == Requeue()
+    assert isinstance(scoreboard.admit("a", "1", 160.0, since=100.0), Held)
+    assert scoreboard.call_next(160.0) == Called("1")

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+from collections import Counter
 
 import pytest
 
@@ -15,7 +16,7 @@ from shared.politeness import BadUrl, clean_url, politeness_group
 from shared.retry import Bury, TryLater, after_failure
 from shared.secrets import mask_credentials
 from shared.settings import BrokerSettings, read_settings
-from shared.topology import build_topology, fetch_routing_key
+from shared.topology import build_topology, fetch_routing_key, shard_of
 
 
 @pytest.mark.parametrize(
@@ -125,12 +126,24 @@ def test_what_becomes_of_a_message_that_failed(error: Exception, failures: int, 
 def test_delays_are_part_of_the_queue_names_down_to_the_millisecond() -> None:
     topology = build_topology(fast_delay_seconds=0.25, retry_delay_seconds=3600, message_retry_seconds=60)
     queues = {queue.name: queue for queue in topology.queues}
-    assert queues["fetcher.fast-delay.0.25s"].arguments["x-message-ttl"] == 250
-    assert queues["fetcher.retry.3600s"].arguments["x-dead-letter-routing-key"] == "fetcher"
+    assert queues["fetcher.fast-delay.v2.0.25s"].arguments["x-message-ttl"] == 250
+    assert queues["fetcher.retry.v2.3600s"].arguments["x-message-ttl"] == 3_600_000
+
+
+def test_a_delay_queue_takes_all_that_comes_to_its_exchange_and_leads_it_where_its_key_says() -> None:
+    topology = BrokerSettings().topology()
+    exchanges = {exchange.name: exchange.type for exchange in topology.exchanges}
+    for name in (topology.fetcher.fast_delay, topology.fetcher.retry):
+        queue = next(queue for queue in topology.queues if queue.name == name)
+        assert (queue.exchange, exchanges[queue.exchange]) == (name, "fanout")
+        assert queue.arguments["x-dead-letter-exchange"] == ""
+        assert "x-dead-letter-routing-key" not in queue.arguments
 
 
 def test_no_queue_of_the_map_can_lose_a_message_by_its_arguments() -> None:
-    topology = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60)
+    topology = build_topology(
+        fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1
+    )
     for queue in topology.queues:
         assert queue.arguments["x-queue-type"] == "quorum"
         if "x-dead-letter-exchange" in queue.arguments:
@@ -142,11 +155,29 @@ def test_no_queue_of_the_map_can_lose_a_message_by_its_arguments() -> None:
             assert "x-dead-letter-exchange" in queue.arguments
 
 
-def test_the_group_rides_in_the_routing_key_whatever_its_length() -> None:
-    key = fetch_routing_key("x" * 5000)
-    assert key.startswith("feed.fetch.v1.")
-    assert len(key) < 255
-    assert fetch_routing_key("a.example") != fetch_routing_key("b.example")
+def test_each_group_has_one_shard_and_always_the_same() -> None:
+    assert [fetch_routing_key(f"{host}.example", 12) for host in "abc"] == [
+        "feed.fetch.01.v1",
+        "feed.fetch.03.v1",
+        "feed.fetch.07.v1",
+    ], "another hash moves every host to another fetcher while the old one still asks it"
+    stage = BrokerSettings().topology().fetcher
+    assert stage.queue_of("a.example") == stage.queues[shard_of("a.example", 12)] == "fetcher.01"
+
+
+@pytest.mark.parametrize("shards", [1, 12, 100])
+def test_groups_are_spread_evenly_over_the_shards(shards: int) -> None:
+    held = Counter(shard_of(f"host{n}.example", shards) for n in range(200 * shards))
+    assert set(held) == set(range(shards))
+    assert 140 <= min(held.values()) <= max(held.values()) <= 260
+
+
+def test_each_shard_is_fed_by_its_own_key() -> None:
+    topology = BrokerSettings(fetcher_shards=100).topology()
+    queues = {queue.name: queue for queue in topology.queues}
+    for n in range(1000):
+        queue = queues[topology.fetcher.queue_of(f"host{n}")]
+        assert queue.bindings == (fetch_routing_key(f"host{n}", 100),)
 
 
 def test_a_wrong_setting_is_named_and_its_value_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from shared.waiting import keep_trying, pause
 
 log = logging.getLogger(__name__)
 
-STAGE = Stage("batch", queue="batch", retry="batch.retry", dead="batch.dead", fast_delay="batch.fast-delay")
+STAGE = Stage("batch", queues=("batch",), retry="batch.retry", dead="batch.dead", fast_delay="batch.fast-delay")
 """What the handler is told that its queues are. There are none of these names: what it sends there stays in memory."""
 
 RETRIES_KEPT = 10

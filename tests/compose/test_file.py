@@ -1,0 +1,87 @@
+"""The compose file against the code: it can't hand on a setting that nobody reads, nor leave one out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic_settings import BaseSettings
+
+from services.cli.farm_service import public_specs
+from services.cli.settings import FarmSettings
+from services.fetcher.settings import FetcherSettings
+from services.scheduler.settings import SchedulerSettings
+from services.writer.settings import WriterSettings
+from shared.consumer import DRAIN_SECONDS
+
+ROOT = Path(__file__).parents[2]
+SETTINGS: dict[str, type[BaseSettings]] = {
+    "scheduler": SchedulerSettings,
+    "fetcher": FetcherSettings,
+    "writer": WriterSettings,
+    "farm": FarmSettings,
+}
+LENT = {"farm": {"FEEDMILL_PREPARED_STATEMENTS", "FEEDMILL_STATEMENT_SECONDS"}}
+"""What the class has from its parents and the service makes no use of."""
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    return found
+
+
+def seconds(span: str) -> int:
+    assert span.endswith("s")
+    return int(span[:-1])
+
+
+@pytest.mark.parametrize("service", SETTINGS)
+def test_a_service_is_handed_the_settings_that_it_reads(compose: dict[str, Any], service: str) -> None:
+    given = set(compose["services"][service]["environment"])
+    read = {f"FEEDMILL_{name.upper()}" for name in SETTINGS[service].model_fields}
+    assert given == read - LENT.get(service, set())
+
+
+def test_grace_periods_are_longer_than_the_drain(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    fetcher = FetcherSettings().longest_fetch_seconds() + DRAIN_SECONDS
+    assert seconds(services["fetcher"]["stop_grace_period"]) > fetcher
+    for name in ("scheduler", "writer"):
+        assert seconds(services[name]["stop_grace_period"]) > DRAIN_SECONDS
+
+
+def test_the_names_of_the_farm_lead_to_it(compose: dict[str, Any]) -> None:
+    names = {host for spec in public_specs() for host in (spec.host, spec.moved_host) if host}
+    assert set(compose["services"]["farm"]["networks"]["farm"]["aliases"]) == names
+
+
+def test_only_the_fetcher_reaches_the_web_and_it_reaches_no_database(compose: dict[str, Any]) -> None:
+    services, networks = compose["services"], compose["networks"]
+    outside = {name for name, about in networks.items() if not (about or {}).get("internal")}
+    assert {name for name in SETTINGS if outside & set(services[name]["networks"])} == {"fetcher"}
+    assert "database" not in services["fetcher"]["networks"]
+
+
+def test_every_service_has_limits_and_bounded_logs_and_no_latest_image(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert service["deploy"]["resources"]["limits"]["memory"], name
+        assert service["logging"]["options"]["max-size"], name
+        assert not service["image"].endswith("latest"), name
+        assert ":" in service["image"], name
+
+
+def test_ports_are_bound_to_loopback(compose: dict[str, Any]) -> None:
+    ports = [port for service in compose["services"].values() for port in service.get("ports", ())]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_the_example_of_settings_knows_what_the_file_asks_for() -> None:
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    asked = {part.partition(":")[0] for part in text.split("${")[1:]}
+    missing = {name for name in asked if f"#{name}=" not in example}
+    assert not missing

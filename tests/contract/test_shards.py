@@ -1,0 +1,149 @@
+"""What shards stand on: locks that end with their session, talk among fetchers, delays that lead back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from shared.broker import Broker, Delivery, Publication, Session
+from shared.errors import BrokerUnavailable
+from shared.messages import FetchFeed
+from shared.outgoing import Outgoing, encode_outgoing
+from shared.rabbitmq import RabbitMQ
+from shared.topology import FETCHERS, Queue, build_topology, fetch_routing_key
+from tests.factories import make_job
+from tests.fakes.memory_broker import MemoryBroker
+
+SHARDS = 12
+TOPOLOGY = build_topology(
+    fast_delay_seconds=0.3, retry_delay_seconds=0.5, message_retry_seconds=0.4, fetcher_shards=SHARDS
+)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def until_locked(session: Session, name: str) -> None:
+    """Wait for a lock whose session has just ended; the broker notices a moment later."""
+    async with asyncio.timeout(5):
+        while not await session.lock(name):
+            await asyncio.sleep(0.02)
+
+
+async def test_a_lock_is_had_by_one_session_at_a_time(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as one, broker.connect(TOPOLOGY) as other:
+        assert await one.lock("fetcher.07.owner")
+        assert not await other.lock("fetcher.07.owner")
+        assert not await other.lock("fetcher.07.owner")
+        assert await other.lock("fetcher.08.owner"), "a refusal must not harm the next"
+        assert await one.lock("fetcher.07.owner"), "whose it is may ask again"
+        await one.unlock("fetcher.07.owner")
+        assert await other.lock("fetcher.07.owner")
+        assert not await one.lock("fetcher.07.owner")
+        assert not one.lost.is_set()
+        assert not other.lost.is_set()
+
+
+async def test_a_lock_ends_with_its_session(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as other:
+        async with broker.connect(TOPOLOGY) as one:
+            assert await one.lock("fetcher.07.owner")
+        await until_locked(other, "fetcher.07.owner")
+        with pytest.raises(BrokerUnavailable):
+            await one.lock("fetcher.07.owner")
+
+
+async def test_what_one_says_all_hear_who_listen(broker: Broker) -> None:
+    heard: list[tuple[str, bytes]] = []
+    async with broker.connect(TOPOLOGY) as one, broker.connect(TOPOLOGY) as other:
+        await one.listen(FETCHERS, lambda body: heard.append(("one", body)))
+        await one.publish(Publication("", b"alone", FETCHERS, "hello"))
+        await other.listen(FETCHERS, lambda body: heard.append(("other", body)))
+        await other.publish(Publication("", b"both", FETCHERS, "hello"))
+        await until(lambda: len(heard) == 3)
+        assert sorted(heard) == [("one", b"alone"), ("one", b"both"), ("other", b"both")]
+
+
+async def test_several_queues_are_consumed_side_by_side_each_with_its_own_prefetch(broker: Broker) -> None:
+    got: list[Delivery] = []
+    async with broker.connect(TOPOLOGY) as session:
+        for queue in ("fetcher.03", "fetcher.04"):
+            for _ in range(5):
+                await session.publish(encode_outgoing(Outgoing.into(queue, make_job())))
+        await session.consume("fetcher.03", prefetch=2, deliver=got.append)
+        await session.consume("fetcher.04", prefetch=3, deliver=got.append)
+        await until(lambda: len(got) == 5)
+        assert sorted(delivery.queue for delivery in got) == ["fetcher.03"] * 2 + ["fetcher.04"] * 3
+        await session.stop_consuming("fetcher.03")
+        for delivery in tuple(got):
+            await session.ack(delivery)
+        await until(lambda: len(got) == 7)
+        await asyncio.sleep(0.05)
+        assert [delivery.queue for delivery in got[5:]] == ["fetcher.04"] * 2
+
+
+@pytest.fixture(params=["memory", "rabbitmq"])
+def ticking(request: pytest.FixtureRequest) -> Broker:
+    """A broker whose delay queues go on."""
+    if request.param == "memory":
+        return MemoryBroker(ticking=True)
+    return RabbitMQ(request.getfixturevalue("amqp_url"), name="contract", max_message_bytes=100_000)
+
+
+@pytest.mark.parametrize("delay", [TOPOLOGY.fetcher.fast_delay, TOPOLOGY.fetcher.retry])
+async def test_each_job_comes_back_from_a_delay_queue_to_its_own_shard(ticking: Broker, delay: str) -> None:
+    got: list[Delivery] = []
+    stage = TOPOLOGY.fetcher
+    jobs = [make_job(feed_id=n, group=f"host{n}.example") for n in range(60)]
+    async with ticking.connect(TOPOLOGY) as session:
+        for queue in stage.queues:
+            await session.consume(queue, prefetch=100, deliver=got.append)
+        for job in jobs:
+            await session.publish(encode_outgoing(Outgoing.after(delay, job, then=stage.queue_of(job.group))))
+        await until(lambda: len(got) == len(jobs))
+        found = {FetchFeed.decode(d.body, d.content_encoding).feed_id: d.queue for d in got}
+        assert found == {job.feed_id: stage.queue_of(job.group) for job in jobs}
+        assert len(set(found.values())) == SHARDS
+
+
+async def test_the_writers_delay_leads_back_to_its_queue(ticking: Broker) -> None:
+    got: list[Delivery] = []
+    async with ticking.connect(TOPOLOGY) as session:
+        await session.consume("writer", prefetch=1, deliver=got.append)
+        await session.publish(encode_outgoing(Outgoing.after(TOPOLOGY.writer.retry, make_job(), then="writer")))
+        await until(lambda: len(got) == 1)
+
+
+async def test_the_queue_of_earlier_versions_gets_none_of_what_is_published_now(broker: Broker) -> None:
+    old = replace(TOPOLOGY, queues=(Queue("fetcher", ("feed.fetch.v1.#",), arguments={"x-queue-type": "quorum"}),))
+    async with broker.connect(old):
+        pass
+    got: list[Delivery] = []
+    async with broker.connect(TOPOLOGY) as session:
+        job = make_job()
+        await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, SHARDS))))
+        await session.consume(TOPOLOGY.fetcher.queue_of(job.group), prefetch=1, deliver=got.append)
+        await until(lambda: len(got) == 1)
+        assert await session.count_ready("fetcher") == 0
+
+
+async def test_what_the_scheduler_publishes_arrives_where_the_fetchers_look_for_it(broker: Broker) -> None:
+    groups = [f"host{n}.example" for n in range(40)]
+    got: list[Delivery] = []
+    async with broker.connect(TOPOLOGY) as session:
+        for group in groups:
+            job = make_job(group=group)
+            await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(group, SHARDS))))
+        for queue in TOPOLOGY.fetcher.queues:
+            await session.consume(queue, prefetch=100, deliver=got.append)
+        await until(lambda: len(got) == len(groups))
+        for delivery in got:
+            assert delivery.queue == TOPOLOGY.fetcher.queue_of(
+                FetchFeed.decode(delivery.body, delivery.content_encoding).group
+            )
