@@ -33,9 +33,11 @@ RUN /opt/tools/bin/hatchling build --target wheel --directory /tmp/wheel >/dev/n
  && /opt/tools/bin/cyclonedx-py environment --output-reproducible --of JSON \
       --output-file /opt/feedmill/share/feedmill/sbom.cdx.json /opt/feedmill/bin/python 2>/dev/null \
  && python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/feedmill/lib \
- && find /opt/feedmill -exec touch --no-dereference --date "@${SOURCE_DATE_EPOCH}" {} +
+ && mkdir -p /stage/opt \
+ && cp -a /opt/feedmill /stage/opt/ \
+ && find /stage -exec touch --no-dereference --date "@${SOURCE_DATE_EPOCH}" {} +
 
-FROM ${PYTHON_IMAGE}
+FROM ${PYTHON_IMAGE} AS image
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Feedmill" \
@@ -43,7 +45,8 @@ LABEL org.opencontainers.image.title="Feedmill" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY --from=build /opt/feedmill /opt/feedmill
+# With its parent: a directory that COPY has to make gets the date of the build.
+COPY --from=build /stage/ /
 # In a container the port is known and seen from outside of it; which addresses reach it, the engine decides.
 ENV PATH=/opt/feedmill/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

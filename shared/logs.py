@@ -39,7 +39,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a record as `time LEVEL message field=value …`, in UTC; a traceback follows on lines of its own.
+    """Formats a record as `date time LEVEL message field=value …`, in UTC; a traceback follows on lines of its own.
 
     What comes from a server is quoted where it could be taken for more than a value, a line of its own for example.
     """
@@ -47,9 +47,8 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without its newline."""
         at = datetime.fromtimestamp(record.created, UTC)
-        words = [
-            f"{at:%H:%M:%S}.{at.microsecond // 1000:03d} {record.levelname:<7} {_on_one_line(record.getMessage())}"
-        ]
+        time = f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}"
+        words = [f"{time} {record.levelname:<7} {_on_one_line(record.getMessage())}"]
         words += [f"{key}={_quote(str(value))}" for key, value in _fields(record).items() if value is not None]
         if record.exc_info:
             words.append("\n" + self.formatException(record.exc_info))

@@ -6,9 +6,10 @@ environment. Every field is a variable `FEEDMILL_<NAME>`; docs/configuration.md 
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AmqpDsn, Field, PostgresDsn, UrlConstraints, ValidationError
+from pydantic import AmqpDsn, BeforeValidator, Field, PostgresDsn, UrlConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import ConfigurationError
@@ -26,13 +27,39 @@ Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Prefetch = Annotated[int, Field(ge=1, le=65_535)]
 """AMQP's prefetch count has 16 bits."""
 
-DatabaseUrl = Annotated[PostgresDsn, UrlConstraints(allowed_schemes=["postgres", "postgresql"])]
+
+def _check_encoded(url: object) -> object:
+    """Refuse a URL whose user or password is cut off by a character of its own; the libraries would guess."""
+    if not isinstance(url, str):
+        return url
+    rest = url.partition("://")[2]
+    before_query, _, query = rest.partition("?")
+    authority = before_query.partition("/")[0]
+    is_cut = (
+        before_query.count("@") > 1
+        or authority.count("@") < before_query.count("@")
+        or "#" in rest
+        or (query and not all("=" in part for part in query.split("&")))
+        or re.search(r"%(?![0-9A-Fa-f]{2})", rest)
+    )
+    if is_cut:
+        raise ValueError(
+            "special characters of the user and the password have to be percent-encoded"
+            " (@ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25)"
+        )
+    return url
+
+
+AmqpUrl = Annotated[AmqpDsn, BeforeValidator(_check_encoded)]
+DatabaseUrl = Annotated[
+    PostgresDsn, UrlConstraints(allowed_schemes=["postgres", "postgresql"]), BeforeValidator(_check_encoded)
+]
 
 
 class FeedmillSettings(BaseSettings):
-    """Read from `FEEDMILL_*`; unknown variables are ignored, since every service sees those of all."""
+    """Read from `FEEDMILL_*`; unknown variables are ignored, since every service sees those of all; and empty ones."""
 
-    model_config = SettingsConfigDict(env_prefix="FEEDMILL_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="FEEDMILL_", env_ignore_empty=True, frozen=True, extra="ignore")
 
 
 class TelemetrySettings(FeedmillSettings):
@@ -49,7 +76,7 @@ class TelemetrySettings(FeedmillSettings):
 class BrokerSettings(FeedmillSettings):
     """RabbitMQ and the delays that are part of the topology."""
 
-    amqp_url: AmqpDsn = Field(
+    amqp_url: AmqpUrl = Field(
         AmqpDsn("amqp://guest:guest@localhost:5672/"),
         description="RabbitMQ: `amqp://user:password@host:port/vhost` (or `amqps://`).",
     )

@@ -136,6 +136,8 @@ FROM feed_fetch_log WHERE feed_id = ANY(%s) GROUP BY 1, 2
 def count(farm: Farm, ids: Mapping[str, int], database_url: str, *, elapsed: float) -> Count:
     """Compare the farm's ledger with the table, article by article (URL and title)."""
     with psycopg.connect(database_url) as connection:
+        # One look at both tables: what is written in between would seem to have come twice.
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         feeds = [list(ids.values())]
         rows = Counter(connection.execute(_ARTICLES, feeds).fetchall())
         outcomes: dict[int, Counter[str]] = {id_: Counter() for id_ in ids.values()}

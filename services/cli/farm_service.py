@@ -1,7 +1,8 @@
 """`feedmill farm`: the demo's sites as a service, for the fetchers of other containers.
 
-It registers its feeds, publishes new articles in waves, and counts what arrives: it is ready (/readyz) while every
-article that it published is in `pending_articles` exactly once. `/count` has the count by kind of feed.
+It registers its feeds, publishes new articles in waves, and counts what arrives: it is ready (/readyz) once all waves
+are out, and while every article that it published is in `pending_articles` exactly once. `/count` has the count by kind
+of feed. A farm that is started again goes on where the one before it stopped.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class FarmService:
         self._plan = plan
         self._farm = Farm(public_specs(), port=plan.port, address=plan.address)
         self._ids: Mapping[str, int] = {}
+        self._waves_to_come = plan.waves
         self._counted: Count | None = None
 
     async def serve(self, settings: FarmSettings, stop: asyncio.Event, health: Health) -> None:
@@ -63,6 +65,9 @@ class FarmService:
         with self._farm, contextlib.suppress(Unavailable):  # told to stop while the database was away
             await keep_trying(
                 lambda: asyncio.to_thread(self._register, database_url), what="registering the feeds", until=(stop,)
+            )
+            await keep_trying(
+                lambda: asyncio.to_thread(self._catch_up, database_url), what="counting the articles", until=(stop,)
             )
             log.info("serving", extra={"feeds": len(self._farm.specs), "hosts": len(self._farm.hosts)})
             publishing = asyncio.create_task(self._publish_waves())
@@ -84,10 +89,15 @@ class FarmService:
         """Return None while every article is there exactly once, else what is missing."""
         if self._counted is None:
             return "not counted yet"
+        if self._waves_to_come:
+            return f"{self._waves_to_come} waves of new articles are still to come"
         expected = len(self._farm.expected_articles())
         missing = max(self._counted.lost, expected - self._counted.delivered)
-        if missing or self._counted.duplicated:
-            return f"of {expected} articles {missing} are missing, {self._counted.duplicated} came twice"
+        if missing or self._counted.duplicated or self._counted.unexpected:
+            return (
+                f"of {expected} articles {missing} are missing, {self._counted.duplicated} came twice,"
+                f" {self._counted.unexpected} are there that were not published"
+            )
         return None
 
     def page(self) -> Any:
@@ -104,14 +114,27 @@ class FarmService:
                 for spec in self._farm.specs
             }
 
+    def _catch_up(self, database_url: str) -> None:
+        """Publish as many waves as a farm before this one did, by what is in the table of them."""
+        unknown = self._count(database_url).unexpected
+        while unknown:
+            self._farm.publish()
+            before, unknown = unknown, self._count(database_url).unexpected
+            if unknown >= before:  # they are not of any farm's
+                return
+
     async def _publish_waves(self) -> None:
-        for _ in range(self._plan.waves):
+        while self._waves_to_come:
             await asyncio.sleep(self._plan.wave_seconds)
             self.publish()
+            self._waves_to_come -= 1
+
+    def _count(self, database_url: str) -> Count:
+        with connect(database_url):  # says what is wrong with the database in words
+            return count(self._farm, self._ids, database_url, elapsed=0.0)
 
     def _look(self, database_url: str) -> None:
-        with connect(database_url):  # says what is wrong with the database in words
-            counted = count(self._farm, self._ids, database_url, elapsed=0.0)
+        counted = self._count(database_url)
         if self._counted is None or (counted.delivered, counted.expected) != (
             self._counted.delivered,
             self._counted.expected,

@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import AmqpDsn, Field
+from pydantic import Field
 
-from shared.settings import DatabaseSettings, DatabaseUrl, PolitenessSettings, TelemetrySettings
+from shared.settings import AmqpUrl, DatabaseSettings, DatabaseUrl, PolitenessSettings, TelemetrySettings
 
 
 class CliSettings(PolitenessSettings):
     """Where the servers are, if they are given, and where private ones live."""
 
-    amqp_url: AmqpDsn | None = Field(None, description="RabbitMQ, if one is given.")
+    amqp_url: AmqpUrl | None = Field(None, description="RabbitMQ, if one is given.")
     database_url: DatabaseUrl | None = Field(None, description="PostgreSQL, if one is given.")
     home: Path = Field(Path(".feedmill"), description="Directory of the private servers that `feedmill` starts.")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import re
+import signal
 import time
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,7 +145,11 @@ def test_logs_are_for_people(stack: Stack) -> None:
     for service in SERVICES:
         lines = stack("logs", "--no-log-prefix", "--tail", "50", service).splitlines()
         told = [re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).rstrip() for line in lines]
-        odd = [line for line in told if line and not re.match(r"\d\d:\d\d:\d\d\.\d{3} (INFO|WARNING) +\w", line)]
+        odd = [
+            line
+            for line in told
+            if line and not re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (INFO|WARNING) +\w", line)
+        ]
         assert told
         assert not odd
     assert "feedmill:feedmill@" not in stack("logs")
@@ -164,6 +170,49 @@ def test_commands_run_beside_the_services(stack: Stack) -> None:
     assert "removed" in stack(
         "run", "--rm", "-T", "feedmill", "feeds", "remove", "--yes", "http://no-such-host.invalid/feed.xml"
     )
+
+
+def test_the_broker_stops_publishers_before_its_container_is_full(stack: Stack) -> None:
+    (container, *_) = stack.containers("rabbitmq")
+    said = stack("exec", "-T", "rabbitmq", "rabbitmqctl", "eval", "vm_memory_monitor:get_memory_limit().")
+    assert 0 < int(said.split()[-1]) < 0.75 * stack.inspect(container)["HostConfig"]["Memory"]
+
+
+def test_who_is_stopped_while_starting_ends_at_once(stack: Stack) -> None:
+    container = stack("run", "--detach", "--no-deps", "fetcher").split()[-1]
+    try:
+        run("docker", "stop", "--time", "60", container)
+        assert stack.inspect(container)["State"]["ExitCode"] in {0, 143}
+    finally:
+        run("docker", "rm", "--force", container)
+
+
+def test_as_process_1_it_listens_to_sigterm_before_it_has_started(stack: Stack) -> None:
+    """As in Kubernetes, where nothing stands between; the signal is one that process 1 gets only if it asked for it."""
+    container = run("docker", "run", "--detach", stack.image, "fetcher").strip()
+    try:
+        deadline = time.monotonic() + LONGEST_SECONDS
+        caught = 0
+        while not caught & 1 << (signal.SIGTERM - 1) and time.monotonic() < deadline:
+            status = run("docker", "exec", container, "cat", "/proc/1/status", check=False)
+            caught = int(re.findall(r"SigCgt:\s*([0-9a-f]+)", status)[0], 16) if "SigCgt" in status else 0
+        run("docker", "stop", "--time", "60", container)
+        assert stack.inspect(container)["State"]["ExitCode"] in {0, 143}
+    finally:
+        run("docker", "rm", "--force", container)
+
+
+def test_what_is_copied_into_the_image_is_the_same_in_every_build(stack: Stack, docker_compose_file: str) -> None:
+    def build() -> list[str]:
+        tag = f"{stack.image}-again"
+        root = str(Path(docker_compose_file).parent)
+        run("docker", "build", "--quiet", "--no-cache-filter", "image", "--tag", tag, root)
+        layers: list[str] = json.loads(run("docker", "inspect", "--format", "{{json .RootFS.Layers}}", tag))
+        return layers
+
+    first = build()
+    time.sleep(1.1)  # the dates of files are seconds
+    assert build() == first
 
 
 def test_stopping_is_graceful(stack: Stack) -> None:

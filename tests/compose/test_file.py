@@ -45,6 +45,14 @@ def test_a_service_is_handed_the_settings_that_it_reads(compose: dict[str, Any],
     assert given == read - LENT.get(service, set())
 
 
+def test_commands_go_by_the_settings_of_the_services(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    given = services["feedmill"]["environment"]
+    for name in ("scheduler", "fetcher"):
+        own = {key: value for key, value in services[name]["environment"].items() if "METRICS" not in key}
+        assert own.items() <= given.items()
+
+
 def test_grace_periods_are_longer_than_the_drain(compose: dict[str, Any]) -> None:
     services = compose["services"]
     fetcher = FetcherSettings().longest_fetch_seconds() + DRAIN_SECONDS

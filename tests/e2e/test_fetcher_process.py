@@ -146,11 +146,13 @@ async def test_thousands_of_fetches_half_of_them_failing_leave_nothing_behind(am
             f"{server.url}/mute/{{}}",
             "http://nowhere.invalid/{}",
         ]
+        # Only who is never answered is waited for a second: the others have the time that a busy machine takes.
+        limits = {url: {"timeout_seconds": 1} if "/mute/" in url else {} for url in urls}
         held: list[tuple[int, int, int]] = []
         for first, last in ((0, 500), (500, 2000)):
             await queues.publish(
                 *(
-                    make_job(urls[n % 8].format(n), n, f"group-{n % 200}", source_config={"timeout_seconds": 1})
+                    make_job(urls[n % 8].format(n), n, f"group-{n % 200}", source_config=limits[urls[n % 8]])
                     for n in range(first, last)
                 )
             )

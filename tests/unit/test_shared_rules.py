@@ -67,6 +67,7 @@ def test_what_is_no_feed_url_says_why(url: str) -> None:
         ("postgresql://u:p%40ss@h/d?x=1", "postgresql://***@h/d?x=1"),
         ("postgresql://h/d?user=u&password=p&x=1", "postgresql://h/d?user=u&password=***&x=1"),
         ("http://a.example/feed?Access_Token=abc#x", "http://a.example/feed?Access_Token=***#x"),
+        ("amqp://u:p@ss/w:rd#1%x@h:5672/ is odd", "amqp://***@h:5672/ is odd"),
         ("write to a@b.example", "write to a@b.example"),
     ],
 )
@@ -91,7 +92,7 @@ def test_a_log_line_for_people_is_one_line_that_no_server_can_forge() -> None:
     record.status = None
     line = TextFormatter().format(record)
     assert re.fullmatch(
-        r"\d\d:\d\d:\d\d\.\d{3} WARNING polled http://\*\*\*@h/ feed_id=7"
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} WARNING polled http://\*\*\*@h/ feed_id=7"
         r' error="odd\\n10:00:00.000 INFO    all is well"',
         line,
     )

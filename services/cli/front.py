@@ -1,0 +1,36 @@
+"""The first thing that runs: `feedmill` itself.
+
+It imports next to nothing. A service is started right here, without the imports of the other commands; and a container
+that is stopped while it starts ends at once: as process 1 it would not get a SIGTERM that nobody handles yet.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import signal
+import sys
+from types import FrameType
+
+SERVICES = ("scheduler", "fetcher", "writer")
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+def main() -> None:
+    """Run the command, or become the service."""
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, _end)  # until the service or the command has a handler of its own
+    if len(sys.argv) == 2 and sys.argv[1] in SERVICES:
+        runpy.run_module(f"services.{sys.argv[1]}", run_name="__main__", alter_sys=True)
+        return
+    from services.cli.__main__ import main as command
+
+    command()
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    os._exit(EXIT_TERMINATED)  # not by an exception, which an import under way might swallow; nothing has begun
+
+
+if __name__ == "__main__":
+    main()
