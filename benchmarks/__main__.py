@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import claims, fetcher, ledger, loop, memory, pending, pipeline, reader, writer
+from benchmarks import claims, fetcher, ledger, loop, memory, pending, pipeline, reader, sizing, writer
 from benchmarks.bench import Bench, open_bench
 from benchmarks.laps import BenchError
 from benchmarks.rows import Row, make_table, write_json
@@ -30,6 +30,7 @@ SUBJECTS: dict[str, Callable[[Bench], Awaitable[list[Row]]]] = {
     "claims": claims.run,
     "ledger": ledger.run,
     "pending": pending.run,
+    "sizing": sizing.run,
 }
 
 OUT = Path(__file__).parent / "out" / "latest.json"

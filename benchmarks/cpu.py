@@ -32,8 +32,17 @@ def family_cpu_seconds(roots: Iterable[int]) -> float:
 
 def peak_rss_bytes(pid: int) -> int:
     """Return the most memory that a process has had at a time."""
+    return _status_bytes(pid, "VmHWM:")
+
+
+def rss_bytes(pid: int) -> int:
+    """Return the memory that a process has now."""
+    return _status_bytes(pid, "VmRSS:")
+
+
+def _status_bytes(pid: int, name: str) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    (line,) = (line for line in status.splitlines() if line.startswith(name))
     return int(line.split()[1]) * 1024
 
 

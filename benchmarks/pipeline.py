@@ -53,9 +53,9 @@ async def run(bench: Bench) -> list[Row]:
     async with contextlib.AsyncExitStack() as stack:
         bare = stack.enter_context(BareLoop(bench.threads))
         flocks = await stack.enter_async_context(open_flocks(size, bare))
-        herds = [Herd(flock, _register(place.database_url, flock.fetches)) for flock in flocks]
+        herds = [Herd(flock, register(place.database_url, flock.fetches)) for flock in flocks]
         services = await stack.enter_async_context(run_services(SERVICES, place.environment()))
-        connection = await stack.enter_async_context(_connect(place.database_url))
+        connection = await stack.enter_async_context(open_connection(place.database_url))
         course = Course(bench, services, connection, bare)
         for herd in herds:
             await course.run_pipeline(herd, herd.ids[: bench.threads // 4])  # warms up
@@ -66,13 +66,14 @@ async def run(bench: Bench) -> list[Row]:
 
 
 @asynccontextmanager
-async def _connect(database_url: str) -> AsyncIterator[Connection]:
+async def open_connection(database_url: str) -> AsyncIterator[Connection]:
+    """Yield a connection to look at the database with."""
     connection = await psycopg.AsyncConnection[DictRow].connect(database_url, autocommit=True, row_factory=dict_row)
     async with connection:
         yield connection
 
 
-def _register(database_url: str, fetches: Sequence[Fetch]) -> tuple[int, ...]:
+def register(database_url: str, fetches: Sequence[Fetch]) -> tuple[int, ...]:
     """Register the feeds, not due, with the validators that are known; return their ids."""
     with connect(database_url) as connection:
         ids = []
@@ -82,7 +83,7 @@ def _register(database_url: str, fetches: Sequence[Fetch]) -> tuple[int, ...]:
             connection.execute(
                 """
                 UPDATE feeds SET next_fetch_at = now() + interval '1 year', etag = %s, last_modified = %s,
-                    validators_url = url
+                    validators_url = url, probed_at = now() -- a probe would be answered 200
                 WHERE id = %s
                 """,
                 [*validators, id_],

@@ -52,6 +52,10 @@ class Services:
         self.check()
         return {name: cpu_seconds(pid) for name, pid in self._pids.items()}
 
+    def pid(self, name: str) -> int:
+        """Return the process id of a service."""
+        return self._pids[name]
+
     def peak_rss_bytes(self, name: str) -> int:
         """Return the most memory that a service has had at a time."""
         self.check()

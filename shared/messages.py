@@ -2,12 +2,17 @@
 
 One kind, one frozen class, one versioned name (`KIND`), one JSON form, one decode error. The golden files in
 `tests/contract/golden/` hold that form; a change that breaks them is a new version of the kind.
+
+Versions of services meet while they are replaced, and messages of one wait for the other. So a field that is new has a
+default, for messages that are older than it; and a field that we don't know is left out by `decode`, since whoever
+reads a message of a later version has to do what it did before that field.
 """
 
 from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -62,7 +67,7 @@ class Outcome(StrEnum):
 
 
 class Record(BaseModel):
-    """Frozen, strict about unknown fields, aware datetimes only."""
+    """Frozen, strict about unknown fields where it is made, aware datetimes only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -84,20 +89,36 @@ class Message(Record):
         return {}
 
     @classmethod
-    def decode(cls, body: bytes, content_encoding: str | None = None) -> Self:
-        """Return the message in `body`.
+    def decode(
+        cls, body: bytes, content_encoding: str | None = None, *, on_unknown: Callable[[set[str]], None] | None = None
+    ) -> Self:
+        """Return the message in `body`. Fields that this version doesn't know are left out.
+
+        If there are any, `on_unknown` is called with their names (`entries.summary`).
 
         Raises:
             DecodeError: the body is no JSON of this kind; names the field and the reason.
         """
+        plain = _decompress(body, content_encoding)
         try:
-            return cls.model_validate_json(_decompress(body, content_encoding))
+            return cls.model_validate_json(plain)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
+            problems = error.errors(include_url=False, include_input=False)
+            unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
+            if len(unknown) == len(problems):
+                if on_unknown:
+                    on_unknown({_field_name(problem["loc"]) for problem in unknown})
+                return cls.model_validate_json(plain, extra="ignore")
+            first = next(problem for problem in problems if problem not in unknown)
             where = ".".join(str(part) for part in first["loc"]) or "body"
             raise DecodeError(
-                f"not a {cls.KIND} message: {where}: {first['msg']} ({error.error_count()} error(s))"
+                f"not a {cls.KIND} message: {where}: {first['msg']} ({len(problems) - len(unknown)} error(s))"
             ) from error
+
+
+def _field_name(place: tuple[int | str, ...]) -> str:
+    """Return where a field stands, the same for all entries of a list."""
+    return ".".join(part for part in place if isinstance(part, str))
 
 
 def _decompress(body: bytes, content_encoding: str | None) -> bytes:

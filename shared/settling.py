@@ -32,11 +32,20 @@ MESSAGES = Counter(
     ["queue", "result"],
 )
 
+FROM_LATER_VERSIONS = Counter(
+    "feedmill_messages_with_unknown_fields_total",
+    "Messages with fields that this version doesn't know and leaves out: whoever sent them runs a later one.",
+    ["queue"],
+)
+
 STUMBLE_SECONDS = 1.0
 """The pause before a new session if the loop itself failed, so that a bug there does not spin."""
 
 ERROR_CHARACTERS = 500
 """An error's text in a header is cut to this; AMQP headers are no place for a traceback."""
+
+NAMES_OF_UNKNOWN = 100
+"""So many unknown fields are told of, each once; a stream of garbage shall not fill the log."""
 
 UNPUBLISHED_SECONDS = 600.0
 """How long is kept what a message came to whose session was lost: longer than a broker takes to come back."""
@@ -76,6 +85,7 @@ class Settler(Generic[M]):
         self._handler = handler
         self._failures = failures
         self._unpublished = unpublished
+        self._unknown: set[str] = set()
 
     async def settle(self, batch: list[Delivery]) -> None:
         """Handle a batch to its end. If the session ends first, the broker hands the messages out again."""
@@ -97,7 +107,16 @@ class Settler(Generic[M]):
             self._session.lost.set()
 
     def _decode(self, delivery: Delivery) -> M:
-        return self._kind.decode(delivery.body, delivery.content_encoding)
+        return self._kind.decode(delivery.body, delivery.content_encoding, on_unknown=self._note_unknown)
+
+    def _note_unknown(self, names: set[str]) -> None:
+        FROM_LATER_VERSIONS.labels(self._stage.service).inc()
+        if not names <= self._unknown and len(self._unknown) < NAMES_OF_UNKNOWN:
+            self._unknown |= names
+            log.warning(
+                "messages of a later version come: what this one doesn't know of them is left out",
+                extra={"kind": self._kind.KIND, "fields": sorted(names)},
+            )
 
     async def _handle(self, batch: list[tuple[Delivery, M]]) -> None:
         deliveries = [delivery for delivery, _ in batch]

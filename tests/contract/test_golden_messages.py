@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from pydantic import ValidationError
 
 from shared.errors import DecodeError
 from shared.messages import (
@@ -128,13 +129,59 @@ def test_a_small_message_stays_legible() -> None:
         (b"not gzip", "gzip", "gzip"),
         (make_result(error="x" * 500, url="y" * 5000).encode()[0][:-4], "gzip", "cut short"),
         (make_job().model_dump_json().replace('"feed_id":1', '"feed_id":"one"').encode(), None, "feed_id"),
-        (make_job().model_dump_json().replace('"feed_id":1', '"feed_id":1,"new":1').encode(), None, "new"),
+        (
+            make_job().model_dump_json().replace('"feed_id":1', '"feed_id":"one","new":1').encode(),
+            None,
+            r"feed_id.*1 err",
+        ),
         (make_job().model_dump_json().replace("12:00:00Z", "12:00:00").encode(), None, "timezone"),
     ],
 )
 def test_what_is_no_message_is_a_decode_error_that_says_why(body: bytes, encoding: str | None, reason: str) -> None:
     with pytest.raises(DecodeError, match=reason):
         FetchFeed.decode(body, encoding)
+
+
+EARLIER = sorted(GOLDEN.glob("*/*.json"))
+
+
+@pytest.mark.parametrize("path", EARLIER, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_earlier_versions_sent_is_read_in_full(path: Path) -> None:
+    kind = next(cls for cls in Message.__subclasses__() if path.stem == cls.KIND)
+    sent = json.loads(path.read_text(encoding="utf-8"))
+    unknown: set[str] = set()
+    read = json.loads(kind.decode(path.read_bytes(), on_unknown=unknown.update).model_dump_json())
+    assert not unknown
+    assert is_within(sent, read)
+
+
+def test_each_kind_is_there_as_earlier_versions_sent_it() -> None:
+    assert {path.stem for path in EARLIER} == {message.KIND for message in everything_filled_in()}
+
+
+def is_within(part: object, whole: object) -> bool:
+    """Return whether `whole` says all that `part` does, and maybe more."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(name in whole and is_within(value, whole[name]) for name, value in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return len(part) == len(whole) and all(map(is_within, part, whole))
+    return part == whole
+
+
+@pytest.mark.parametrize("message", everything_filled_in(), ids=lambda message: message.KIND)
+def test_what_a_later_version_added_is_left_out_and_told(message: Message) -> None:
+    body = json.loads(message.model_dump_json())
+    body["since_tomorrow"] = {"some": ["thing"]}
+    inner = body["entries"][0] if isinstance(message, FeedFetched) else body["detour"]
+    inner["too"] = 1
+    unknown: set[str] = set()
+    assert type(message).decode(json.dumps(body).encode(), on_unknown=unknown.update) == message
+    assert unknown == {"since_tomorrow", "entries.too" if isinstance(message, FeedFetched) else "detour.too"}
+
+
+def test_a_slip_of_ours_is_not_taken_for_a_later_version() -> None:
+    with pytest.raises(ValidationError, match="since_tomorrow"):
+        make_job(since_tomorrow=1)
 
 
 def test_moments_travel_as_utc() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from shared.consumer import Consumer
 from shared.errors import DatabaseUnavailable, GiveBack, Unprocessable
 from shared.messages import FeedFetched, FetchFeed, Message
 from shared.outgoing import Outgoing, encode_outgoing
+from shared.settling import FROM_LATER_VERSIONS
 from shared.topology import build_topology, fetch_routing_key
 from tests.factories import make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker
@@ -71,6 +73,31 @@ async def test_a_message_is_gone_once_what_it_caused_was_confirmed(broker: Memor
         await until(lambda: len(broker.bodies("writer")) == 1)
     assert [result.feed_id for result in results(broker)] == [7]
     assert broker.bodies("fetcher.00") == []
+
+
+async def test_a_message_of_a_later_version_is_handled_without_what_we_don_t_know(broker: MemoryBroker) -> None:
+    later = replace(
+        encode_outgoing(Outgoing(make_job(feed_id=7), fetch_routing_key(make_job().group, 1))),
+        body=make_job(feed_id=7).model_dump_json().replace("{", '{"since_tomorrow":1,', 1).encode(),
+    )
+    seen: list[FetchFeed] = []
+    async with broker.connect(TOPOLOGY) as session:
+        for _ in range(2):
+            await session.publish(later)
+    before = messages_of_later_versions()
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        seen.extend(batch)
+        return []
+
+    async with consuming(broker, handler):
+        await until(lambda: len(seen) == 2)
+    assert (seen, messages_of_later_versions() - before) == ([make_job(feed_id=7)] * 2, 2)
+    assert broker.bodies(DEAD) == []
+
+
+def messages_of_later_versions() -> float:
+    return float(FROM_LATER_VERSIONS.labels("fetcher")._value.get())
 
 
 async def test_a_refused_publish_keeps_the_message_and_does_not_handle_it_again(broker: MemoryBroker) -> None:

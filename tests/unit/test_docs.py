@@ -19,6 +19,7 @@ from services.writer.migrate import read_migrations
 from services.writer.settings import WriterSettings
 from shared.messages import FeedFetched, FetchFeed, Message, Outcome
 from shared.settings import BrokerSettings, FeedmillSettings
+from shared.topology import is_shard
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -135,6 +136,45 @@ def test_every_field_of_a_message_is_documented(message: type[Message]) -> None:
     section = read("messages.md").partition(f"`{message.KIND}`")[2].partition("\n## ")[0]
     missing = [name for name in message.model_fields if f"`{name}`" not in section]
     assert missing == []
+
+
+def section_of(page: str, title: str) -> str:
+    return read(page).partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_operations_tell_of_every_alert() -> None:
+    alerts = set(re.findall(r"^### (Feedmill\w+)$", read("alerts.md"), re.MULTILINE))
+    linked = set(re.findall(r"\[(\w+)\]\(alerts\.md#(\w+)\)", section_of("operations.md", "Alerts")))
+    assert linked == {(name, name.lower()) for name in alerts}
+
+
+def test_operations_tell_of_every_queue() -> None:
+    names = re.findall(r"`([\w.-]+)`", section_of("operations.md", "Backlog"))
+    shards = {name for name in names if is_shard(name)}
+    topology = BrokerSettings().topology()
+    assert shards == {topology.fetcher.queues[0], topology.fetcher.queues[-1]}
+    assert {queue.name for queue in topology.queues} - set(topology.fetcher.queues) <= set(names)
+
+
+def test_operations_tell_why_messages_die() -> None:
+    code = (ROOT / "shared" / "retry.py").read_text(encoding="utf-8")
+    rows = [row.split("|")[1] for row in table_rows(section_of("operations.md", "Dead letters"))]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'Bury\("(\w+)"', code), "delivery_limit"}
+
+
+def test_operations_name_the_limits_that_hold() -> None:
+    section = section_of("operations.md", "Limits")
+    for name, default in (
+        ("FEEDMILL_FETCHER_HIGH_WATER", SchedulerSettings().fetcher_high_water),
+        ("FEEDMILL_WRITER_HIGH_WATER", FetcherSettings().writer_high_water),
+        ("FEEDMILL_GROUP_JOBS", SchedulerSettings().group_jobs),
+    ):
+        assert f"| `{name}` {default:,}" in section
+    policies = (ROOT / "k8s" / "base" / "broker.yaml").read_text(encoding="utf-8")
+    for policy in ("jobs", "results"):
+        (pattern,) = re.findall(rf"operator\.{policy}\.queue_pattern = (\S+)", policies)
+        (most,) = re.findall(rf"operator\.{policy}\.max_length_bytes = (\d+)", policies)
+        assert f"{policy} '{pattern}' '{{\"max-length-bytes\": {most}}}'" in section
 
 
 def test_links_between_pages_lead_somewhere() -> None:
