@@ -48,6 +48,10 @@ def test_management_ui_shows_the_queues_by_their_names(stack: Stack) -> None:
     assert {queue.name for queue in topology.queues} <= queues.keys()
     assert queues[topology.writer.queue]["type"] == "quorum"
     assert management(stack, "overview")["rabbitmq_version"].startswith("4.")
+    bounded = {
+        name for name, queue in queues.items() if (queue.get("operator_policy") or "").startswith(("jobs", "results"))
+    }
+    assert bounded == {queue.name for queue in topology.queues} - {topology.fetcher.dead, topology.writer.dead}
 
 
 def test_ports_are_open_on_loopback_only(stack: Stack) -> None:
