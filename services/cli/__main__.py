@@ -21,6 +21,7 @@ from services.fetcher.options import read_options
 from shared.errors import ConfigurationError, FeedmillError
 from shared.logs import quieten_libraries
 from shared.secrets import mask_credentials
+from shared.service import EXIT_MISCONFIGURED
 from shared.settings import TelemetrySettings, read_settings
 
 EXIT_INTERRUPTED = 130
@@ -107,7 +108,11 @@ def migrate() -> None:
     """Bring the database's tables up to date. Safe to run at any time, by several at once."""
     from services.writer.migrate import migrate as run
 
-    applied = run(addresses.find(read_settings(CliSettings)).database_url)
+    try:
+        applied = run(addresses.find(read_settings(CliSettings)).database_url)
+    except ConfigurationError as error:  # a Job should not try again what another try can't mend
+        print(f"feedmill: {mask_credentials(str(error))}", file=sys.stderr)
+        raise typer.Exit(EXIT_MISCONFIGURED) from None
     for migration in applied:
         console.print(f"applied {migration.version:04d}_{migration.name}")
     if not applied:

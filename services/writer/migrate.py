@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,15 +57,18 @@ def migrate(database_url: str, directory: Path = DIRECTORY) -> list[Migration]:
     """Apply what is missing, each migration in a transaction of its own; return what was applied.
 
     Raises:
-        DatabaseUnavailable: the server is away or refuses us.
+        DatabaseUnavailable: the server is away, refuses us, or leaves us in the middle.
         ConfigurationError: an applied migration was changed since, or a migration's SQL fails.
     """
     migrations = read_migrations(directory)
     try:
-        connection = psycopg.connect(database_url, autocommit=True, application_name="feedmill migrate")
-    except psycopg.OperationalError as error:
+        return _migrate(database_url, migrations)
+    except psycopg.OperationalError as error:  # away from the start, or lost in the middle: the next run goes on
         raise DatabaseUnavailable(f"{mask_credentials(database_url)}: {mask_credentials(str(error))}") from error
-    with connection:
+
+
+def _migrate(database_url: str, migrations: Sequence[Migration]) -> list[Migration]:
+    with psycopg.connect(database_url, autocommit=True, application_name="feedmill migrate") as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [LOCK_KEY])
         connection.execute(
             """
@@ -82,7 +86,7 @@ def migrate(database_url: str, directory: Path = DIRECTORY) -> list[Migration]:
     return missing
 
 
-def _missing(connection: psycopg.Connection, migrations: list[Migration]) -> list[Migration]:
+def _missing(connection: psycopg.Connection, migrations: Sequence[Migration]) -> list[Migration]:
     applied: dict[int, str] = dict(connection.execute("SELECT version, checksum FROM schema_migrations").fetchall())
     for migration in migrations:
         if applied.get(migration.version, migration.checksum) != migration.checksum:
@@ -101,6 +105,8 @@ def _apply(connection: psycopg.Connection, migration: Migration) -> None:
                 "INSERT INTO schema_migrations (version, name, checksum) VALUES (%s, %s, %s)",
                 [migration.version, migration.name, migration.checksum],
             )
+    except psycopg.OperationalError:
+        raise
     except psycopg.Error as error:
         raise ConfigurationError(
             f"migration {migration.version:04d}_{migration.name} failed and was rolled back: {error}"

@@ -6,11 +6,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
+from services.cli.__main__ import app
 from services.cli.servers import Servers
 from services.writer.migrate import migrate, read_migrations
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.postgres import SCHEMA_VERSION
+from shared.service import EXIT_MISCONFIGURED
 
 
 def test_the_code_asks_for_the_newest_migration() -> None:
@@ -91,3 +94,25 @@ def test_a_server_that_is_away_is_unavailable_and_shows_no_password() -> None:
     with pytest.raises(DatabaseUnavailable) as error:
         migrate("postgresql://user:secret@127.0.0.1:1/x")
     assert "secret" not in str(error.value)
+
+
+def test_a_connection_that_is_lost_in_the_middle_is_no_fault_of_the_migration(
+    database_url: str, tmp_path: Path
+) -> None:
+    lost = "SELECT pg_terminate_backend(pg_backend_pid())"
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DELETE FROM schema_migrations")
+    with pytest.raises(DatabaseUnavailable):
+        migrate(database_url, write(tmp_path, **{"0001_lost": lost}))
+
+
+def test_migrate_says_by_its_exit_code_that_another_try_is_no_use(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEEDMILL_DATABASE_URL", database_url)
+    monkeypatch.setenv("FEEDMILL_AMQP_URL", "amqp://127.0.0.1:1/")
+    assert CliRunner().invoke(app, ["migrate"]).exit_code == 0
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE schema_migrations SET checksum = 'another' WHERE version = 2")
+    failed = CliRunner().invoke(app, ["migrate"])
+    assert failed.exit_code == EXIT_MISCONFIGURED
