@@ -26,9 +26,9 @@ up: ## Run all services until Ctrl-C, on data that is kept
 	@scripts/setup.sh $(SETUP_FLAGS)
 	@$(BIN)/feedmill up $(ARGS)
 
-# All tests are shared by two workers, each with servers of its own (tests/side_by_side.py). Some tests run in one
+# All tests are shared by three workers, each with servers of its own (tests/side_by_side.py). Some tests run in one
 # process, where --pdb works.
-ALL_TESTS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+ALL_TESTS := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: lint ## Check everything: lint, then all tests (ARGS="tests/unit -k name" for some)
 	@$(BIN)/python -m pytest $(or $(ARGS),$(ALL_TESTS))

@@ -1,8 +1,8 @@
-"""How workers of pytest-xdist share the tests (`make test` starts two of them).
+"""How workers of pytest-xdist share the tests (`make test` starts three of them).
 
 A module's tests stay together, and so do the modules of a package that share a fixture; each worker that comes to a
 test with servers has its own. Modules with whole processes come first and small unit tests last, so that all
-workers end at about the same time.
+workers end at about the same time. Of three, one begins at the other end: what computes runs beside what mostly waits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 ROOT = Path(__file__).parent.parent
 LONGEST_FIRST = ("compose", "e2e", "manners", "integration", "deploy", "contract", "monitoring", "k8s", "unit")
@@ -20,6 +21,11 @@ SHARING = ("compose", "manners")
 
 class ByModule(LoadFileScheduling):  # type: ignore[misc]  # no types where it comes from
     """Hands out a module at a time, or a whole package of those that share."""
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if len(self.nodes) > 2 and node is self.nodes[-1]:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         package = nodeid.split("/")[1]
