@@ -211,7 +211,7 @@ class Bench:
 
     def changes(self) -> list[str]:
         """The calls that changed something in the cluster, without what every call has in common."""
-        reading = {"config", "get", "diff", "wait", "kustomize", "logs"}
+        reading = {"api-resources", "config", "get", "diff", "wait", "kustomize", "logs"}
         return [
             re.sub(r" --(context|namespace)=\S+| -f \S+", "", " ".join(call))
             for call in self.cluster.calls

@@ -42,6 +42,14 @@ class Fault:
     """Ctrl-C meanwhile: the script gets SIGINT, and kubectl goes on."""
 
 
+KINDS = {
+    "v1": ("ConfigMap", "Namespace", "Secret"),
+    "apps/v1": ("Deployment",),
+    "batch/v1": ("CronJob", "Job"),
+    "keda.sh/v1alpha1": ("ScaledObject",),
+    "postgresql.cnpg.io/v1": ("Cluster",),
+    "rabbitmq.com/v1beta1": ("RabbitmqCluster",),
+}
 RENDERED: dict[str, str] = {}
 
 
@@ -237,6 +245,13 @@ class FakeCluster:
                 raise Failed("-before, +after", 1)
             case ["logs" | "wait", *_]:
                 return ""
+            case ["api-resources"]:
+                known = [(kind, api) for api, kinds in KINDS.items() for kind in kinds]
+                return "".join(
+                    f"{kind.lower()}s {api} true {kind}\n"
+                    for kind, api in known
+                    if kind.lower() not in self.unknown_kinds
+                )
             case ["create", "configmap", name]:
                 if f"configmap/{name}" in self.objects:
                     raise Failed(f'error: failed to create configmap: configmaps "{name}" already exists')
