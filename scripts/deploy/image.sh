@@ -48,13 +48,13 @@ build_image() {
 publish_image() {
   local full="$image:$tag"
   if [[ $image == */* ]]; then
-    ((!push)) || docker push "$full" || stop "the image could not be pushed (see above)"
+    ((!push)) || in_child docker push "$full" || stop "the image could not be pushed (see above)"
     return
   fi
   case $context in
-    kind-*) kind load docker-image "$full" --name "${context#kind-}" ;;
-    k3d-*) k3d image import "$full" --cluster "${context#k3d-}" ;;
-    minikube) minikube image load "$full" ;;
+    kind-*) in_child kind load docker-image "$full" --name "${context#kind-}" ;;
+    k3d-*) in_child k3d image import "$full" --cluster "${context#k3d-}" ;;
+    minikube) in_child minikube image load "$full" ;;
     *) say "$full has no registry in its name: the nodes of $context must use the docker engine of this machine." ;;
   esac || stop "the image could not be loaded into the cluster (see above)"
 }

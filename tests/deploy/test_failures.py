@@ -92,6 +92,55 @@ def test_a_migration_that_fails_is_not_waited_for_to_the_end(running: Bench) -> 
     assert len([call for call in running.called("wait") if "job/" in call]) == 60, "300 s by 5 s"
 
 
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_a_migration_does_not_go_on_after_its_deploy(running: Bench, interrupt: bool) -> None:
+    running.fail("wait job/migrate", code=0 if interrupt else 1, interrupt=interrupt)
+    done = running.deploy()
+    assert "job/migrate is suspended: it tries no more" in done.out
+    assert running.cluster.objects["job/migrate"].suspended
+    running.fail("wait job/migrate")
+    running.fail("^patch job/migrate", "Error from server (Forbidden): you may not")
+    done = running.deploy()
+    assert "job/migrate could not be suspended and may go on: Error from server (Forbidden)" in done.err
+    assert running.records()[-1]["outcome"] == "rollback-failed"
+
+
+def test_new_services_go_before_the_new_foundation_that_they_need(bench: Bench) -> None:
+    labels = "{feedmill.dev/phase: 1-foundation, feedmill.dev/fetch-type: queue-fetcher}"
+    manifests = bench.project / "k8s/queue-fetcher/all.yaml"
+    policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: fetcher, labels: LABELS}\n"
+    manifests.write_text(manifests.read_text() + "---\n" + policy.replace("LABELS", labels))
+    bench.commit()
+    bench.fail("rollout status deployment/writer")
+    done = bench.deploy()
+    assert done.code == 1, done
+    services, policies = [call for call in bench.called("delete") if "--cascade=foreground --timeout=600s" in call]
+    assert "deployment/fetcher" in services
+    assert policies.startswith("delete networkpolicy/fetcher ")
+    assert set(specs(bench)) == {"namespace/feedmill-dev", "cluster/database", "rabbitmqcluster/broker"}
+
+
+def test_what_can_not_be_applied_as_it_was_is_named(running: Bench) -> None:
+    running.edit("k8s/base/all.yaml", "instances: 3", "instances: 2")
+    running.commit()
+    running.fail("wait job/migrate")
+    running.fail("^apply -f .*before.1-foundation", "error: it would shrink", times=2)
+    done = running.deploy()
+    assert done.code == 1
+    assert (
+        "deploy.sh: cluster.v1.postgresql.cnpg.io/database could not be applied as it was: error: it would" in done.err
+    )
+    assert running.records()[-1]["outcome"] == "rollback-failed"
+
+
+def test_objects_that_nobody_knows_the_former_state_of_are_named(running: Bench) -> None:
+    running.cluster.objects["scaledobject/fetcher"].applied = False
+    running.cluster.objects["deployment/writer"].applied = False
+    done = running.deploy()
+    assert done.code == 0, done
+    assert done.err.rstrip().endswith("as this deploy makes them: scaledobject.v1alpha1.keda.sh/fetcher")
+
+
 def test_cron_jobs_have_no_revisions_and_are_applied_as_they_were(bench: Bench) -> None:
     assert bench.deploy("batch-fetcher").code == 0
     before = specs(bench)
