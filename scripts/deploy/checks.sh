@@ -152,6 +152,10 @@ check_manifests() {
     refuse "nobody looked at the fields of the manifests: install kubernetes-validate (make setup), or use a context whose cluster answers"
 
   [[ $context ]] || return 0
+  while read -r _ line; do   # without it the database waits, and says so nowhere but in its status
+    k get clusterimagecatalogs.postgresql.cnpg.io "$line" -o name >/dev/null 2>"$work/error" || ! not_found ||
+      refuse "the cluster has no ClusterImageCatalog $line (docs/kubernetes.md)"
+  done < <(facts catalog | sort -u)
   if ! k get namespace "$NAMESPACE" -o name >/dev/null 2>"$work/error" && not_found; then
     first=1   # the server can't judge objects whose namespace doesn't exist, but it knows which kinds there are
     check_kinds

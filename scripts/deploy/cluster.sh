@@ -24,7 +24,7 @@ in_child() {
 error() { tail -n 3 "$work/error"; }
 not_found() { grep -q 'NotFound' "$work/error"; }
 
-# facts object|image|secret|setting: what facts.awk read in the manifests.
+# facts object|image|secret|catalog|setting: what facts.awk read in the manifests.
 facts() { awk -F '\t' -v kind="$1" '$1 == kind' "$work/facts"; }
 
 # objects PHASE [TYPE]: its objects (or those of one fetch type only) as kubectl names them: deployment/writer.

@@ -33,13 +33,18 @@ save_state() {
     complain "what these were is not written on them (applied by --server-side?), so a rollback leaves them as this deploy makes them: ${lost[*]}"
 }
 
-# Why an object isn't ready: its pods, the last words of the newest one that isn't, the warnings in the namespace.
+# Why an object isn't ready: what it says itself, its pods, the last words of the newest one that isn't, the warnings in the namespace.
 explain() {
   local selector='' pods='' pod
   # shellcheck disable=SC2016  # Go templates
-  local labels='{{range $name, $value := .spec.selector.matchLabels}}{{$name}}={{$value}},{{end}}' unready='{{range .items}}{{$pod := .metadata.name}}{{range .status.containerStatuses}}{{if not .ready}}{{$pod}}:{{with .state.waiting}} {{.reason}} {{.message}}{{end}}{{with .state.terminated}} exit code {{.exitCode}} ({{.reason}}){{end}}{{with .lastState.terminated}}, before that exit code {{.exitCode}} ({{.reason}}){{end}}{{"\n"}}{{end}}{{end}}{{end}}'
+  local labels='{{range $name, $value := .spec.selector.matchLabels}}{{$name}}={{$value}},{{end}}' unready='{{range .items}}{{$pod := .metadata.name}}{{if not .status.containerStatuses}}{{$pod}}: {{.status.phase}}{{range .status.conditions}}{{with .message}} {{.}}{{end}}{{end}}{{"\n"}}{{end}}{{range .status.containerStatuses}}{{if not .ready}}{{$pod}}:{{with .state.waiting}} {{.reason}} {{.message}}{{end}}{{with .state.terminated}} exit code {{.exitCode}} ({{.reason}}){{end}}{{with .lastState.terminated}}, before that exit code {{.exitCode}} ({{.reason}}){{end}}{{"\n"}}{{end}}{{end}}{{end}}'
+  # shellcheck disable=SC2016
+  local status='{{with .status}}{{with .phase}}{{.}}{{end}}{{with .phaseReason}}: {{.}}{{end}}{{"\n"}}{{range .conditions}}{{.type}} {{.status}}{{with .reason}} {{.}}{{end}}{{with .message}}: {{.}}{{end}}{{"\n"}}{{end}}{{end}}'
   step "Why $1 is not ready"
+  k get "$1" -o "go-template=$status" 2>/dev/null || true
   case $1 in
+    rabbitmqcluster.*) selector=app.kubernetes.io/name=${1#*/} ;;
+    cluster.*.postgresql.cnpg.io/*) selector=cnpg.io/cluster=${1#*/} ;;
     job/*) selector=job-name=${1#job/} ;;
     deployment/*) selector=$(k get "$1" -o "go-template=$labels" 2>/dev/null) || true ;;
   esac
@@ -51,7 +56,7 @@ explain() {
     [[ $pods != *"exit code 78"* ]] ||
       say "Exit code 78: the configuration can't work, and a restart won't help. The log names the variable."
   fi
-  k get events --field-selector=type=Warning --sort-by=.lastTimestamp | tail -n 10 || true
+  k get events --field-selector=type=Warning --sort-by=.metadata.creationTimestamp | tail -n 10 || true
 }
 
 # Back to what was, as far as the deploy came: Deployments to the revision that they had; the rest (CronJobs, Services, …)

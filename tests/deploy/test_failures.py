@@ -195,6 +195,21 @@ def test_why_is_said_with_events_logs_and_the_exit_code(running: Bench) -> None:
     assert running.called("get", "pods")[0].startswith("get pods -l app=writer --sort-by")
 
 
+@pytest.mark.parametrize(
+    ("kind", "selector"),
+    [
+        ("rabbitmqcluster.v1beta1.rabbitmq.com/broker", "app.kubernetes.io/name=broker"),
+        ("cluster.v1.postgresql.cnpg.io/database", "cnpg.io/cluster=database"),
+    ],
+)
+def test_why_is_said_of_broker_and_database(running: Bench, kind: str, selector: str) -> None:
+    running.fail(f"wait {kind}")
+    running.cluster.replies[f"get {kind} -o go-template"] = "Cluster cannot proceed: catalog missing\n"
+    done = running.deploy()
+    assert f"== Why {kind} is not ready\nCluster cannot proceed: catalog missing\n" in done.out
+    assert running.called("get", "pods")[0].startswith(f"get pods -l {selector} --sort-by")
+
+
 def test_a_rollback_that_fails_says_so(running: Bench) -> None:
     running.fail("rollout status deployment/writer", times=2)
     done = running.deploy()
