@@ -159,6 +159,7 @@ check_manifests() {
   if ! k get namespace "$NAMESPACE" -o name >/dev/null 2>"$work/error" && not_found; then
     first=1   # the server can't judge objects whose namespace doesn't exist, but it knows which kinds there are
     check_kinds
+    ((found)) || say "Nobody looks at the fields of the manifests before there is a namespace: kubernetes-validate would (make setup)."
   elif ! k apply --dry-run=server -f "$work/manifests" -l "$NO_JOB" >/dev/null 2>"$work/error"; then
     refuse "the cluster would not take the manifests:"$'\n'"$(cat "$work/error")"
   fi

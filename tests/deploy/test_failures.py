@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+import time
 
 import pytest
 
@@ -237,6 +238,17 @@ def test_an_image_that_can_not_be_had_stops_before_anything_changes(bench: Bench
     assert sentence in done.err
     assert not [call for call in bench.changes() if "apply" in call]
     assert bench.records() == []
+
+
+def test_ctrl_c_ends_a_push_that_hangs(bench: Bench) -> None:
+    bench.use("prod")
+    hangs = "[ $1 != push ] || { kill -INT $PPID; exec sleep 50; }"
+    bench.program("docker", f"#!/bin/sh\n{hangs}\n[ $1 != manifest ] || {{ echo manifest unknown >&2; exit 1; }}\n")
+    started = time.monotonic()
+    done = bench.deploy("queue-fetcher", "prod")
+    assert done.code == 130, done
+    assert time.monotonic() - started < 40
+    assert not [call for call in bench.changes() if "apply" in call]
 
 
 def test_what_can_not_be_read_could_not_be_rolled_back(bench: Bench) -> None:
