@@ -126,7 +126,7 @@ deploy() {
   check_secrets ready
   # A Job can't be changed, so the former one goes. Migrations go forward only, and each leaves the tables usable for the
   # release before it: what runs meanwhile, and after a rollback, keeps working.
-  k delete job -l "$OURS,feedmill.dev/phase=2-migrate" --ignore-not-found || stop "the former migration can't be removed"
+  k_wait delete job -l "$OURS,feedmill.dev/phase=2-migrate" --ignore-not-found --timeout="$DELETE_TIMEOUT" || stop "the former migration can't be removed"
   apply_phase 2-migrate "$MIGRATE_SECONDS"
   apply_phase 3-services "$ROLLOUT_SECONDS"
 }
@@ -191,7 +191,7 @@ main() {
   deploy
   outcome=incomplete   # the new type is up: from here on nothing is rolled back
   # In the foreground: until the pods have drained, they need the network policies that go next.
-  each_of_other delete --cascade=foreground || stop "$type is up, but objects of $other could not be removed (see above): deploy again"
+  each_of_other delete --cascade=foreground --timeout="$DELETE_TIMEOUT" || stop "$type is up, but objects of $other could not be removed (see above): deploy again"
   outcome=deployed
   push_git_tag
   step "Deployed: $type, $image:$tag, in $SECONDS s"

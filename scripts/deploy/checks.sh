@@ -131,7 +131,7 @@ YAML
 }
 
 check_manifests() {
-  local line validator
+  local line validator found=0
   image=$(facts image | cut -f 2 | sed -E 's/@.*//; s|:[^/:]*$||' | grep -E '(^|/)feedmill$' | sort -u) || true
   [[ $image && $image != *$'\n'* ]] || stop "the manifests are wrong: feedmill's image must be in them, from one registry${image:+ (not: ${image//$'\n'/, })}"
   render "$type" "$image" "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the tag $tag (see above)"
@@ -142,15 +142,38 @@ check_manifests() {
     < <(awk -v namespace="$NAMESPACE" -v type="$type" -f scripts/deploy/contract.awk "$work/facts")
   for validator in .feedmill/venv/bin/kubernetes-validate kubernetes-validate; do
     command -v "$validator" >/dev/null || continue
+    found=1
     "$validator" --strict --quiet --no-warn "$work/manifests" >"$work/error" 2>&1 || problems+=("$(cat "$work/error")")
     break
   done
   stop_for_problems "the manifests are wrong"
+  ((!found)) || say "The manifests fit Kubernetes' schemas. (Fields of custom resources are checked by the cluster only.)"
+  ((found || build)) || [[ $context ]] ||
+    refuse "nobody looked at the fields of the manifests: install kubernetes-validate (make setup), or use a context whose cluster answers"
 
   [[ $context ]] || return 0
+  while read -r _ line; do   # without it the database waits, and says so nowhere but in its status
+    k get clusterimagecatalogs.postgresql.cnpg.io "$line" -o name >/dev/null 2>"$work/error" || ! not_found ||
+      refuse "the cluster has no ClusterImageCatalog $line (docs/kubernetes.md)"
+  done < <(facts catalog | sort -u)
   if ! k get namespace "$NAMESPACE" -o name >/dev/null 2>"$work/error" && not_found; then
-    first=1   # the server can't judge objects whose namespace doesn't exist
+    first=1   # the server can't judge objects whose namespace doesn't exist, but it knows which kinds there are
+    check_kinds
+    ((found)) || say "Nobody looks at the fields of the manifests before there is a namespace: kubernetes-validate would (make setup)."
   elif ! k apply --dry-run=server -f "$work/manifests" -l "$NO_JOB" >/dev/null 2>"$work/error"; then
     refuse "the cluster would not take the manifests:"$'\n'"$(cat "$work/error")"
   fi
+}
+
+# By kind and group, not by version: only the preferred one is listed. An API of somebody else that is down makes this
+# fail and still list the others.
+check_kinds() {
+  local missing
+  kubectl api-resources --no-headers --context="$context" >"$work/kinds" 2>"$work/error" || true
+  missing=$({
+    awk '{ kind = tolower($NF); group = $(NF - 2); sub("/.*", "", group); print kind; print kind "." group }' "$work/kinds"
+    echo =
+    facts object | cut -f 3 | sed -E 's/\.[^.]+//' | sort -u
+  } | awk '$0 == "=" { ours = 1; next } ours && !($0 in known) { printf " %s", $0 } { known[$0] }')
+  [[ -z $missing ]] || refuse "the cluster does not know these kinds (an operator is not installed):$missing$(sed 's/^/\n  /' "$work/error")"
 }

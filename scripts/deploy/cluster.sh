@@ -4,14 +4,17 @@
 readonly OURS=app.kubernetes.io/part-of=feedmill
 readonly NO_JOB='feedmill.dev/phase!=2-migrate'   # a Job can't be changed, so neither compared nor tried
 
+readonly DELETE_TIMEOUT=600s   # a fetcher may drain for 345 s; what takes longer waits for a finalizer that nobody removes
+
 # The verb comes first, the flags last. Always with the context that was checked: switching contexts in another
 # terminal must not send the second half of a deploy elsewhere.
 k() { kubectl "$@" --context="$context" --namespace="$NAMESPACE"; }
 
-# For long waits: as a child, so that a signal to this script ends the wait at once.
-k_wait() {
+# For what may take long: as a child, so that a signal to this script ends the wait at once.
+k_wait() { in_child kubectl "$@" --context="$context" --namespace="$NAMESPACE"; }
+in_child() {
   local code=0
-  kubectl "$@" --context="$context" --namespace="$NAMESPACE" &
+  "$@" &
   child=$!
   wait "$child" || code=$?
   child=
@@ -21,7 +24,7 @@ k_wait() {
 error() { tail -n 3 "$work/error"; }
 not_found() { grep -q 'NotFound' "$work/error"; }
 
-# facts object|image|secret|setting: what facts.awk read in the manifests.
+# facts object|image|secret|catalog|setting: what facts.awk read in the manifests.
 facts() { awk -F '\t' -v kind="$1" '$1 == kind' "$work/facts"; }
 
 # objects PHASE [TYPE]: its objects (or those of one fetch type only) as kubectl names them: deployment/writer.
@@ -29,10 +32,19 @@ objects() { facts object | awk -F '\t' -v phase="$1" -v type="${2:-}" '$2 == pha
 
 # await OBJECT SECONDS: until it is ready, if that can be said of its kind.
 await() {
-  local left
+  local left generation end=$((SECONDS + $2))
   case $1 in
-    rabbitmqcluster.*) k_wait wait "$1" --for=condition=AllReplicasReady --timeout="$2s" ;;
-    cluster.*.postgresql.cnpg.io/*) k_wait wait "$1" --for=condition=Ready --timeout="$2s" ;;
+    # What these two say of themselves may be about the object before it was changed.
+    rabbitmqcluster.*)
+      generation=$(k get "$1" -o 'jsonpath={.metadata.generation}') &&
+        k_wait wait "$1" --for="jsonpath={.status.observedGeneration}=$generation" --timeout="$2s" &&
+        k_wait rollout status "statefulset/${1#*/}-server" --timeout="$(until_end)" &&
+        k_wait wait "$1" --for=condition=AllReplicasReady --timeout="$(until_end)" ;;
+    cluster.*.postgresql.cnpg.io/*) # it doesn't say which generation it speaks of
+      generation=$(k get "$1" -o 'jsonpath={.metadata.generation}') || return
+      [[ ${generation_before[$1]:-$generation} == "$generation" ]] || in_child sleep "${SETTLE_SECONDS:-10}"
+      k_wait wait "$1" --for=condition=Ready --timeout="$(until_end)" &&
+        k_wait wait "$1" --for='jsonpath={.status.phase}=Cluster in healthy state' --timeout="$(until_end)" ;;
     deployment/* | statefulset/* | daemonset/*) k_wait rollout status "$1" --timeout="$2s" ;;
     job/*) # it ends with one of two conditions, and kubectl waits for one
       for ((left = $2; left > 0; left -= 5)); do
@@ -44,13 +56,15 @@ await() {
   esac
 }
 
+until_end() { echo "$((end > SECONDS ? end - SECONDS : 1))s"; }
+
 # each_of_other VERB ARGUMENT…: for each kind of which a fetch type has objects of its own, those of the other type.
 # First what runs, then what it needs until it has drained.
 each_of_other() {
   local verb=$1 phase kind
   shift
   while read -r phase kind; do
-    k "$verb" "$kind" -l "$OURS,feedmill.dev/fetch-type=$other,feedmill.dev/phase=$phase" --ignore-not-found "$@" 2>"$work/error" && continue
+    k_wait "$verb" "$kind" -l "$OURS,feedmill.dev/fetch-type=$other,feedmill.dev/phase=$phase" --ignore-not-found "$@" 2>"$work/error" && continue
     grep -q "doesn't have a resource type" "$work/error" || { cat "$work/error" >&2; return 1; }
   done < <(cat "$work/facts" "$work/facts.other" | awk -F '\t' '$1 == "object" && $6 != "-" { print $2, $3 }' | sort -ru)
 }

@@ -2,6 +2,7 @@
 #   object   PHASE KIND NAME NAMESPACE FETCH-TYPE PART-OF     KIND as kubectl takes it (deployment, scaledobject.v1alpha1.keda.sh)
 #   image    IMAGE                                            of any container, or of an operator's resource
 #   secret   NAME                                             that a pod or a resource needs
+#   catalog  NAME                                             a ClusterImageCatalog that a database takes its image from
 #   setting  NAME VALUE WHERE                                 FEEDMILL_… of ConfigMaps and of containers
 # Kustomize always writes the same form of YAML (one key a line, two spaces, keys in order), so lines are enough;
 # the text inside of a ConfigMap is indented and can't be taken for a key of an object.
@@ -73,6 +74,11 @@ section == "spec:" {
         secret_name = after_colon($0)
     } else if (in_secret && /^ *(- )?optional: true/) optional = 1
     else if (/^ *(- )?secretName: /) secrets[++secret_count] = after_colon($0)
+
+    if (/^ *imageCatalogRef:$/) { catalog_depth = depth; of_cluster = 0 }
+    else if (catalog_depth && depth <= catalog_depth) catalog_depth = 0
+    else if (catalog_depth && /^ *kind: ClusterImageCatalog$/) of_cluster = 1
+    else if (catalog_depth && of_cluster && /^ *name: /) print "catalog", after_colon($0)
 
     if (/^ *(- )?image(Name)?: /) images[++image_count] = after_colon($0)
 

@@ -11,14 +11,16 @@ choose_tag() { # UNCOMMITTED-CHANGES
 }
 
 check_image() {
-  local full="$image:$tag"
+  local full="$image:$tag" code=0
   if [[ $image != */* && $environment != dev ]]; then
     refuse "the image $image has no registry in its name, where $environment could pull it from (newName in k8s/overlays/$environment)"
   fi
   if [[ $image == */* ]]; then
-    if in_registry "$full"; then return; fi
-    if [[ -s $work/error ]] && ! grep -qiE 'no such manifest|manifest unknown|not found|name unknown' "$work/error"; then
-      refuse "the registry can't be asked for $full: $(error)"
+    in_registry "$full" || code=$?
+    ((code)) || return 0
+    # Missing is only what the registry says is missing: silence isn't, nor is a credential helper that is "not found".
+    if ((code == 124)) || ! grep -qiE "no such manifest|manifest .*(unknown|not found)|name.unknown|$full: not found\$" "$work/error"; then
+      refuse "the registry can't be asked for $full: $([[ -s $work/error ]] && error || echo "it gives no answer")"
       return   # a dry run goes on
     fi
     push=1
@@ -48,13 +50,13 @@ build_image() {
 publish_image() {
   local full="$image:$tag"
   if [[ $image == */* ]]; then
-    ((!push)) || docker push "$full" || stop "the image could not be pushed (see above)"
+    ((!push)) || in_child docker push "$full" || stop "the image could not be pushed (see above)"
     return
   fi
   case $context in
-    kind-*) kind load docker-image "$full" --name "${context#kind-}" ;;
-    k3d-*) k3d image import "$full" --cluster "${context#k3d-}" ;;
-    minikube) minikube image load "$full" ;;
+    kind-*) in_child kind load docker-image "$full" --name "${context#kind-}" ;;
+    k3d-*) in_child k3d image import "$full" --cluster "${context#k3d-}" ;;
+    minikube) in_child minikube image load "$full" ;;
     *) say "$full has no registry in its name: the nodes of $context must use the docker engine of this machine." ;;
   esac || stop "the image could not be loaded into the cluster (see above)"
 }

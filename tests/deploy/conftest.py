@@ -183,6 +183,7 @@ class Bench:
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_CONFIG_SYSTEM": "/dev/null",
             "TMPDIR": str(self.tmp),
+            "SETTLE_SECONDS": "0",
         }
         done = subprocess.run(
             [str(self.project / "deploy.sh"), *arguments],
@@ -211,7 +212,7 @@ class Bench:
 
     def changes(self) -> list[str]:
         """The calls that changed something in the cluster, without what every call has in common."""
-        reading = {"config", "get", "diff", "wait", "kustomize", "logs"}
+        reading = {"api-resources", "config", "get", "diff", "wait", "kustomize", "logs"}
         return [
             re.sub(r" --(context|namespace)=\S+| -f \S+", "", " ".join(call))
             for call in self.cluster.calls

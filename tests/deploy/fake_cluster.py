@@ -42,6 +42,14 @@ class Fault:
     """Ctrl-C meanwhile: the script gets SIGINT, and kubectl goes on."""
 
 
+KINDS = {
+    "v1": ("ConfigMap", "Namespace", "Secret"),
+    "apps/v1": ("Deployment",),
+    "batch/v1": ("CronJob", "Job"),
+    "keda.sh/v1alpha1": ("ScaledObject",),
+    "postgresql.cnpg.io/v1": ("Cluster",),
+    "rabbitmq.com/v1beta1": ("RabbitmqCluster",),
+}
 RENDERED: dict[str, str] = {}
 
 
@@ -58,6 +66,8 @@ class Object:
     spec: str = ""
     applied: bool = False
     data: dict[str, str] = field(default_factory=dict)
+    suspended: bool = False
+    generation: int = 0
     revision: int = 0
     history: dict[int, str] = field(default_factory=dict)
     """Of a Deployment: what each revision was."""
@@ -141,7 +151,7 @@ class FakeCluster:
         plain = []
         rest = iter(arguments)
         for argument in rest:
-            if argument in ("-l", "-f", "-o"):
+            if argument in ("-l", "-f", "-o", "-p"):
                 flags[argument] = next(rest)
             elif not argument.startswith("-"):
                 plain.append(argument)
@@ -163,7 +173,9 @@ class FakeCluster:
 
     def apply(self, _: list[str], flags: dict[str, str]) -> str:
         lines = []
-        for key, manifest in parse_manifests(Path(flags["-f"]).read_text()):
+        given = Path(flags["-f"])
+        files = sorted(given.glob("*.json")) if given.is_dir() else [given]
+        for key, manifest in parse_manifests("---\n".join(file.read_text() for file in files)):
             if not fits(manifest.labels, flags.get("-l", "")) or "dry-run" in flags:
                 continue
             self.fault(f"apply {key}", 0)
@@ -171,6 +183,7 @@ class FakeCluster:
             lines.append(f"{key} {'configured' if now.applied else 'created'}\n")
             changed = now.spec != manifest.spec
             now.labels, now.spec, now.applied = manifest.labels, manifest.spec, True
+            now.generation += changed
             if manifest.kind == "Deployment" and changed:
                 self.revise(now)
         return "".join(lines)
@@ -193,12 +206,14 @@ class FakeCluster:
             if key not in self.objects:
                 raise Failed(f'Error from server (NotFound): "{key}" not found')
             found = self.objects[key]
-            if "last-applied" in flags["-o"]:
-                last = {"key": key, "kind": found.kind, "labels": found.labels, "spec": found.spec}
-                return json.dumps(last) if found.applied else ""
-            if "revision" in flags["-o"]:
-                return str(found.revision)
-            return found.data.get("holder", "")
+            last = {"key": key, "kind": found.kind, "labels": found.labels, "spec": found.spec}
+            known = {
+                "last-applied": json.dumps(last) if found.applied else "",
+                "generation": str(found.generation),
+                "revision": str(found.revision),
+                "holder": found.data.get("holder", ""),
+            }
+            return next((value for name, value in known.items() if name in flags["-o"]), "")
         keys = self.selected(plain[0], flags.get("-l", ""))
         names = keys if flags["-o"] == "name" else [f"{self.objects[key].kind}/{key.split('/')[1]}" for key in keys]
         return "".join(f"{name}\n" for name in names)
@@ -237,6 +252,18 @@ class FakeCluster:
                 raise Failed("-before, +after", 1)
             case ["logs" | "wait", *_]:
                 return ""
+            case ["patch", name] if flags["-p"] == '{"spec":{"suspend":true}}':
+                if name not in self.objects:
+                    raise Failed(f'Error from server (NotFound): "{name}" not found')
+                self.objects[name].suspended = True
+                return ""
+            case ["api-resources"]:
+                known = [(kind, api) for api, kinds in KINDS.items() for kind in kinds]
+                return "".join(
+                    f"{kind.lower()}s {api} true {kind}\n"
+                    for kind, api in known
+                    if kind.lower() not in self.unknown_kinds
+                )
             case ["create", "configmap", name]:
                 if f"configmap/{name}" in self.objects:
                     raise Failed(f'error: failed to create configmap: configmaps "{name}" already exists')

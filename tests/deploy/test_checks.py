@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.deploy.conftest import Bench, git, write
+from tests.deploy.fake_cluster import Object
 from tests.deploy.test_dry_run import path_without
 
 PROD = ("-T", "queue-fetcher", "-e", "prod")
@@ -33,6 +34,22 @@ def unpushed(bench: Bench) -> None:
 
 def wrong_context(bench: Bench) -> None:
     bench.cluster.context = "non-prod"
+
+
+@pytest.mark.parametrize(
+    ("context", "fits"),
+    [
+        ("prod", True),
+        ("arn:aws:eks:eu:1:cluster/feedmill-prod", True),
+        ("gke_mill_eu_feedmill-prod", True),
+        ("not-feedmill-prod", False),
+        ("feedmill-prod-old", False),
+    ],
+)
+def test_which_contexts_are_prod(bench: Bench, context: str, fits: bool) -> None:
+    bench.use("prod")
+    bench.cluster.context = context
+    assert ("but prod is where the context" not in bench.run(*PROD, "-n").err) == fits
 
 
 def wrong_value(bench: Bench) -> None:
@@ -208,6 +225,45 @@ def test_an_image_without_a_registry_is_for_dev_only(bench: Bench) -> None:
     bench.edit("k8s/overlays/prod/queue-fetcher/kustomization.yaml", "registry.example.org/mill/feedmill", "feedmill")
     bench.commit()
     assert "the image feedmill has no registry in its name, where prod could pull it from" in refused(bench, *PROD)
+
+
+@pytest.mark.parametrize(
+    ("says", "missing"),
+    [
+        ("no such manifest: registry.example.org/mill/feedmill:TAG", True),
+        ("manifest unknown: manifest unknown", True),
+        ("Error: MANIFEST_UNKNOWN: manifest for mill/feedmill:TAG not found", True),
+        ("failed to resolve reference: registry.example.org/mill/feedmill:TAG: not found", True),
+        ("NAME_UNKNOWN: repository name not known to registry", True),
+        ("", False),
+        ("error getting credentials: exec: docker-credential-desktop: executable file not found in $PATH", False),
+        ("dial tcp: lookup registry.example.org: host not found", False),
+        ("denied: requested access to the resource is denied", False),
+    ],
+)
+def test_missing_is_what_the_registry_says_is_missing(bench: Bench, says: str, missing: bool) -> None:
+    bench.use("prod")
+    says = says.replace("TAG", git(bench.project, "rev-parse", "--short=12", "HEAD"))
+    bench.program("docker", f"#!/bin/sh\nprintf %s '{says}' >&2; exit 1\n")
+    done = bench.run(*PROD, "-n")
+    assert ("would be built and pushed" in done.err) == missing, done
+    assert ("the registry can't be asked for" in done.err) != missing
+    assert (says or "it gives no answer") in done.err or missing
+
+
+def test_a_registry_that_does_not_answer_in_time_can_not_be_asked(bench: Bench) -> None:
+    bench.use("prod")
+    bench.program("timeout", "#!/bin/sh\necho 'manifest unknown' >&2; exit 124\n")
+    assert "the registry can't be asked for" in refused(bench, *PROD)
+
+
+def test_the_catalogue_of_database_images_must_be_there(bench: Bench) -> None:
+    reference = "{apiGroup: postgresql.cnpg.io, kind: ClusterImageCatalog, major: 17, name: slim}"
+    bench.edit("k8s/base/all.yaml", "instances: 3", f"instances: 3, imageCatalogRef: {reference}")
+    bench.commit()
+    assert "the cluster has no ClusterImageCatalog slim (docs/kubernetes.md)" in refused(bench, *DEV)
+    bench.cluster.objects["clusterimagecatalogs/slim"] = Object("ClusterImageCatalog")
+    assert bench.run(*DEV, "-n").err.endswith("would stop: 0.\n")
 
 
 def test_an_image_that_is_named_must_be_there(bench: Bench) -> None:

@@ -23,6 +23,9 @@ def test_the_steps_of_a_deploy_in_their_order(bench: Bench) -> None:
         "create configmap feedmill-deploy-lock",
         "apply feedmill.dev/phase=1-foundation",
         "wait cluster.v1.postgresql.cnpg.io/database --for=condition=Ready",
+        "wait cluster.v1.postgresql.cnpg.io/database --for=jsonpath={.status.phase}=Cluster in healthy state",
+        "wait rabbitmqcluster.v1beta1.rabbitmq.com/broker --for=jsonpath={.status.observedGeneration}=1",
+        "rollout status statefulset/broker-server",
         "wait rabbitmqcluster.v1beta1.rabbitmq.com/broker --for=condition=AllReplicasReady",
         "delete job app.kubernetes.io/part-of=feedmill,feedmill.dev/phase=2-migrate",
         "apply feedmill.dev/phase=2-migrate",
@@ -120,11 +123,34 @@ def test_switching_the_type_leaves_nothing_of_the_other(bench: Bench) -> None:
     first_removal = min(i for i, call in enumerate(bench.cluster.calls) if " ".join(call) in removed)
     assert first_removal > last_wait, "the other type goes when this one is up"
     assert all(
-        "part-of=feedmill,feedmill.dev/fetch-type=queue-fetcher" in call and "--cascade=foreground" in call
+        "part-of=feedmill,feedmill.dev/fetch-type=queue-fetcher" in call
+        and "--cascade=foreground --timeout=600s" in call
         for call in removed
     )
     assert bench.deploy("queue-fetcher").code == 0
     assert "cronjob/batch" not in bench.cluster.objects
+
+
+def test_ctrl_c_ends_a_deletion_that_hangs(bench: Bench) -> None:
+    assert bench.deploy("queue-fetcher").code == 0
+    bench.fail("delete deployment .*fetch-type", code=0, interrupt=True)
+    done = bench.deploy("batch-fetcher")
+    assert done.code == 130, done
+    assert not bench.called("rollout", "undo")
+
+
+def test_a_changed_foundation_is_waited_for_in_its_new_generation(bench: Bench) -> None:
+    assert bench.deploy().code == 0
+    bench.program("sleep", f"#!/bin/sh\necho sleep $* >>'{bench.directory}/other_calls'\n")
+    bench.edit("k8s/base/all.yaml", "replicas: 3", "replicas: 5")
+    bench.commit()
+    assert bench.deploy().code == 0
+    assert any("{.status.observedGeneration}=2 " in call for call in bench.called("wait"))
+    assert "sleep 0" not in bench.other_calls, "the database did not change"
+    bench.edit("k8s/base/all.yaml", "instances: 3", "instances: 2")
+    bench.commit()
+    assert bench.deploy().code == 0
+    assert "sleep 0" in bench.other_calls
 
 
 def test_a_kind_that_the_cluster_does_not_know_has_no_orphans(bench: Bench) -> None:

@@ -60,9 +60,10 @@ def test_needs_no_docker_no_remote_no_context_and_works_from_any_directory(bench
         "docker is not",
         "commit " + git(bench.project, "rev-parse", "--short=12", "HEAD") + " is",
         "kubectl has no",
+        "nobody looked at",
         "the registry can",
     ]
-    assert done.err.endswith("Reasons for which a deploy would stop: 4.\n")
+    assert done.err.endswith("Reasons for which a deploy would stop: 5.\n")
 
 
 def test_does_not_look_at_the_cluster_of_another_environment(bench: Bench) -> None:
@@ -92,6 +93,35 @@ def test_says_what_the_cluster_would_not_take(bench: Bench) -> None:
     assert done.code == 0
     assert "the cluster would not take the manifests:\nno matches for kind" in done.err
     assert done.out.startswith("apiVersion: ")
+
+
+def test_says_which_operators_are_missing_before_there_is_a_namespace(bench: Bench) -> None:
+    bench.cluster.objects = {}
+    bench.edit("k8s/base/all.yaml", "            - secretRef: {name: people-made-this}\n", "")
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-n", "-a")
+    assert done.err.endswith("would stop: 0.\n")
+    assert "Nobody looks at the fields of the manifests before there is a namespace" in done.err
+    bench.cluster.unknown_kinds = {"scaledobject", "cluster"}
+    bench.fail("^api-resources", "error: unable to retrieve the complete list of server APIs: metrics.k8s.io/v1beta1")
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-n", "-a")
+    assert done.code == 0, done
+    assert "unable to retrieve" in done.err
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-n", "-a")
+    assert "(an operator is not installed): cluster.postgresql.cnpg.io scaledobject.keda.sh\n" in done.err
+    assert bench.deploy("queue-fetcher", "dev", "-a").code == 1
+    assert bench.changes() == []
+
+
+def test_who_looks_at_the_fields(bench: Bench) -> None:
+    """kubernetes-validate, or the server; with neither of them a dry run has to say so."""
+    run = ("-T", "queue-fetcher", "-e", "dev", "-n")
+    bench.cluster.context = ""
+    bench.program("kubernetes-validate", "#!/bin/sh\nexit 0\n")
+    done = bench.run(*run)
+    assert "nobody looked at the fields" not in done.err
+    assert "Fields of custom resources are checked by the cluster only." in done.err
+    bench.program("kubernetes-validate", "#!/bin/sh\necho 'replica is not a field'; exit 1\n")
+    assert bench.run(*run).err.endswith("deploy.sh: the manifests are wrong:\n  replica is not a field\n")
 
 
 def test_wrong_manifests_are_not_printed(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+import time
 
 import pytest
 
@@ -92,6 +93,55 @@ def test_a_migration_that_fails_is_not_waited_for_to_the_end(running: Bench) -> 
     assert len([call for call in running.called("wait") if "job/" in call]) == 60, "300 s by 5 s"
 
 
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_a_migration_does_not_go_on_after_its_deploy(running: Bench, interrupt: bool) -> None:
+    running.fail("wait job/migrate", code=0 if interrupt else 1, interrupt=interrupt)
+    done = running.deploy()
+    assert "job/migrate is suspended: it tries no more" in done.out
+    assert running.cluster.objects["job/migrate"].suspended
+    running.fail("wait job/migrate")
+    running.fail("^patch job/migrate", "Error from server (Forbidden): you may not")
+    done = running.deploy()
+    assert "job/migrate could not be suspended and may go on: Error from server (Forbidden)" in done.err
+    assert running.records()[-1]["outcome"] == "rollback-failed"
+
+
+def test_new_services_go_before_the_new_foundation_that_they_need(bench: Bench) -> None:
+    labels = "{feedmill.dev/phase: 1-foundation, feedmill.dev/fetch-type: queue-fetcher}"
+    manifests = bench.project / "k8s/queue-fetcher/all.yaml"
+    policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: fetcher, labels: LABELS}\n"
+    manifests.write_text(manifests.read_text() + "---\n" + policy.replace("LABELS", labels))
+    bench.commit()
+    bench.fail("rollout status deployment/writer")
+    done = bench.deploy()
+    assert done.code == 1, done
+    services, policies = [call for call in bench.called("delete") if "--cascade=foreground --timeout=600s" in call]
+    assert "deployment/fetcher" in services
+    assert policies.startswith("delete networkpolicy/fetcher ")
+    assert set(specs(bench)) == {"namespace/feedmill-dev", "cluster/database", "rabbitmqcluster/broker"}
+
+
+def test_what_can_not_be_applied_as_it_was_is_named(running: Bench) -> None:
+    running.edit("k8s/base/all.yaml", "instances: 3", "instances: 2")
+    running.commit()
+    running.fail("wait job/migrate")
+    running.fail("^apply -f .*before.1-foundation", "error: it would shrink", times=2)
+    done = running.deploy()
+    assert done.code == 1
+    assert (
+        "deploy.sh: cluster.v1.postgresql.cnpg.io/database could not be applied as it was: error: it would" in done.err
+    )
+    assert running.records()[-1]["outcome"] == "rollback-failed"
+
+
+def test_objects_that_nobody_knows_the_former_state_of_are_named(running: Bench) -> None:
+    running.cluster.objects["scaledobject/fetcher"].applied = False
+    running.cluster.objects["deployment/writer"].applied = False
+    done = running.deploy()
+    assert done.code == 0, done
+    assert done.err.rstrip().endswith("as this deploy makes them: scaledobject.v1alpha1.keda.sh/fetcher")
+
+
 def test_cron_jobs_have_no_revisions_and_are_applied_as_they_were(bench: Bench) -> None:
     assert bench.deploy("batch-fetcher").code == 0
     before = specs(bench)
@@ -146,6 +196,21 @@ def test_why_is_said_with_events_logs_and_the_exit_code(running: Bench) -> None:
     assert running.called("get", "pods")[0].startswith("get pods -l app=writer --sort-by")
 
 
+@pytest.mark.parametrize(
+    ("kind", "selector"),
+    [
+        ("rabbitmqcluster.v1beta1.rabbitmq.com/broker", "app.kubernetes.io/name=broker"),
+        ("cluster.v1.postgresql.cnpg.io/database", "cnpg.io/cluster=database"),
+    ],
+)
+def test_why_is_said_of_broker_and_database(running: Bench, kind: str, selector: str) -> None:
+    running.fail(f"wait {kind}")
+    running.cluster.replies[f"get {kind} -o go-template"] = "Cluster cannot proceed: catalog missing\n"
+    done = running.deploy()
+    assert f"== Why {kind} is not ready\nCluster cannot proceed: catalog missing\n" in done.out
+    assert running.called("get", "pods")[0].startswith(f"get pods -l {selector} --sort-by")
+
+
 def test_a_rollback_that_fails_says_so(running: Bench) -> None:
     running.fail("rollout status deployment/writer", times=2)
     done = running.deploy()
@@ -173,6 +238,17 @@ def test_an_image_that_can_not_be_had_stops_before_anything_changes(bench: Bench
     assert sentence in done.err
     assert not [call for call in bench.changes() if "apply" in call]
     assert bench.records() == []
+
+
+def test_ctrl_c_ends_a_push_that_hangs(bench: Bench) -> None:
+    bench.use("prod")
+    hangs = "[ $1 != push ] || { kill -INT $PPID; exec sleep 50; }"
+    bench.program("docker", f"#!/bin/sh\n{hangs}\n[ $1 != manifest ] || {{ echo manifest unknown >&2; exit 1; }}\n")
+    started = time.monotonic()
+    done = bench.deploy("queue-fetcher", "prod")
+    assert done.code == 130, done
+    assert time.monotonic() - started < 40
+    assert not [call for call in bench.changes() if "apply" in call]
 
 
 def test_what_can_not_be_read_could_not_be_rolled_back(bench: Bench) -> None:
