@@ -149,7 +149,9 @@ main() {
 
   values=k8s/overlays/$environment/deploy.env
   work='' child='' context='' stage='' outcome=failed reason='' git_tag='' locked=0 push=0 first=0 refusals=0
-  started=$(date -u +%Y-%m-%dT%H:%M:%SZ) stamp=$(date -u +%Y%m%d-%H%M%S)
+  # The record and the tag of git are called by the second: a deploy that follows within one waits for the next.
+  while stamp=$(date -u +%Y%m%d-%H%M%S) && [[ -e .feedmill/deploys/$environment-$stamp.json ]]; do sleep 0.1; done
+  started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   exec 3>&1
   ((!dry)) || exec 1>&2   # only the manifests go to standard output
   exec 4>&1 5>&2          # a signal may come while a command's words go to a file
