@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.deploy.conftest import Bench, git
+from tests.deploy.conftest import Bench, Run, git
 from tests.deploy.fake_cluster import Object
 
 FIRST_RELEASE: dict[str, Object] = {}
@@ -36,6 +36,18 @@ def specs(bench: Bench) -> dict[str, str]:
     return {key: one.spec for key, one in objects if one.applied and not key.startswith("job/")}
 
 
+def deploy_that_goes_back(bench: Bench, call: str, sentence: str) -> Run:
+    """Deploy while this call fails: it says why, what ran before runs, and so says the record."""
+    before = specs(bench)
+    bench.fail(call)
+    done = bench.deploy()
+    assert done.code == 1, done
+    assert sentence in done.err
+    assert specs(bench) == before
+    assert bench.records()[-1]["outcome"] == "rolled-back"
+    return done
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -45,19 +57,13 @@ def specs(bench: Bench) -> dict[str, str]:
     ],
 )
 def test_services_go_back_to_the_revision_that_they_had(running: Bench, call: str, sentence: str) -> None:
-    before = specs(running)
-    running.fail(call)
-    done = running.deploy()
-    assert done.code == 1, done
-    assert sentence in done.err
-    assert specs(running) == before
+    done = deploy_that_goes_back(running, call, sentence)
     undone = running.called("rollout", "undo")
     assert sorted(call.split()[2:4] for call in undone) == [
         ["deployment/fetcher", "--to-revision=1"],
         ["deployment/writer", "--to-revision=1"],
     ]
     assert "Rolled back: what ran before runs. Migrations are not undone" in done.out
-    assert running.records()[-1]["outcome"] == "rolled-back"
     assert sentence in running.records()[-1]["reason"]
 
 
@@ -72,14 +78,8 @@ def test_services_go_back_to_the_revision_that_they_had(running: Bench, call: st
     ],
 )
 def test_before_the_services_there_is_no_need_to_touch_them(running: Bench, call: str, sentence: str) -> None:
-    before = specs(running)
-    running.fail(call)
-    done = running.deploy()
-    assert done.code == 1, done
-    assert sentence in done.err
-    assert specs(running) == before
+    deploy_that_goes_back(running, call, sentence)
     assert not running.called("rollout", "undo")
-    assert running.records()[-1]["outcome"] == "rolled-back"
 
 
 def test_a_migration_that_fails_is_not_waited_for_to_the_end(running: Bench) -> None:

@@ -23,10 +23,9 @@ from psycopg.rows import dict_row
 from services.cli.demo import SETTINGS
 from services.cli.farm import Farm, FeedKind, FeedSpec
 from services.cli.registry import NewFeed, add_feed, connect
-from services.cli.servers import Servers, delete_servers
+from services.cli.servers import Servers
 from services.cli.settings import child_environment
 from shared.rabbitmq import RabbitMQ
-from tests.conftest import ROOT
 from tests.e2e.broker_control import BrokerControl
 from tests.e2e.counting_server import counting_server
 from tests.e2e.process_watch import remaining_processes
@@ -260,15 +259,6 @@ def test_nothing_due_is_a_success_and_servers_or_tables_that_are_not_there_are_o
         assert sentence in last
         assert "secret" not in log
         assert "Traceback" not in log
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    home = ROOT / ".feedmill" / "test" / f"home-{uuid4().hex[:8]}"
-    home.mkdir(parents=True)
-    yield home
-    delete_servers(home / "up")
-    home.rmdir()
 
 
 def test_on_a_laptop_add_batch_and_list_are_all_it_takes(home: Path) -> None:

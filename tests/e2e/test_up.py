@@ -11,28 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from services.cli.farm import Farm, FeedKind, FeedSpec
-from services.cli.servers import delete_servers
 from services.cli.settings import child_environment
-from tests.conftest import ROOT
 from tests.e2e.process_watch import remaining_processes
 
 pytestmark = pytest.mark.e2e
 
 SPEC = FeedSpec(name="site", host="127.0.0.2", path="/feed", kind=FeedKind.PLAIN)
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    home = ROOT / ".feedmill" / "test" / f"home-{uuid4().hex[:8]}"
-    home.mkdir(parents=True)
-    yield home
-    delete_servers(home / "up")
-    home.rmdir()
 
 
 def environment(home: Path) -> dict[str, str]:
