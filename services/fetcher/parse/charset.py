@@ -2,10 +2,9 @@
 
 In this order: byte order mark; the zero bytes of UTF-16 and UTF-32; valid UTF-8 beyond ASCII; the charset of the HTTP
 header; the XML declaration; UTF-8 with stray bytes; what the letters tell (`detection`); windows-1252. A label is a
-claim and the bytes are the evidence: hardly a text in another encoding is valid UTF-8. Only where a body has three
-characters beyond ASCII or fewer, and a label of an encoding with several bytes to a character fits it too, both readings
-are compared. A western label on a text with hardly any ASCII is the default of some
-server: the letters are asked then, too.
+claim and the bytes are the evidence: hardly a text in another encoding is valid UTF-8. Both readings are compared only
+where a body has three characters beyond ASCII or fewer, and its label, of an encoding with several bytes to a character,
+fits too. A western label on a text with hardly any ASCII is the default of some server: the letters are asked then, too.
 Labels mean what browsers take them to mean (WHATWG Encoding): `iso-8859-1` is windows-1252, `gb2312` is GB 18030.
 """
 
@@ -60,8 +59,8 @@ _MAX_DAMAGE = 0.01
 """A declared multi-byte encoding is believed if at most this share of the characters does not decode."""
 
 _CERTAIN_CHARS = 4
-"""So many characters beyond ASCII that are valid UTF-8 are no accident. Of all pieces of the texts in `test_charset` with
-four characters, none is valid UTF-8 in an encoding with several bytes to a character; with two, 1 in 200."""
+"""So many characters beyond ASCII that are valid UTF-8 are no accident: of all pieces of the texts in `test_charset`
+with four characters, none is, in an encoding with several bytes to a character; with two, 1 in 200."""
 _MANY_CHARS = 20
 _STRAY_SHARE = 0.05
 """A body of `_MANY_CHARS` beyond ASCII is UTF-8 whatever its label if at most this share of them are stray bytes."""
@@ -166,7 +165,7 @@ def _utf8(body: bytes, names: list[str]) -> str | None:
 
 
 def _count_errors(text: str, body: bytes) -> int:
-    """Return how often `text`, which is `body` read as UTF-8, stands for bytes that are none; U+FFFD itself is valid."""
+    """Return at how many places of `body` `text` has U+FFFD for bytes that are no UTF-8, and not as it stands there."""
     return text.count("\ufffd") - body.count("\ufffd".encode())
 
 

@@ -14,8 +14,9 @@ from xml.etree.ElementTree import Element
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
 from services.fetcher.parse.fields import Fields
-from services.fetcher.parse.guarded import HANDLED, MAX_TAGS
+from services.fetcher.parse.guarded import APART, HANDLED, MAX_TAGS, TITLES
 from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
+from services.fetcher.parse.links import without_other_schemes
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.tree import MAX_DEPTH, Attributes, attributes_of
 
@@ -142,7 +143,7 @@ class Elements:
             return value, known
         if key == "content":
             self.fields.setdefault("content", []).append({**detail, "value": value})
-        else:
+        elif not self._keeps(key, value, depth):
             self.store(key, value, depth)
             self.fields[f"{key}_detail"] = detail
         return value, known
@@ -153,9 +154,11 @@ class Elements:
         if value:
             self.title_depth = depth
 
-    def media_title(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read a title that holds until there is one of the entry's own."""
-        self.text("title", "text/plain", element, attributes, depth)
+    def _keeps(self, key: str, value: str, depth: int) -> bool:
+        """Return whether a field that is not the format's own stays as it is: `guarded._pop_filled` says when."""
+        if key not in APART or not self.fields.get(key):
+            return False
+        return not value or (key in TITLES and (self.depths is None or self.depths.get(key, -1) <= depth))
 
     def content(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
         """Read a full text; it is also the summary as long as there is none."""
@@ -197,23 +200,19 @@ class Elements:
         """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
         attributes.setdefault("rel", "alternate")
         attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
-        enforce_href(attributes)
+        enforce_href(without_other_schemes(attributes))
         self.fields.setdefault("links", []).append(attributes)
         if "href" in attributes:
             if len(element):
                 raise Declined("elements within a link")
-            href = attributes["href"] = self._resolve(attributes["href"])
-            kind = attributes["type"]
-            if attributes["rel"] == "alternate" and KINDS.get(kind, kind) in HTML_KINDS:
-                self.fields["link"] = href
+            attributes["href"] = self._resolve(attributes["href"])
             return
         href = leaf_text(element)
         href = repaired(self._resolve(href)) if href else ""
         if "&" in href:
             href = without_references(href) if self.depths is not None else _QUERY_REFERENCE.sub(r"&\1", href)
-        self.fields["link"] = href
-        if href or self.depths is None:
-            attributes["href"] = href
+        if href:
+            self.fields["links"][-1] = {**attributes, "href": href, "is_text": True}
 
     def _resolve(self, href: str) -> str:
         return str(_urljoin(self.base, href)) if self.base or ":///" in href else href
@@ -242,6 +241,12 @@ class Elements:
         """Read a text that is neither HTML nor translated: a date, a language."""
         value = leaf_text(element)
         self.store(key, value if value.isascii() else repaired(value), depth)
+
+    def filled(self, key: str, element: Element, depth: int) -> None:
+        """Read a date, or another plain text; an empty one replaces none."""
+        value = repaired(leaf_text(element))
+        if value or not self.fields.get(key):
+            self.store(key, value, depth)
 
     def category(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read a category: attributes, or a text."""

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 
+from services.fetcher.parse.authors import read_names
 from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, settle_date
 from services.fetcher.parse.identity import article_md5, hash_tidied
@@ -56,7 +57,7 @@ def build_entries(
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     orders = Orders(dates, now=now, language=language)
-    authors = _names(raw.authors)
+    authors = _authors(raw.authors)
     found: dict[tuple[str, str], tuple[int, Entry]] = {}
     empty = repeated = beyond = 0
     for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries)):
@@ -144,7 +145,7 @@ def _build_entry(
             "content_quality": content_quality(own_title, body),
             "published_at": published_at or updated_at,
             "updated_at": updated_at,
-            "author": ", ".join(_names(raw.authors) or feed_authors) or None,
+            "author": ", ".join(_authors(raw.authors) or feed_authors) or None,
             "categories": _names(raw.categories),
             "enclosures": enclosures,
             "language": read_language(raw.language) or language,
@@ -187,6 +188,10 @@ def _names(raw: Sequence[str]) -> tuple[str, ...]:
         return ()
     names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw]
     return tuple(dict.fromkeys(filter(None, names)))[:MAX_NAMES]
+
+
+def _authors(raw: Sequence[str]) -> tuple[str, ...]:
+    return _names([name for text in raw for name in read_names(text)]) if raw else ()
 
 
 def _enclosures(raw: Iterable[RawEnclosure], bases: tuple[str, ...]) -> tuple[Enclosure, ...]:

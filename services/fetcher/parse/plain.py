@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
-from services.fetcher.parse.dates import read_date
+from services.fetcher.parse.authors import MAX_AUTHOR_CHARS
 from services.fetcher.parse.elements import (
     HTML_KINDS,
     KINDS,
@@ -20,15 +20,17 @@ from services.fetcher.parse.elements import (
     is_meaningless,
     without_references,
 )
-from services.fetcher.parse.guarded import MAX_AUTHOR_CHARS, MAX_TAGS
+from services.fetcher.parse.fields import PUBLISHED, SHORTER_TEXTS, TITLES, UPDATED, first_date
+from services.fetcher.parse.guarded import MAX_TAGS
 from services.fetcher.parse.inline import looks_like_html, repaired
+from services.fetcher.parse.links import has_other_scheme, is_alternate
 from services.fetcher.parse.model import RawEnclosure, RawEntry, Text
 from services.fetcher.parse.people import DETAILS
 from services.fetcher.parse.tree import Attributes, attributes_of
 
 _PLAIN, _HTML, _VALUE, _TAG, _IGNORED, _ODD = "text/plain", "text/html", "value", "tag", "ignored", "odd"
 _MEANINGS = {
-    **dict.fromkeys(["title", "dc_title"], ("title", _PLAIN)),
+    **{name: (name, _PLAIN) for name in TITLES},
     "description": ("summary", _HTML),
     "summary": ("summary", _PLAIN),
     "content": ("content", _PLAIN),
@@ -40,19 +42,21 @@ _MEANINGS = {
     **{name: (name, _VALUE) for name in ("link", "enclosure", "media_content")},
     "category": ("category", _TAG),
     **dict.fromkeys(["guid", "id"], ("id", _VALUE)),
-    **dict.fromkeys(["published", "issued", "pubdate"], ("published", _VALUE)),
-    **dict.fromkeys(["updated", "modified", "dc_date"], ("updated", _VALUE)),
+    **{name: (name, _VALUE) for name in (*PUBLISHED, *UPDATED)},
+    **dict.fromkeys(["issued", "pubdate"], ("published", _VALUE)),
+    "modified": ("updated", _VALUE),
     **dict.fromkeys(["author", "dc_creator", "itunes_author"], ("author", _VALUE)),
     # These make a difference by what stands within, and the last two to a title that follows.
     **dict.fromkeys(["rights", "copyright", "dc_rights", "contributor"], ("", _IGNORED)),
     **dict.fromkeys(["source", "image"], ("source", _IGNORED)),
 }
-_SHORTER_TEXTS = ("itunes_summary", "media_description", "dc_description", "subtitle")
+_OTHER_TEXTS = SHORTER_TEXTS[1:]
+_OTHER_TITLES = TITLES[1:]
 _DECLARED = frozenset({"text", "html", _PLAIN, _HTML})
 """Media types that a text may say it is of."""
 _PERMALINK = ["isPermaLink"]
 _FILES = ("enclosure", "media_content")
-_WITH_LANGUAGE = ("title", "summary", "content")
+_WITH_LANGUAGE = (*TITLES, "summary", "content")
 _NO_TITLE = Text("", is_html=True)
 
 
@@ -175,7 +179,7 @@ class _More:
     def _take_link(self, attributes: Attributes) -> str:
         enforce_href(attributes)
         href, relation = attributes.get("href"), attributes.get("rel", "alternate")
-        if not href or ":///" in href:
+        if not href or ":///" in href or has_other_scheme(href):
             return _ODD
         if relation == "enclosure":
             return self._take_file({"type": "text/html"} | attributes, "href", "length")
@@ -183,7 +187,8 @@ class _More:
             if self.href or KINDS.get(kind := attributes.get("type", _HTML), kind) not in HTML_KINDS:
                 return _ODD
             self.href = href
-        return _IGNORED
+            return _IGNORED
+        return _ODD if is_alternate(relation) else _IGNORED
 
     def _take_file(self, attributes: Attributes, address: str, length: str) -> str:
         if self._has_media and address == "href":  # which goes first, wherever it stands
@@ -204,32 +209,34 @@ def _raw_entry(
     link, author = get("link", ""), get("author", "")[:MAX_AUTHOR_CHARS]
     if "&" in link:
         link = without_references(link)
-    if more.href:
-        if "link" in values:
-            return None
-        link = more.href
+    if ":///" in link or has_other_scheme(link):
+        return None
+    link = link or more.href
     if more.person is not None:
         if "author" in values:
             return None
-        author = more.person
-    if ":///" in link or "@" in author or not values.keys().isdisjoint(_FILES):  # to be resolved, taken apart, doubted
+        author = more.person[:MAX_AUTHOR_CHARS]
+    if not values.keys().isdisjoint(_FILES):
         return None
+    title = texts.get("title")
+    if not (title and title.value) and not texts.keys().isdisjoint(_OTHER_TITLES):
+        title = next((texts[name] for name in _OTHER_TITLES if name in texts and texts[name].value), title)
     bodies = []
     if content := texts.get("content"):
         bodies = [content, texts.get("summary") or Text(content.value, is_html=True)]
     elif summary := texts.get("summary"):
         bodies = [summary]
-    if not texts.keys().isdisjoint(_SHORTER_TEXTS):
-        bodies += [texts[key] for key in _SHORTER_TEXTS if key in texts]
+    if not texts.keys().isdisjoint(_OTHER_TEXTS):
+        bodies += [texts[key] for key in _OTHER_TEXTS if key in texts]
     return RawEntry(
         get("id", about),
         more.guid_is_link,
         link,
-        texts.get("title", _NO_TITLE),
+        title or _NO_TITLE,
         tuple(bodies),
-        read_date(get("published")),
-        read_date(get("updated")),
-        (author,),
+        first_date(values, PUBLISHED),
+        first_date(values, UPDATED),
+        (author,) if author else (),
         tuple([term for term, _, _ in more.tags]) if more.tags else (),
         tuple(more.files),
         "" if texts.keys().isdisjoint(_WITH_LANGUAGE) else language,

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element
 from services.fetcher.parse.document import Document
 from services.fetcher.parse.elements import Elements, Handler, Handlers
 from services.fetcher.parse.fields import Fields, raw_entry, raw_feed
+from services.fetcher.parse.guarded import APART
 from services.fetcher.parse.inline import leaf_text, repaired
 from services.fetcher.parse.model import Deadline, Declined, RawEntry, RawFeed, check_time
 from services.fetcher.parse.people import pass_person, read_author
@@ -163,9 +164,7 @@ class _Reader(Elements):
         (read_author if self.is_atom else pass_person)(self, element, attributes, depth)
 
     def of_feed_owner(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Pass over the owner of a podcast; in Atom feedparser takes it for an author's."""
-        if self.is_atom:
-            raise Declined("an owner in Atom")
+        """Pass over the owner of a podcast."""
         pass_person(self, element, attributes, depth)
 
 
@@ -186,8 +185,8 @@ def _text(key: str, default: str) -> Handler:
     return lambda reader, element, attributes, depth: reader.text(key, default, element, attributes, depth) and None
 
 
-def _date(key: str) -> Handler:
-    return lambda reader, element, _, depth: reader.plain(key, element, depth)
+def _plain(key: str) -> Handler:
+    return lambda reader, element, _, depth: reader.filled(key, element, depth)
 
 
 def _keywords(scheme: str | None) -> Handler:
@@ -220,17 +219,14 @@ def _all(names: str, handler: Handler) -> dict[str, Any]:
 
 
 _COMMON: dict[str, Any] = {
-    **_all("title dc_title", Elements.title),
-    "media_title": Elements.media_title,
+    "title": Elements.title,
+    **{name: _text(name, kind) if kind else _plain(name) for name, kind in APART.items()},
     "link": Elements.link,
     **_all("guid id", Elements.guid),
     **_all("subtitle tagline itunes_subtitle", _text("subtitle", "text/plain")),
     **_all("rights copyright dc_rights", _text("rights", "text/plain")),
     **_all("info feedburner_browserfriendly", _text("info", "text/plain")),
-    "itunes_summary": _text("itunes_summary", "text/plain"),
-    "media_description": _text("media_description", "text/plain"),
-    "dc_description": _text("dc_description", "text/html"),
-    **_all("language dc_language", _language),
+    "language": _language,
     "media_group": Elements.transparent,
     "media_content": Elements.media_content,
     "contributor": pass_person,
@@ -251,9 +247,9 @@ _ENTRY: dict[str, Any] = {
     "content": Elements.atom_content,
     **_all("content_encoded fullitem", Elements.encoded),
     **_all("body xhtml_body", Elements.body),
-    **_all("published issued pubdate dcterms_issued", _date("published")),
-    **_all("updated modified lastbuilddate dc_date dcterms_modified", _date("updated")),
-    **_all("created dcterms_created", _date("created")),
+    **_all("published issued pubdate", _plain("published")),
+    **_all("updated modified lastbuilddate", _plain("updated")),
+    "created": _plain("created"),
     **_all("author managingeditor dc_author dc_creator itunes_author", read_author),
     **_all("category keywords dc_subject", Elements.category),
     "media_category": _media_category,

@@ -192,7 +192,8 @@ def test_a_western_text_is_never_taken_for_another() -> None:
 
 LABELS = """
     iso-8859-1 iso-8859-2 iso-8859-5 iso-8859-15 windows-1250 windows-1251 windows-1252 windows-1256 tis-620 koi8-r
-    macintosh cp866 gb2312 gbk gb18030 hz-gb-2312 big5 shift_jis euc-jp iso-2022-jp euc-kr us-ascii utf-16 no-such-charset
+    macintosh cp866 gb2312 gbk gb18030 hz-gb-2312 big5 shift_jis euc-jp iso-2022-jp euc-kr us-ascii utf-16
+    no-such-charset
     """.split()  # noqa: SIM905
 
 

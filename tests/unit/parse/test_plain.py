@@ -20,7 +20,8 @@ from tests.unit.parse.test_tiers import ISO_DATES, MAIL_DATES, TEXTS, element
 
 RSS = """
     title link guid description content:encoded pubDate dc:date dc:creator author category category itunes:summary
-    itunes:subtitle media:description dc:description comments foo source rights media:thumbnail
+    itunes:subtitle itunes:title media:description media:title dc:description dc:title dcterms:issued dcterms:modified
+    created published updated issued dc:language atom:link comments foo source rights media:thumbnail
     """.split()  # noqa: SIM905
 ATTRIBUTED = [
     '<guid isPermaLink="false">{}</guid>',
@@ -43,13 +44,20 @@ ATTRIBUTED = [
     '<link rel="alternate" type="application/pdf" href="https://example.org/3"/>',
     '<link rel="enclosure" href="https://example.org/4"/>',
     '<link rel="self" href="https:////example.org/5"/>',
+    '<link rel="replies" href="https://example.org/6">{}</link>',
+    '<link rel="alternate" hreflang="fr" href="/7"/>',
+    '<link rel="" href="https://example.org/8"/>',
+    '<link uri="at://did:plc:1/post/9"/>',
+    '<link uri="at://did:plc:1/post/9">{}</link>',
+    '<link rel="enclosure">{}</link>',
+    "<media:group><media:title>{}</media:title><media:description>{}</media:description></media:group>",
     "<author><name>{}</name></author>",
     "<author><name>{}</name><uri>u</uri><email>e@example.org</email></author>",
     "<author><uri>u</uri></author>",
 ]
 INNER = st.lists(
     st.builds(lambda name, text: element(name, {}, escape(text)), st.sampled_from(RSS), TEXTS)
-    | st.builds(lambda form, text: form.format(escape(text)), st.sampled_from(ATTRIBUTED), TEXTS),
+    | st.builds(lambda form, text: form.replace("{}", escape(text)), st.sampled_from(ATTRIBUTED), TEXTS),
     max_size=7,
 ).map("".join)
 

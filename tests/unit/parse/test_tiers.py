@@ -20,7 +20,7 @@ PREFIXES = {prefix.lower(): prefix for prefix in NAMESPACES}
 USUAL = """
     title link guid id description summary content content:encoded pubDate published updated dc:date dc:creator author
     category enclosure media:content media:group media:title source itunes:author itunes:summary language name email
-    uri dc:title dc:subject atom:link image xhtml:body ttl skipHours hour sy:updatePeriod foo item entry xhtml:div b
+    uri itunes:title dcterms:issued created dc:title dc:subject atom:link image xhtml:body ttl skipHours hour sy:updatePeriod foo item entry xhtml:div b
     """.split()  # noqa: SIM905
 NAMES = USUAL * 3 + sorted(
     f"{PREFIXES[prefix]}:{local}" if prefix in PREFIXES else local
@@ -44,6 +44,7 @@ TEXTS = st.sampled_from(
         "https://example.org/?a=1&amp;b=2&c;",
         "/relative",
         "https:////example.org/x",
+        "at://did:plc:1/post/1",
         "one, two,,three",
         "Sunday",
         "daily",
@@ -77,6 +78,7 @@ ATTRIBUTES = st.dictionaries(
             "",
             "https://base.example/a/",
             "sub/",
+            "at://did:plc:1/post/1",
             "de_AT",
             "http://www.w3.org/1999/xhtml",
         ]
