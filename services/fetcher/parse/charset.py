@@ -3,8 +3,8 @@
 In this order: byte order mark; the zero bytes of UTF-16 and UTF-32; valid UTF-8 beyond ASCII; the charset of the HTTP
 header; the XML declaration; UTF-8 with stray bytes; what the letters tell (`detection`); windows-1252. A label is a
 claim and the bytes are the evidence: hardly a text in another encoding is valid UTF-8. Both readings are compared only
-where a body has three characters beyond ASCII or fewer, and its label, of an encoding with several bytes to a character,
-fits too. A western label on a text with hardly any ASCII is the default of some server: the letters are asked then, too.
+where a body has three characters beyond ASCII or fewer, and a label that fits too, of an encoding with several bytes to
+a character. A western label on a text with hardly any ASCII is the default of some server: then the letters tell.
 Labels mean what browsers take them to mean (WHATWG Encoding): `iso-8859-1` is windows-1252, `gb2312` is GB 18030.
 """
 

@@ -20,7 +20,8 @@ PREFIXES = {prefix.lower(): prefix for prefix in NAMESPACES}
 USUAL = """
     title link guid id description summary content content:encoded pubDate published updated dc:date dc:creator author
     category enclosure media:content media:group media:title source itunes:author itunes:summary language name email
-    uri itunes:title dcterms:issued created dc:title dc:subject atom:link image xhtml:body ttl skipHours hour sy:updatePeriod foo item entry xhtml:div b
+    uri itunes:title dcterms:issued created dc:title dc:subject atom:link image xhtml:body ttl skipHours hour foo item
+    sy:updatePeriod entry xhtml:div b
     """.split()  # noqa: SIM905
 NAMES = USUAL * 3 + sorted(
     f"{PREFIXES[prefix]}:{local}" if prefix in PREFIXES else local
