@@ -1,4 +1,4 @@
-"""Dates in the order of ISO 8601, year first: basic and extended, in any mixture; also by week and by day of the year."""
+"""Dates in the order of ISO 8601, year first, in its basic and extended forms, also by week and by day of the year."""
 
 from __future__ import annotations
 

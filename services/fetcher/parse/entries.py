@@ -1,7 +1,8 @@
 """What becomes of an entry. The same for every tier.
 
-- url: the link; without one the guid if it is an http(s) URL (and not said to be none), else the first http(s)
-  enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the feed's own link, then its URL.
+- url: the link (of several that of `links.own_address`); without one the guid if it is an http(s) URL (and not said to
+  be none), else the first http(s) enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the
+  feed's own link, then its URL.
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
 - body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`).
@@ -10,6 +11,7 @@
   (`html_cut`).
 - published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`); counted
   from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
+- author: its authors' names, else those of the feed's, with commas between; an address where there is no name.
 - entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
 - An entry with neither url nor title nor body is dropped. Of entries with the same url, http or https, and title the
   first stays. A guid says nothing here: it is neither unique within a feed nor stable from one fetch to the next.
@@ -191,7 +193,7 @@ def _names(raw: Sequence[str]) -> tuple[str, ...]:
 
 
 def _authors(raw: Sequence[str]) -> tuple[str, ...]:
-    return _names([name for text in raw for name in read_names(text)]) if raw else ()
+    return _names([name for text in raw[: 10 * MAX_NAMES] for name in read_names(text)]) if raw else ()
 
 
 def _enclosures(raw: Iterable[RawEnclosure], bases: tuple[str, ...]) -> tuple[Enclosure, ...]:

@@ -107,6 +107,12 @@ def test_a_guid_stands_in_for_a_link_that_is_none() -> None:
         assert entry.url == A
 
 
+def test_json_feeds_other_address_stands_in_for_one_that_is_no_pages() -> None:
+    for url in ("", "at://did:plc:1/post/1", "mailto:jane@example.org"):
+        (entry,) = read(f'{{"items": [{{"title": "t", "url": "{url}", "external_url": "{A}"}}], "title": "N"}}').entries
+        assert entry.url == A
+
+
 def test_the_address_behind_a_feedburner_link_is_left_aside() -> None:
     item = f"<item><title>t</title><link>{A}</link><feedburner:origLink>{B}</feedburner:origLink></item>"
     assert read(with_prefixes(rss(item))).entries[0].url == A
