@@ -1,7 +1,7 @@
 """What becomes of an entry. The same for every tier.
 
-- url: the link (of several that of `links.own_address`); without one the guid if it is an http(s) URL (and not said to
-  be none), else the first http(s) enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the
+- url: the link (of several `links.own_address`); without one the guid if it is an http(s) URL (and not said to be
+  none), else the first http(s) enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the
   feed's own link, then its URL.
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
