@@ -49,17 +49,17 @@ def raw_entry(entry: Fields) -> RawEntry:
         contents.sort(key=lambda text: len(text.value), reverse=True)
     links = _dicts(entry, "links")
     return RawEntry(
-        guid=_string(entry, "id"),
-        guid_is_link=entry.get("guid_is_link", True) is True,
-        link=_string(entry, "link") or _alternate(links),
-        title=_text(entry, "title"),
-        bodies=(*contents, *[_text(entry, name) for name in _SHORTER_TEXTS if name in entry]),
-        published_at=_moment(entry, "published") or _moment(entry, "created"),
-        updated_at=_moment(entry, "updated"),
-        authors=_authors(entry),
-        categories=tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
-        enclosures=_enclosures(links, _dicts(entry, "media_content")),
-        language=_string(entry, "language") or _language(entry),
+        _string(entry, "id"),
+        entry.get("guid_is_link", True) is True,
+        _string(entry, "link") or _alternate(links),
+        _text(entry, "title"),
+        (*contents, *[_text(entry, name) for name in _SHORTER_TEXTS if name in entry]),
+        _moment(entry, "published") or _moment(entry, "created"),
+        _moment(entry, "updated"),
+        _authors(entry),
+        tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
+        _enclosures(links, _dicts(entry, "media_content")),
+        _string(entry, "language") or _language(entry),
     )
 
 
@@ -87,14 +87,12 @@ def _typed(detail: Fields) -> Text:
 def _text(fields: Fields, name: str) -> Text:
     detail = fields.get(_DETAILS[name])
     if not isinstance(detail, dict):
-        return Text(_string(fields, name), _is_html(None))
+        return Text(_string(fields, name), is_html=True)
     return Text(_string(fields, name), _is_html(detail.get("type")), str(detail.get("base") or ""))
 
 
 def _is_html(kind: object) -> bool:
-    if kind == "text/plain":
-        return False
-    return not kind or kind == "text/html" or not str(kind).startswith("text/")
+    return kind == "text/html" or not str(kind or "").startswith("text/")
 
 
 def _language(entry: Fields) -> str:
@@ -115,14 +113,15 @@ def _moment(fields: Fields, name: str) -> Date:
 
 def _authors(fields: Fields) -> tuple[str, ...]:
     names = [str(author.get("name") or author.get("email") or "") for author in _dicts(fields, "authors")]
-    return tuple(filter(None, names)) or (_string(fields, "author"),)
+    return (*filter(None, names),) or (_string(fields, "author"),)
 
 
 def _enclosures(links: Sequence[Fields], media: Sequence[Fields]) -> tuple[RawEnclosure, ...]:
     found = [
         (link.get("href"), link.get("type"), link.get("length")) for link in links if link.get("rel") == "enclosure"
     ]
-    found += [(one.get("url"), one.get("type"), one.get("filesize")) for one in media]
+    if media:
+        found += [(one.get("url"), one.get("type"), one.get("filesize")) for one in media]
     if not found:
         return ()
     return tuple([RawEnclosure(str(url), str(kind or ""), str(length or "")) for url, kind, length in found if url])

@@ -36,6 +36,8 @@ def read_author(reader: Elements, element: Element, _attributes: Attributes, dep
             reader.fields.setdefault("author_detail", {})[key] = text
             _sync(reader.fields)
             authors[-1][key] = text
+        elif reader.names[child.tag] == "title" and not child.keys():  # feedparser takes it for the entry's
+            reader.title(child, {}, depth + 1)
         else:
             _check_empty(child, reader.names[child.tag])
     text = "".join([element.text or "", *[child.tail or "" for child in element]])
@@ -54,9 +56,22 @@ def pass_person(reader: Elements, element: Element, _attributes: Attributes, _de
             _check_empty(child, reader.names[child.tag])
 
 
+def read_owner(reader: Elements, element: Element, _attributes: Attributes, _depth: int) -> None:
+    """Read a podcast's owner, whom feedparser takes for the last author."""
+    for child in element:
+        if not SCOPE.isdisjoint(attributes_of(child)):
+            raise Declined("a person with a language or a base")
+        key, text = DETAILS.get(reader.names[child.tag]), leaf_text(child)
+        if key in {"name", "email"}:
+            _sync(reader.fields)
+            reader.fields.setdefault("authors", [{}])[-1][key] = text
+        elif not key:
+            _check_empty(child, reader.names[child.tag])
+
+
 def _check_empty(element: Element, name: str) -> None:
     check_meaningless(name)
-    if leaf_text(element):
+    if leaf_text(element) and element.keys():  # it becomes the person's
         raise Declined(f"<{name}> within a person")
 
 
@@ -65,7 +80,7 @@ def _sync(fields: Fields) -> None:
     author = fields.get("author")
     if author:
         fields["author"] = author = author[:MAX_AUTHOR_CHARS]
-    detail = fields["authors"][-1]
+    detail = fields.get("authors", [{}])[-1]
     if detail or (author and "@" in author):
         _FeedParserMixin._sync_author_detail(_Context(fields))  # noqa: SLF001
     elif author:
