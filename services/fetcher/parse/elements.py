@@ -15,7 +15,15 @@ from feedparser.urls import _urljoin, make_safe_absolute_uri
 
 from services.fetcher.parse.fields import Fields
 from services.fetcher.parse.guarded import APART, HANDLED, MAX_TAGS, TITLES
-from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
+from services.fetcher.parse.inline import (
+    XHTML,
+    MarkupWriter,
+    decoded_base64,
+    inline,
+    leaf_text,
+    looks_like_html,
+    repaired,
+)
 from services.fetcher.parse.links import without_other_schemes
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.tree import MAX_DEPTH, Attributes, attributes_of
@@ -26,6 +34,8 @@ KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtm
 _XML_KINDS = ("+xml", "/xml")
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 HTML_KINDS = frozenset({"text/html", XHTML})
+_ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z0-9._~/%+&=-]+)?")
+"""As most addresses are: to join one with a base, or to put it together from its parts, changes nothing."""
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
 """Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
@@ -88,18 +98,22 @@ class Elements:
         base = attributes.get("xml:base", attributes.get("base"))
         if base:
             joined = make_safe_absolute_uri(self.base, base) or self.base if self.base else _urljoin("", base)
-            if not joined.startswith(("http://", "https://")) or _urljoin(joined, joined) != joined:
+            # feedparser joins the base with itself at each element within.
+            if (make_safe_absolute_uri(joined, joined) or joined) != joined:
                 raise Declined("an odd xml:base")
             self.base = joined
         language = attributes.get("xml:lang", attributes.get("lang"))
         if language is not None:
-            self.language = language or None
+            self.language = language.replace("_", "-") or None
 
-    def unknown(self, element: Element, _attributes: Attributes, depth: int) -> None:
+    def meaningless(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Pass over an element that means nothing, but read what stands within."""
-        check_meaningless(self.names[element.tag])
         if len(element):
             self.read_children(element, depth)
+
+    def unexpected(self, element: Element, _attributes: Attributes, _depth: int) -> None:
+        """Decline."""
+        raise Declined(f"<{self.names[element.tag]}> where it is not expected")
 
     def transparent(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Read what stands within."""
@@ -128,7 +142,8 @@ class Elements:
             is_text = kind.startswith("text/") or kind.endswith(_XML_KINDS)
             is_base64 = not is_text or attributes.get("mode") == "base64"
         if len(element) or kind == XHTML:
-            value, kind = inline(element, kind, self.names, is_atom10=self.is_atom10)
+            writer = MarkupWriter(self.names, key, has_base=self.base != "")
+            value, kind = inline(element, kind, writer, is_atom10=self.is_atom10)
         else:
             value = (element.text or "").strip()
         if is_base64:
@@ -138,7 +153,7 @@ class Elements:
             kind = "text/html"
         if not value.isascii():
             value = repaired(value)
-        detail = {"type": kind, "language": self.language and self.language.replace("_", "-"), "base": self.base}
+        detail = {"type": kind, "language": self.language, "base": self.base}
         if key == "title" and -1 < self.title_depth <= depth:
             return value, known
         if key == "content":
@@ -215,7 +230,9 @@ class Elements:
             self.fields["links"][-1] = {**attributes, "href": href, "is_text": True}
 
     def _resolve(self, href: str) -> str:
-        return str(_urljoin(self.base, href)) if self.base or ":///" in href else href
+        if _ABSOLUTE.fullmatch(href) or not (self.base or ":///" in href):
+            return href
+        return str(_urljoin(self.base, href))
 
     def guid(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read the entry's id."""
@@ -294,7 +311,9 @@ class Handlers(dict[str, Handler]):
         self._table, self._names = table, names
 
     def __missing__(self, tag: str) -> Handler:
-        found = self[tag] = self._table.get(self._names[tag], Elements.unknown)
+        name = self._names[tag]
+        other = Elements.meaningless if is_meaningless(name) else Elements.unexpected
+        found = self[tag] = self._table.get(name, other)
         return found
 
 

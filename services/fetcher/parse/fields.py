@@ -59,17 +59,17 @@ def raw_entry(entry: Fields) -> RawEntry:
     links = _dicts(entry, "links")
     language = _first(entry, _LANGUAGES) or _language(entry)
     return RawEntry(
-        guid=_string(entry, "id"),
-        guid_is_link=entry.get("guid_is_link", True) is True,
-        link=own_address(links, language),
-        title=_title(entry),
-        bodies=(*contents, *[_text(entry, name) for name in SHORTER_TEXTS if name in entry]),
-        published_at=first_date(entry, PUBLISHED),
-        updated_at=first_date(entry, UPDATED),
-        authors=_authors(entry),
-        categories=tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
-        enclosures=_enclosures(links, _dicts(entry, "media_content")),
-        language=language,
+        _string(entry, "id"),
+        entry.get("guid_is_link", True) is True,
+        own_address(links, language),
+        _title(entry),
+        (*contents, *[_text(entry, name) for name in SHORTER_TEXTS if name in entry]),
+        first_date(entry, PUBLISHED),
+        first_date(entry, UPDATED),
+        _authors(entry),
+        tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
+        _enclosures(links, _dicts(entry, "media_content")),
+        language,
     )
 
 
@@ -97,14 +97,12 @@ def _typed(detail: Fields) -> Text:
 def _text(fields: Fields, name: str) -> Text:
     detail = fields.get(_DETAILS[name])
     if not isinstance(detail, dict):
-        return Text(_string(fields, name), _is_html(None))
+        return Text(_string(fields, name), is_html=True)
     return Text(_string(fields, name), _is_html(detail.get("type")), str(detail.get("base") or ""))
 
 
 def _is_html(kind: object) -> bool:
-    if kind == "text/plain":
-        return False
-    return not kind or kind == "text/html" or not str(kind).startswith("text/")
+    return kind == "text/html" or not str(kind or "").startswith("text/")
 
 
 def _language(entry: Fields) -> str:
@@ -142,7 +140,8 @@ def _enclosures(links: Sequence[Fields], media: Sequence[Fields]) -> tuple[RawEn
     found = [
         (link.get("href"), link.get("type"), link.get("length")) for link in links if link.get("rel") == "enclosure"
     ]
-    found += [(one.get("url"), one.get("type"), one.get("filesize")) for one in media]
+    if media:
+        found += [(one.get("url"), one.get("type"), one.get("filesize")) for one in media]
     if not found:
         return ()
     return tuple([RawEnclosure(str(url), str(kind or ""), str(length or "")) for url, kind, length in found if url])

@@ -20,7 +20,7 @@ DETAILS = {
 }
 
 
-def read_author(reader: Elements, element: Element, _attributes: Attributes, _depth: int) -> None:
+def read_author(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
     """Read an author: a text, or elements for name and address."""
     authors = reader.fields.setdefault("authors", [])
     authors.append({})
@@ -30,6 +30,8 @@ def read_author(reader: Elements, element: Element, _attributes: Attributes, _de
         text = leaf_text(child)
         if key := DETAILS.get(reader.names[child.tag]):
             authors[-1][key] = text
+        elif reader.names[child.tag] == "title" and not child.keys():  # feedparser takes it for the entry's
+            reader.title(child, {}, depth + 1)
         else:
             _check_empty(child, reader.names[child.tag])
     text = "".join([element.text or "", *[child.tail or "" for child in element]])
@@ -49,5 +51,5 @@ def pass_person(reader: Elements, element: Element, _attributes: Attributes, _de
 
 def _check_empty(element: Element, name: str) -> None:
     check_meaningless(name)
-    if leaf_text(element):
+    if leaf_text(element) and element.keys():  # it becomes the person's
         raise Declined(f"<{name}> within a person")
