@@ -1,7 +1,8 @@
 """What becomes of an entry. The same for every tier.
 
-- url: the link; without one the guid if it is an http(s) URL (and not said to be none), else the first http(s)
-  enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the feed's own link, then its URL.
+- url: the link (of several `links.own_address`); without one the guid if it is an http(s) URL (and not said to be
+  none), else the first http(s) enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the
+  feed's own link, then its URL.
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
 - body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`).
@@ -10,6 +11,7 @@
   (`html_cut`).
 - published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`); counted
   from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
+- author: its authors' names, else those of the feed's, with commas between; an address where there is no name.
 - entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
 - An entry with neither url nor title nor body is dropped. Of entries with the same url, http or https, and title the
   first stays; another one too if both have a guid, and guids and texts differ. Whether a guid is stable from one fetch
@@ -23,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 
+from services.fetcher.parse.authors import read_names
 from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, settle_date
 from services.fetcher.parse.identity import article_md5, hash_tidied
@@ -57,7 +60,7 @@ def build_entries(
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     orders = Orders(dates, now=now, language=language)
-    authors = _names(raw.authors)
+    authors = _authors(raw.authors)
     found: list[tuple[int, Entry]] = []
     seen = _Seen()
     empty = repeated = beyond = 0
@@ -166,7 +169,7 @@ def _build_entry(
             "content_quality": content_quality(own_title, body),
             "published_at": published_at or updated_at,
             "updated_at": updated_at,
-            "author": ", ".join(_names(raw.authors) or feed_authors) or None,
+            "author": ", ".join(_authors(raw.authors) or feed_authors) or None,
             "categories": _names(raw.categories),
             "enclosures": enclosures,
             "language": read_language(raw.language) or language,
@@ -209,6 +212,10 @@ def _names(raw: Sequence[str]) -> tuple[str, ...]:
         return ()
     names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw]
     return tuple(dict.fromkeys(filter(None, names)))[:MAX_NAMES]
+
+
+def _authors(raw: Sequence[str]) -> tuple[str, ...]:
+    return _names([name for text in raw[: 10 * MAX_NAMES] for name in read_names(text)]) if raw else ()
 
 
 def _enclosures(raw: Iterable[RawEnclosure], bases: tuple[str, ...]) -> tuple[Enclosure, ...]:

@@ -6,26 +6,28 @@ that looks like a file name or a URL, lets a DTD reach expat, and takes steps th
 its callbacks ask the caller's deadline.
 
 Beyond feedparser: all of `skipHours` and `skipDays` (it keeps the last one of each), a guid that is never taken for a
-link by itself, and `media:description`, `itunes:summary`, `dc:description` kept apart from the entry's own text.
+link by itself, and what Dublin Core, Media RSS and iTunes say kept apart from the format's own elements. Authors and
+links are kept as they stand: feedparser's reading of an address takes four letters after its last dot for its end.
 """
 
 from __future__ import annotations
 
 import xml.sax
 import xml.sax.handler
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import feedparser.api as feedparser
 from feedparser.mixin import _FeedParserMixin
 
+from services.fetcher.parse.links import without_other_schemes
 from services.fetcher.parse.model import Deadline, check_time
 
 MAX_ENTRIES = 20_000
 """They cost 6 s of CPU and 120 MB; 50,000 would cost more time than a body has (`parse_seconds`). `extents` chooses the
 newest, and what it takes for no entry and feedparser for one ends the reading."""
 
-MAX_AUTHOR_CHARS = 500
 MAX_TAGS = 100
 """Per entry: feedparser compares each with all before it."""
 
@@ -78,11 +80,34 @@ class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no type
 
     _start_id = _start_guid
 
+    # What is written about authors is kept as it stands (`authors`), each beside its name and its address.
+
+    def _end_author(self) -> None:
+        text = self.pop("author")
+        self.inauthor = 0
+        authors = dict.get(self._get_context(), "authors")
+        if text and isinstance(authors, list) and authors:
+            authors[-1]["text"] = text
+
+    _end_managingeditor = _end_author
+
     def _sync_author_detail(self, key: str = "author") -> None:
-        context = self._get_context()
-        if isinstance(context.get(key), str):
-            context[key] = context[key][:MAX_AUTHOR_CHARS]
-        super()._sync_author_detail(key)
+        pass
+
+    def _save_author(self, key: str, value: str, prefix: str = "author") -> None:
+        if prefix == "author":  # and no podcast's owner
+            super()._save_author(key, value)
+
+    # Links are told by all of them (`links`), not by the last one.
+
+    def _start_link(self, attrs_d: dict[str, str]) -> None:
+        super()._start_link(without_other_schemes(attrs_d))
+
+    def _end_link(self) -> None:
+        if self.pop("link") and not (self.inentry and self.inimage):
+            links = dict.get(self._get_context(), "links")
+            if isinstance(links, list) and links:
+                links[-1]["is_text"] = True
 
     def _add_tag(self, term: str | None, scheme: str | None, label: str | None) -> None:
         if len(self._get_context().get("tags", ())) < MAX_TAGS:
@@ -100,23 +125,58 @@ class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no type
         value = self.pop(name)
         return value if value and any(element[0] == parent for element in self.elementstack) else ""
 
-    def _start_media_description(self, attrs_d: dict[str, str]) -> None:
-        self.push_content("media_description", attrs_d, "text/plain", 1)
+    def _end_published(self) -> None:
+        self._pop_filled("published", self.pop)
 
-    def _end_media_description(self) -> None:
-        self.pop_content("media_description")
+    _end_issued = _end_pubdate = _end_published
 
-    def _start_itunes_summary(self, attrs_d: dict[str, str]) -> None:
-        self.push_content("itunes_summary", attrs_d, "text/plain", 1)
+    def _end_updated(self) -> None:
+        self._pop_filled("updated", self.pop)
 
-    def _end_itunes_summary(self) -> None:
-        self.pop_content("itunes_summary")
+    _end_modified = _end_lastbuilddate = _end_updated
 
-    def _start_dc_description(self, attrs_d: dict[str, str]) -> None:
-        self.push_content("dc_description", attrs_d, "text/html", 1)
+    def _end_created(self) -> None:
+        self._pop_filled("created", self.pop)
 
-    def _end_dc_description(self) -> None:
-        self.pop_content("dc_description")
+    def _pop_filled(self, key: str, pop: Callable[[str], Any], *, is_first: bool = False) -> None:
+        """Take a field's value by `pop`; an empty one replaces none, nor does a later one if the first counts."""
+        context = self._get_context()
+        kept = {name: dict.get(context, name) for name in (key, f"{key}_detail") if dict.__contains__(context, name)}
+        depths = self.property_depth_map.get(context, {})
+        depth = depths.get(key, -1)
+        value = pop(key)
+        if kept.get(key) and (not value or (is_first and depth <= self.depth)):
+            context.update(kept)
+            if depth >= 0:
+                depths[key] = depth
+
+
+TITLES = frozenset({"dc_title", "itunes_title", "media_title"})
+APART = {
+    **dict.fromkeys([*sorted(TITLES), "media_description", "itunes_summary"], "text/plain"),
+    "dc_description": "text/html",
+    **dict.fromkeys(["dc_date", "dc_language", "dcterms_created", "dcterms_issued", "dcterms_modified"], ""),
+}
+"""Elements that become fields of their own, so that they never take the place of the format's, to the media type of
+those that are texts for people."""
+
+
+def _read_apart(name: str, kind: str) -> None:
+    def start(self: _Guards, attrs_d: dict[str, str]) -> None:
+        if kind:
+            self.push_content(name, attrs_d, kind, 1)
+        else:
+            self.push(name, 1)
+
+    def end(self: _Guards) -> None:
+        self._pop_filled(name, self.pop_content if kind else self.pop, is_first=name in TITLES)
+
+    setattr(_Guards, f"_start_{name}", start)
+    setattr(_Guards, f"_end_{name}", end)
+
+
+for _name, _kind in APART.items():
+    _read_apart(_name, _kind)
 
 
 class _Strict(_Guards, feedparser.StrictFeedParser):  # type: ignore[misc]
