@@ -1,9 +1,9 @@
 """The strict tier: well-formed feeds at a tenth of the lenient tier's cost, to the same answer field by field.
 
 expat builds a tree (`tree`); it is given no DTD, so there is nothing to resolve or to open. Each element is then read
-for what feedparser makes of it (`elements`, `inline`). Anything else is
-declined, which costs time and no answer: the lenient tier's stands. Elements that feedparser does something about
-(`guarded.HANDLED`) and that are not listed here are declined by that alone.
+for what feedparser makes of it (`elements`, `inline`, `people`, `extras`). Anything else is declined, which costs time
+and no answer: the lenient tier's stands. Elements that feedparser does something about (`guarded.HANDLED`) and that are
+not listed here are declined by that alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element
 
 from services.fetcher.parse.document import Document
 from services.fetcher.parse.elements import Elements, Handler, Handlers, check_meaningless
+from services.fetcher.parse.extras import OF_IMAGE, chapter, image_of_entry, itunes_category, place
 from services.fetcher.parse.fields import Fields, raw_entry, raw_feed
 from services.fetcher.parse.guarded import APART
 from services.fetcher.parse.inline import leaf_text, repaired
@@ -110,7 +111,7 @@ class _Reader(Elements):
     def image(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Pass over an image or a search box; its title ends the feed's claim to be the first."""
         self.title_depth = -1
-        known = _OF_IMAGE if self.names[element.tag] == "image" else _OF_SEARCH_BOX
+        known = OF_IMAGE if self.names[element.tag] == "image" else _OF_SEARCH_BOX
         for child in element:
             name, given = self.names[child.tag], attributes_of(child)
             if name not in known or (given and (name == "title" or "base" in given or "xml:base" in given)):
@@ -135,12 +136,11 @@ class _Reader(Elements):
         kind, found = ("hour", self.hours) if self.names[element.tag] == "skiphours" else ("day", self.days)
         for child in element:
             name, value = self.names[child.tag], leaf_text(child)
-            if name != kind:
-                check_meaningless(name)
-                continue
             if child.keys() or attributes:
                 raise Declined("odd hours or days to skip")
-            if value := repaired(value):
+            if name != kind:
+                check_meaningless(name)
+            elif value := repaired(value):
                 found.append(value)
 
     def pace(self, element: Element, attributes: Attributes, depth: int) -> None:
@@ -164,7 +164,6 @@ class _Reader(Elements):
         pass_person(self, element, attributes, depth)
 
 
-_OF_IMAGE = frozenset({"title", "link", "description", "url", "width", "height"})
 _OF_SEARCH_BOX = frozenset({"title", "link", "description", "name"})
 _OF_SOURCE = frozenset(
     {"title", "id", "updated", "link", "author", "subtitle", "rights", "category", "generator", "icon", "logo"}
@@ -194,49 +193,8 @@ def _media_category(reader: Elements, element: Element, attributes: Attributes, 
     reader.category(element, attributes, depth)
 
 
-def _itunes_category(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
-    scheme, term = "http://www.itunes.com/", attributes.get("text")
-    if not len(element):
-        reader.category(element, {"scheme": scheme, **({"term": term} if term is not None else {})}, depth)
-        return
-    reader.tag(term, scheme, None)
-    for child in element:
-        if reader.names[child.tag] != "itunes_category" or depth >= MAX_DEPTH or (element.text or "").strip():
-            raise Declined("something within a category")
-        _itunes_category(reader, child, attributes_of(child), depth + 1)
-
-
 def _language(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
     reader.plain("language", element, depth)
-
-
-def _image_of_entry(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
-    reader.title_depth = -1
-    for child in element:
-        name = reader.names[child.tag]
-        if name not in _OF_IMAGE or child.keys():
-            raise Declined(f"<{name}> within an entry's image")
-        if name in {"title", "description"}:  # feedparser takes them for the entry's
-            (Elements.title if name == "title" else Elements.description)(reader, child, {}, depth + 1)
-        else:
-            leaf_text(child)
-
-
-def _chapter(_reader: Elements, element: Element, attributes: Attributes, _depth: int) -> None:
-    leaf_text(element)
-    if "start" not in attributes:
-        raise Declined("a chapter at which feedparser fails")
-
-
-def _place(reader: Elements, element: Element, _attributes: Attributes, _depth: int) -> None:
-    """Pass over a place by its point, which feedparser takes apart if it is in the usual system."""
-    for point in element:
-        if reader.names[point.tag] != "gml_point" or point.keys():
-            raise Declined("an odd place")
-        for position in point:
-            leaf_text(position)
-            if reader.names[position.tag] != "gml_pos" or position.keys():
-                raise Declined("an odd place")
 
 
 def _all(names: str, handler: Handler) -> dict[str, Any]:
@@ -263,7 +221,7 @@ _COMMON: dict[str, Any] = {
         "newlocation",
         Elements.ignored,
     ),
-    **_all("where georss_where", _place),
+    **_all("where georss_where", place),
 }
 
 _ENTRY: dict[str, Any] = {
@@ -280,16 +238,16 @@ _ENTRY: dict[str, Any] = {
     **_all("author managingeditor dc_author dc_creator itunes_author", read_author),
     **_all("category keywords dc_subject", Elements.category),
     "media_category": _media_category,
-    "itunes_category": _itunes_category,
+    "itunes_category": itunes_category,
     "itunes_keywords": _keywords("http://www.itunes.com/"),
     "media_keywords": _keywords(None),
     "tags": lambda reader, element, _attributes, _depth: reader.keywords(None, element, {}),
     "psc_chapters": Elements.transparent,
-    "psc_chapter": _chapter,
+    "psc_chapter": chapter,
     "itunes_owner": pass_person,
     "enclosure": Elements.enclosure,
     "source": _Reader.source,
-    "image": _image_of_entry,
+    "image": image_of_entry,
 }
 
 _OUTSIDE: dict[str, Any] = {

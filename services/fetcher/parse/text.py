@@ -287,6 +287,6 @@ def _drop_hidden(source: str) -> str:
 
 
 def _keep_preformatted(source: str) -> str:
-    if "\n" not in source or "<pre" not in source.lower():
+    if "\n" not in source:
         return source
     return _PRE.sub(lambda match: match[0].replace("\n", "<br>"), source)
