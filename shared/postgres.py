@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -19,7 +20,7 @@ from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """The migration that this code needs; a test holds it against services/writer/migrations/."""
 
 POOL_TIMEOUT_SECONDS = 3.0
@@ -152,6 +153,15 @@ class Database:
             self._trouble = f"{mask_credentials(self._url)}: {_describe(error)}"
             raise DatabaseUnavailable(self._trouble) from error
         self._trouble = None
+
+    async def read_clock(self) -> datetime:
+        """Return what time it is by the server. Raises DatabaseUnavailable."""
+        async with self.transaction() as connection:
+            cursor = await connection.execute("SELECT clock_timestamp() AS moment")
+            row = await cursor.fetchone()
+        assert row is not None
+        moment: datetime = row["moment"]
+        return moment
 
     def check(self) -> str | None:
         """Return what was wrong with the database when it was last used, if anything (a `shared.telemetry.Check`)."""

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import Counter
 
@@ -34,7 +34,7 @@ MESSAGES = Counter(
 
 FROM_LATER_VERSIONS = Counter(
     "feedmill_messages_with_unknown_fields_total",
-    "Messages with fields that this version doesn't know and leaves out: whoever sent them runs a later one.",
+    "Messages with fields or values that this version doesn't know and passes over: a later one sent them.",
     ["queue"],
 )
 
@@ -243,7 +243,7 @@ def _identity(delivery: Delivery) -> Hashable:
     return delivery.message_id, delivery.body
 
 
-def _same_id(delivery: Delivery) -> dict[str, str]:
+def _same_id(delivery: Delivery) -> dict[str, Any]:
     """Return the message id as an argument, if there is one: a message keeps it from queue to queue."""
     return {"message_id": delivery.message_id} if delivery.message_id else {}
 

@@ -7,18 +7,13 @@ a feed that is removed takes its rows of the log along in an order of its own.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from prometheus_client import Counter
 
-from shared.errors import Unavailable
 from shared.postgres import Connection, Database
-from shared.waiting import pause
-
-log = logging.getLogger(__name__)
 
 PRUNED = Counter("feedmill_rows_pruned_total", "Rows that retention deleted, by table.", ["table"])
 
@@ -64,15 +59,6 @@ class Pruning:
         self._now = now
         self._slice = _slice_at(now())
         self._feed = 0
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Prune every so often until `stop`."""
-        while not stop.is_set():
-            try:
-                await self.round(stop)
-            except Unavailable as error:
-                log.info("could not prune, will try again: %s", error)
-            await pause(ROUND_SECONDS, stop)
 
     async def round(self, stop: asyncio.Event) -> None:
         """Delete what is old by now: of the log all, of the ledger the slices whose time has come."""

@@ -76,7 +76,7 @@ async def write_batch(
     new, updated, duplicates = await _write_articles(connection, fresh, ledger, articles, now, policy or Policy())
 
     news = _news(fresh, [articles[name] for name in sorted(new)])
-    await log_attempts(connection, fresh, news)
+    await log_attempts(connection, fresh, news, now)
     await note_throttles(connection, fresh, proxy_hosts)
     claims = await advance_feeds(connection, feeds, fresh, news, now, rules, proxy_hosts)
     return Written(len(new), updated, len(articles) - len(new) - updated, duplicates, claims)
