@@ -148,7 +148,7 @@ class Shards:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, session: Session, ended: asyncio.Event) -> None:
-        await session.listen(FETCHERS, self._hear)
+        await session.listen(FETCHERS, self._hear, name=self._name)
         self._say_hello(session, is_new=True)
         await pause(LISTEN_SECONDS, ended, self._stop)
         beat_at = 0.0
