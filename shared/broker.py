@@ -97,10 +97,11 @@ class Session(Protocol):
     async def is_locked(self, name: str) -> bool:
         """Return whether some session has the lock of this name."""
 
-    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> None:
+    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> bool:
         """Have `hear` called with each body that is published to a fanout exchange from now on, by us as well.
 
-        The session has the lock `name` from then on: others can tell by it that this session stands.
+        The session has the lock `name` from then on, so that others can tell that it stands. False if another session
+        has that lock: nothing will be heard.
         """
 
     async def count_consumers(self, queue: str) -> int:

@@ -348,10 +348,10 @@ class RabbitMQSession:
         """See `shared.broker.Session.unlock`."""
         await self._call(f"unlock {name}", self._channel.queue_delete(name))
 
-    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> None:
+    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> bool:
         """See `shared.broker.Session.listen`: over a queue that ends with the connection."""
         if not await self.lock(name):
-            raise BrokerUnavailable(f"cannot listen as {name}: the broker has not noticed the end of who had that name")
+            return False
 
         async def on_message(message: DeliveredMessage) -> None:
             hear(message.body)
@@ -361,6 +361,7 @@ class RabbitMQSession:
             await self._channel.basic_consume(name, on_message, no_ack=True)
 
         await self._call(f"listen to {exchange}", subscribe())
+        return True
 
     async def flush(self) -> None:
         """Wait until the broker has read every acknowledgement: closing would drop what is not written yet."""

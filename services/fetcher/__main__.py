@@ -16,6 +16,7 @@ from services.fetcher.attempt import Clock, FeedReader
 from services.fetcher.backpressure import Backpressure
 from services.fetcher.client import ClientLimits, FeedClient
 from services.fetcher.handler import FetchFeeds
+from services.fetcher.lease import Lease, lease_seconds
 from services.fetcher.scoreboard import Scoreboard
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.shards import Shards
@@ -24,6 +25,7 @@ from services.fetcher.verdict import RetryRules
 from services.fetcher.watch import BoardWatch, WatchedLock
 from services.fetcher.workers import Workers
 from shared.consumer import DRAIN_SECONDS, Consumer
+from shared.errors import GiveBack
 from shared.messages import FetchFeed
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
@@ -47,15 +49,19 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         rules,
         owns=lambda queue: shards.owns(queue),  # noqa: PLW0108 - they stand on the room, and come after it
         owned=lambda: shards.owned(),  # noqa: PLW0108
+        may_leave=lambda queue: shards.may_leave(queue),  # noqa: PLW0108
     ) as room:
+        broker = RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes)
         shards = Shards(
-            RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes),
+            broker,
             topology.fetcher,
             room.valve,
             room.turns,
             stop=stop,
             drain_seconds=drain_seconds,
             clock=time.monotonic,
+            lease=Lease(lease_seconds(broker.heartbeat_seconds)),
+            uptime=uptime,
         )
         consumer = Consumer(
             shards,
@@ -94,10 +100,12 @@ def fetching(
     *,
     owns: Callable[[str], bool] = lambda queue: True,
     owned: Callable[[], list[str]] = list,
+    may_leave: Callable[[str], bool] = lambda queue: True,
 ) -> Iterator[Fetching]:
     """Put together what these settings describe; its threads end with the block. `feedmill batch` uses it too.
 
-    `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are.
+    `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are;
+    `may_leave`: the same as `owns`, asked on a worker thread before each request, and certain.
     """
     clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
     lock, valve = WatchedLock(), Valve(settings.fetcher_prefetch)
@@ -105,9 +113,21 @@ def fetching(
     threads = min(settings.fetch_threads, settings.max_active)
     workers, client = Workers(threads), make_client(settings)
     turns = Turns(
-        board, workers, valve, window=valve.most, threads=threads, clock=clock.monotonic, lane_of=stage.queue_of
+        board,
+        workers,
+        valve,
+        window=valve.most,
+        threads=threads,
+        clock=clock.monotonic,
+        lane_of=stage.queue_of,
+        may_leave=may_leave,
     )
-    reader = FeedReader(client, clock, settings.reader_limits())
+
+    def check_leaving(group: str) -> None:
+        if not may_leave(stage.queue_of(group)):
+            raise GiveBack("the shard of its group was lost")
+
+    reader = FeedReader(client, clock, settings.reader_limits(), check_leaving)
     proxy_hosts = settings.proxy_host_set()
     handler = FetchFeeds(reader, turns, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:
@@ -115,6 +135,11 @@ def fetching(
     finally:
         workers.close()
         client.close()
+
+
+def uptime() -> float:
+    """Return seconds of a clock that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 @contextlib.asynccontextmanager

@@ -3,8 +3,9 @@
 Time stands still: delay queues keep what they get, unless the broker is `ticking`; then they follow the event loop's
 clock (see `virtual_time`).
 
-Every call takes turns of the event loop, as a round trip does, and goes on to its end if its caller is cancelled. If
-the broker is `fragile`, such a cancellation costs the session: as it does with AMQP's library if nothing protects it.
+With `turns` every call takes turns of the event loop, as a round trip does, and goes on to its end if its caller is
+cancelled. If the broker is `fragile`, such a cancellation costs the session, as it does with AMQP's library if nothing
+protects it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class MemoryBroker:
 
     `up` can be set to False to play a broker that is away; `taking.clear()` plays an alarm: what is published is taken,
     and confirmed, once `taking` is set again, also if its session has ended meanwhile. `turns` is how many turns of the
-    event loop a round trip takes.
+    event loop it is to the broker, and back again.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class MemoryBroker:
         max_message_bytes: int = 1_000_000,
         ticking: bool = False,
         fragile: bool = False,
-        turns: int = 1,
+        turns: int = 0,
         confirm_seconds: float = 30.0,
     ) -> None:
         self.up = True
@@ -177,6 +178,8 @@ class MemorySession:
     async def _call(self, act: Callable[[], R]) -> R:
         """Have the broker act after half of the way there, and answer after the other half."""
         self._alive()
+        if not self._broker.turns:
+            return act()
         trip = asyncio.create_task(self._travel(act))
         try:
             return await asyncio.shield(trip)
@@ -214,7 +217,7 @@ class MemorySession:
         confirm.result()
 
     async def _send(self, publication: Publication) -> None:
-        for _ in range(self._broker.turns):
+        for _ in range(max(self._broker.turns, 1)):
             await asyncio.sleep(0)
         self._alive()
         if not self._broker.taking.is_set():
@@ -251,10 +254,11 @@ class MemorySession:
     async def unlock(self, name: str) -> None:
         assert await self._call(lambda: self._broker.locks.pop(name) is self)
 
-    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> None:
+    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> bool:
         if not await self.lock(name):
-            raise BrokerUnavailable(f"{name} has another session")
+            return False
         self.listening.setdefault(exchange, []).append(hear)
+        return True
 
     async def ack(self, delivery: Delivery) -> None:
         self._alive()
