@@ -104,7 +104,7 @@ async def test_a_valve_that_is_shut_does_not_keep_the_consumer_from_stopping(bro
 @pytest.mark.parametrize("turns", range(0, 60, 3))
 async def test_a_stop_while_the_prefetch_changes_cuts_no_call_off_and_loses_no_work(turns: int) -> None:
     """Nothing is handled twice, although the broker ends the session of a call that is cut off."""
-    broker, valve, begun = MemoryBroker(fragile=True, turns=2), Valve(24), list[int]()
+    broker, valve, begun = MemoryBroker(fragile=True, turns=2), Valve(240), list[int]()
     topology = build_topology(
         fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12
     )
@@ -122,7 +122,7 @@ async def test_a_stop_while_the_prefetch_changes_cuts_no_call_off_and_loses_no_w
     consumer = Consumer(broker, topology, topology.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
     running = asyncio.create_task(consumer.run(stop))
     await until(lambda: len(begun) == 20)
-    valve.turn("test", 12)
+    valve.turn("test", 120)
     for _ in range(turns):
         await asyncio.sleep(0)
     stop.set()
