@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import os
@@ -9,7 +10,7 @@ import signal
 
 import pytest
 
-from tests.e2e.counting_server import counting_server
+from tests.e2e.counting_server import SLOW_SECONDS, counting_server
 from tests.e2e.fetcher_bench import Queues, running_fetcher, until
 from tests.e2e.test_fetcher_shards import SETTINGS, TOPOLOGY, jobs, owned, until_shared
 
@@ -51,6 +52,7 @@ async def test_a_fetcher_that_was_frozen_asks_no_host_that_another_owns_by_now(a
         work = jobs(server.url, hosts=20, each=2)
         await queues.publish(*work)
         await until(lambda: len(server.requests) >= 6, "work under way")
+        await asyncio.sleep(SLOW_SECONDS / 3)  # what has ended by now is acknowledged, and four requests are under way
         os.kill(frozen.pid, signal.SIGSTOP)
         other = stack.enter_context(running_fetcher(amqp_url, **busy | {"FEEDMILL_FETCH_THREADS": "32"}))
 
