@@ -88,7 +88,11 @@ class Settler(Generic[M]):
         self._unknown: set[str] = set()
 
     async def settle(self, batch: list[Delivery]) -> None:
-        """Handle a batch to its end. If the session ends first, the broker hands the messages out again."""
+        """Handle a batch to its end. If the session ends first, the broker hands the messages out again.
+
+        What can't be settled while the service stops is left as it is: the end of the session gives it back. Losing
+        the session for it would cost everything else that is still running.
+        """
         try:
             good: list[tuple[Delivery, M]] = []
             for delivery in batch:
@@ -100,11 +104,13 @@ class Settler(Generic[M]):
                 await self._handle(good)
         except Unavailable as error:
             log.info("unsettled, the broker will hand it out again: %s", error)
-            self._session.lost.set()
+            if not self._stop.is_set():
+                self._session.lost.set()
         except Exception:
             log.exception("the consumer loop itself failed; starting it anew with a new session")
             await pause(STUMBLE_SECONDS, self._stop)
-            self._session.lost.set()
+            if not self._stop.is_set():
+                self._session.lost.set()
 
     def _decode(self, delivery: Delivery) -> M:
         return self._kind.decode(delivery.body, delivery.content_encoding, on_unknown=self._note_unknown)

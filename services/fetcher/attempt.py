@@ -99,10 +99,18 @@ class _Asked:
 class FeedReader:
     """Asks for feeds and reads them; safe to use from many threads."""
 
-    def __init__(self, client: FeedClient, clock: Clock, limits: ReaderLimits) -> None:
+    def __init__(
+        self,
+        client: FeedClient,
+        clock: Clock,
+        limits: ReaderLimits,
+        check_leaving: Callable[[str], None] = lambda group: None,
+    ) -> None:
+        """`check_leaving` is called before a request of this group leaves, and raises GiveBack if it must not."""
         self._client = client
         self._clock = clock
         self._limits = limits
+        self._check_leaving = check_leaving
         self._large = threading.Lock()
 
     def request(self, job: FetchFeed, leg: Leg, sent: Sent) -> tuple[FeedFetched | Leg, Report]:
@@ -156,6 +164,7 @@ class FeedReader:
             headers=options.headers,
             credentials=options.credentials,
             seconds=max(left, 0.0),
+            leaving=lambda: self._check_leaving(leg.group),
             sent=sent,
         )
 

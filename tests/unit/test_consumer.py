@@ -331,6 +331,30 @@ async def test_on_stop_what_was_not_begun_goes_back_and_what_was_is_finished(bro
     assert sorted(FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher.00")) == [2, 3]
 
 
+async def test_on_stop_one_that_can_t_be_settled_costs_no_other(broker: MemoryBroker) -> None:
+    """A refusal, or a database that is away, while others still run."""
+    await put(broker, make_job(feed_id=1), make_job(feed_id=2))
+    begun, may_fail, may_finish = list[int](), asyncio.Event(), asyncio.Event()
+
+    async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        begun.append(batch[0].feed_id)
+        if batch[0].feed_id == 1:
+            await may_fail.wait()
+            raise DatabaseUnavailable("away")
+        await may_finish.wait()
+        return [Outgoing(make_result(feed_id=2), FeedFetched.KIND)]
+
+    async with consuming(broker, handler) as stop:
+        await until(lambda: len(begun) == 2)
+        stop.set()
+        may_fail.set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        may_finish.set()
+    assert [result.feed_id for result in results(broker)] == [2]
+    assert [FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher.00")] == [1]
+
+
 async def test_it_stops_while_the_broker_is_away(broker: MemoryBroker) -> None:
     broker.up = False
     async with consuming(broker, lambda batch: []) as stop:
