@@ -285,7 +285,7 @@ async def test_what_is_blocked_waits_alone_is_never_buried_and_holds_nobody_up(b
 
     async with consuming(broker, handler, Batching(size=8, linger_seconds=0.01, concurrency=1), failures=1):
         for _ in range(5):
-            await until(lambda: len(broker.bodies(RETRY)) == 1)
+            await until(lambda: len(broker.bodies(RETRY)) == 1 and len(done) == 7)
             assert broker.publications(RETRY)[0].headers["failures"] == 0
             assert sorted(done) == [1, 2, 3, 4, 6, 7, 8]
             broker.queues["fetcher.00"].ready.append(broker.queues[RETRY].ready.popleft())
