@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from services.cli import addresses, dead_commands, feed_commands, pending_commands, registry
 from services.cli.feed_commands import LONGEST_INTERVAL
+from services.cli.screen import Screen, print_error
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from services.fetcher.options import read_options
+from shared.display import ascii_json, safe_to_show
 from shared.errors import ConfigurationError, FeedmillError
 from shared.logs import quieten_libraries
 from shared.secrets import mask_credentials
@@ -36,8 +36,7 @@ app.add_typer(feeds, name="feeds")
 app.add_typer(dead_commands.app, name="dead")
 app.add_typer(pending_commands.app, name="pending")
 
-# What comes from feeds is shown as it is: a title like "[/b]" is no markup of ours.
-console = Console(markup=False)
+console = Screen()
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -69,13 +68,13 @@ def demo(as_json: AsJson = False) -> None:
     from services.cli.demo_venue import open_venue
 
     interrupt_on_sigterm()
-    shown = Console(stderr=True, markup=False) if as_json else console
+    shown = Screen(stderr=True) if as_json else console
     shown.print("starting the servers and the feed farm ...")
     with open_venue(read_settings(CliSettings)) as venue:
         result = run_interruptible(demo_view.watch(Demo(venue), shown))
     demo_view.show_summary(result, shown, venue.logs)
     if as_json:
-        print(json.dumps(dataclasses.asdict(result), ensure_ascii=False))
+        print(ascii_json(dataclasses.asdict(result)))
     elif result.perfect:
         console.print(demo_view.WAY_ON, soft_wrap=True)
     raise typer.Exit(0 if result.perfect else 1)
@@ -111,7 +110,7 @@ def migrate() -> None:
     try:
         applied = run(addresses.find(read_settings(CliSettings)).database_url)
     except ConfigurationError as error:  # a Job should not try again what another try can't mend
-        print(f"feedmill: {mask_credentials(str(error))}", file=sys.stderr)
+        print_error(str(error))
         raise typer.Exit(EXIT_MISCONFIGURED) from None
     for migration in applied:
         console.print(f"applied {migration.version:04d}_{migration.name}")
@@ -264,14 +263,14 @@ def feeds_list(as_json: AsJson = False) -> None:
     with registry.connect_here() as connection:
         rows = registry.list_feeds(connection)
     if as_json:
-        print(json.dumps(rows, default=str, ensure_ascii=False))
+        print(ascii_json(rows))
         return
     table = Table("id", "feed", "next fetch", "last outcome", "failures")
     for row in rows:
         due = f"{row['next_fetch_at']:%Y-%m-%d %H:%M:%S}" if row["enabled"] else f"disabled ({row['disabled_reason']})"
         outcome = " - ".join(str(part) for part in (row["last_outcome"], row["last_error"]) if part)
-        label = f"{row['name']}\n{row['url']}" if row["name"] else row["url"]
-        table.add_row(str(row["id"]), label, due, outcome, str(row["failures"]))
+        label = "\n".join(safe_to_show(row[part]) for part in ("name", "url") if row[part])
+        table.add_row(str(row["id"]), label, safe_to_show(due), safe_to_show(outcome), str(row["failures"]))
     console.print(table)
 
 
@@ -289,14 +288,12 @@ def parse(
         parsed = reading.read_source(source, base_url=base_url, content_type=content_type)
     except reading.ReadingFailed as error:
         if as_json:
-            print(json.dumps({"error": {"outcome": error.outcome.value, "reason": str(error)}}, ensure_ascii=False))
+            print(ascii_json({"error": {"outcome": error.outcome.value, "reason": str(error)}}))
         else:
-            Console(stderr=True, markup=False).print(
-                f"{mask_credentials(source)}: {error.outcome.value}: {error}", soft_wrap=True
-            )
+            Screen(stderr=True).print(safe_to_show(f"{source}: {error.outcome.value}: {error}", None), soft_wrap=True)
         raise typer.Exit(1) from None
     if as_json:
-        print(json.dumps(reading.as_json(parsed), ensure_ascii=False))
+        print(ascii_json(reading.as_json(parsed)))
     else:
         reading.show(parsed, console)
 
@@ -308,7 +305,7 @@ def status(as_json: AsJson = False) -> None:
 
     found = view.look(addresses.find(read_settings(CliSettings)))
     if as_json:
-        print(json.dumps(found.as_json(), ensure_ascii=False))
+        print(ascii_json(found.as_json()))
     else:
         view.show(found, console)
 
@@ -319,10 +316,10 @@ def main() -> None:
     try:
         app()
     except (FeedmillError, OSError) as error:
-        print(f"feedmill: {mask_credentials(str(error))}", file=sys.stderr)
+        print_error(str(error))
         sys.exit(1)
     except (Interrupted, KeyboardInterrupt):
-        print("feedmill: stopped", file=sys.stderr)
+        print_error("stopped")
         sys.exit(EXIT_INTERRUPTED)
 
 

@@ -96,7 +96,8 @@ def check_feed(feed: NewFeed) -> str:
         read_options(feed.config)
         return clean_url(feed.url)
     except (BadUrl, BadOptions) as error:
-        raise ConfigurationError(f"{mask_credentials(feed.url)[:200]}: {error}") from error
+        shown = mask_credentials("".join(feed.url.split()))  # a space within a password would end the URL
+        raise ConfigurationError(f"{shown[:200]}: {error}") from error
 
 
 def make_config(

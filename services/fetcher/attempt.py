@@ -96,7 +96,7 @@ class FeedReader:
                 findings = self._judge(job, leg, answer, now)
         except FetchFailed as error:
             failure, status = error.failure, error.status
-            fields = {"status": status, "error_class": failure.value, "error": str(error)[:ERROR_CHARACTERS]}
+            fields = {"status": status, "error_class": failure.value, "error": _described(error)}
             findings = _Findings(outcome_of_failure(failure), fields)
         end = self._clock.monotonic()
         fetched = FeedFetched(
@@ -166,9 +166,7 @@ class FeedReader:
                 outcome = Outcome.SOFT_ERROR
             # Without its articles the body's validators must not be kept, or we would never see it again.
             facts |= {"etag": None, "last_modified": None}
-            return _Findings(
-                outcome, facts | {"error_class": _error_class(error), "error": str(error)[:ERROR_CHARACTERS]}
-            )
+            return _Findings(outcome, facts | {"error_class": _error_class(error), "error": _described(error)})
         return _Findings(Outcome.FETCHED, facts | {"body_hash": body_hash} | _contents(parsed, facts["hints"]))
 
 
@@ -196,13 +194,18 @@ def unattempted(
         started_at=now,
         elapsed_seconds=0.0,
         error_class=error_class or outcome.value,
-        error=mask_credentials(error[:ERROR_CHARACTERS]),
+        error=mask_credentials(error)[:ERROR_CHARACTERS],
     )
 
 
 def _is_conditional(job: FetchFeed, url: str) -> bool:
     """Whether the job's validators belong to `url` and are sent to it."""
     return not job.probe and job.validators_url == url and bool(job.etag or job.last_modified)
+
+
+def _described(error: Exception) -> str:
+    """Return the error's text as the log table and the dashboards take it. Masked first: a cut could hide an `@`."""
+    return mask_credentials(str(error))[:ERROR_CHARACTERS]
 
 
 def _error_class(error: ParseError) -> str:
