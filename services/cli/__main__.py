@@ -6,21 +6,19 @@ import contextlib
 import dataclasses
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from services.cli import addresses, dead_commands, feed_commands, pending_commands, registry
+from services.cli import add_command, addresses, dead_commands, feed_commands, pending_commands, registry
 from services.cli.feed_commands import LONGEST_INTERVAL
 from services.cli.screen import Screen, print_error
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
-from services.fetcher.options import read_options
 from shared.display import ascii_json, safe_to_show
 from shared.errors import ConfigurationError, FeedmillError
 from shared.logs import quieten_libraries
-from shared.secrets import mask_credentials
 from shared.service import EXIT_MISCONFIGURED
 from shared.settings import TelemetrySettings, read_settings
 
@@ -32,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 feeds = feed_commands.app
+feeds.command("add")(add_command.add)
 app.add_typer(feeds, name="feeds")
 app.add_typer(dead_commands.app, name="dead")
 app.add_typer(pending_commands.app, name="pending")
@@ -174,87 +173,6 @@ def health() -> None:
     wildcard = settings.metrics_host in {"0.0.0.0", "::", ""}  # noqa: S104 - a service's; we only ask
     host = "127.0.0.1" if wildcard else settings.metrics_host
     raise typer.Exit(view.report(view.look(settings.metrics_port, host)))
-
-
-@feeds.command("add")
-def feeds_add(
-    url: Annotated[str, typer.Argument(help="The feed's http(s) URL, or that of a page that links to it.")],
-    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
-    interval: Annotated[
-        float | None,
-        typer.Option(min=1, max=LONGEST_INTERVAL, help="Poll exactly every so many seconds, without adapting."),
-    ] = None,
-    priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Higher goes first when many feeds are due.")] = 0,
-    header: Annotated[list[str] | None, typer.Option(help="'Name: value', sent with its requests; repeatable.")] = None,
-    user: Annotated[
-        str | None, typer.Option(help="Log in as NAME (HTTP Basic); asks for the password, or takes NAME:PASSWORD.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds that a fetch of it may take, redirects included.")
-    ] = None,
-    check: Annotated[
-        bool | None,
-        typer.Option(help="Look whether a feed is there. By default only if the URL doesn't say that it is one."),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Of a page's feeds take the first, without asking.")] = False,
-) -> None:
-    """Register a feed; it is due at once. Its own headers and password go to its own origin only.
-
-    Given a page, its feeds are looked for: asks which at a terminal, otherwise takes the first.
-    """
-    config = registry.make_config(header or [], _with_password(user), timeout)
-    url = _settle_url(url, config, check=check, yes=yes)
-    feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
-    settings = read_settings(CliSettings)
-    with registry.connect_here(create=True) as connection:
-        id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set())
-    said = "added as" if is_new else "is there already, unchanged, as"
-    console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)
-
-
-def _settle_url(url: str, config: dict[str, Any], *, check: bool | None, yes: bool) -> str:
-    """Return the URL to register: that of the page's feed, if `url` is a page."""
-    from services.cli import discovery
-    from services.fetcher.__main__ import make_client
-    from services.fetcher.settings import FetcherSettings
-
-    registry.check_feed(registry.NewFeed(url, config=config))
-    if check is False or (check is None and discovery.looks_meant(url)):
-        return url
-
-    def choose(found: list[discovery.Found]) -> discovery.Found:
-        if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            return found[0]
-        for number, one in enumerate(found, 1):
-            console.print(f"{number}  {one.title or '(no title)'}  {mask_credentials(one.url)}", soft_wrap=True)
-        return found[_ask_number("Which feed", len(found)) - 1]
-
-    settings = read_settings(FetcherSettings)
-    client = make_client(settings)
-    try:
-        search = discovery.Discovery(client, read_options(config), settings.parse_seconds)
-        return discovery.settle_url(url, search, choose, lambda text: console.print(text, soft_wrap=True))
-    finally:
-        client.close()
-
-
-def _ask_number(question: str, most: int) -> int:
-    """Ask until the answer is a number from 1 to `most`. Not by click's IntRange: newer typers refuse its types."""
-    while True:
-        try:
-            typed = typer.prompt(question, default="1").strip()
-        except typer.Abort:  # Ctrl-C or Ctrl-D
-            raise Interrupted from None
-        if typed.isascii() and typed.isdecimal() and len(typed) < 5 and 1 <= int(typed) <= most:
-            return int(typed)
-        console.print(f"a number from 1 to {most}, please")
-
-
-def _with_password(user: str | None) -> tuple[str, str] | None:
-    if user is None:
-        return None
-    name, colon, password = user.partition(":")
-    return name, password if colon else typer.prompt("password", hide_input=True, default="", show_default=False)
 
 
 @feeds.command("list")

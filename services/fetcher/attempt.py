@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from services.fetcher.client import Answer, FeedClient, Request
+from services.fetcher.client import Answer, Request
 from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.group import Report
 from services.fetcher.hints import max_age_seconds, retry_after_seconds
@@ -62,10 +62,17 @@ class _Findings:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
+class Client(Protocol):
+    """What makes the requests: `FeedClient`, or what looks on."""
+
+    def get(self, request: Request) -> Answer:
+        """See `FeedClient.get`."""
+
+
 class FeedReader:
     """Asks for feeds and reads them; safe to use from many threads."""
 
-    def __init__(self, client: FeedClient, clock: Clock, limits: ReaderLimits) -> None:
+    def __init__(self, client: Client, clock: Clock, limits: ReaderLimits) -> None:
         self._client = client
         self._clock = clock
         self._limits = limits
@@ -96,7 +103,7 @@ class FeedReader:
                 findings = self._judge(job, leg, answer, now)
         except FetchFailed as error:
             failure, status = error.failure, error.status
-            fields = {"status": status, "error_class": failure.value, "error": _described(error)}
+            fields = {"status": status, "error_class": failure.value, "error": str(error)[:ERROR_CHARACTERS]}
             findings = _Findings(outcome_of_failure(failure), fields)
         end = self._clock.monotonic()
         fetched = FeedFetched(
