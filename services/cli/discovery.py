@@ -21,7 +21,6 @@ from uuid import uuid4
 from services.cli.host_slot import LeftAlone
 from services.fetcher.attempt import Client, Clock, FeedReader
 from services.fetcher.client import Answer, Request
-from services.fetcher.failure import Failure
 from services.fetcher.leg import Leg, next_leg
 from services.fetcher.options import read_options
 from services.fetcher.parse.links import absolute
@@ -48,6 +47,17 @@ _BASE = re.compile(r"<base(\s[^<>]*+)>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+-->")
 
 
+_TAKEN = {
+    Outcome.FETCHED,
+    Outcome.UNPARSEABLE,
+    Outcome.TOO_LARGE,
+    Outcome.GAVE_UP,
+    Outcome.THROTTLED,
+    Outcome.BLOCKED,
+}
+"""What is there is a feed, was meant to be one, or may well be one tomorrow."""
+
+
 class NoFeed(FeedmillError):
     """There is no feed to add. Says what was found instead."""
 
@@ -60,7 +70,7 @@ class Found:
     title: str = ""
     """What a page that links to it calls it."""
     fetched: FeedFetched | None = None
-    """What came of asking there, if somebody did. Not final is none of it: a retry would be the pipeline's."""
+    """What came of asking there, if somebody did: a final result, as the writer takes it."""
 
 
 def looks_meant(url: str) -> bool:
@@ -122,15 +132,15 @@ class Discovery:
         """
         fetched = self._fetch(url, self._config)
         if fetched is None:
-            raise NoFeed(f"{url}: more than {MAX_REQUESTS} redirects")
-        if _may_be_fed(fetched):
+            raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
+        if fetched.status is None or fetched.outcome in _TAKEN:
             return [Found(url, fetched=fetched)]
         if fetched.outcome is not Outcome.NOT_A_FEED or self._heard.answer is None:
-            raise NoFeed(f"{url}: {fetched.error}")
+            raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
         page = self._heard.answer
         found = linked_feeds(page.body.decode("utf-8", "replace"), page.url) or self._usual(url, page.url)
         if not found:
-            raise NoFeed(f"{url}: {fetched.error}, and no feed was found from there")
+            raise NoFeed(f"{safe_to_show(url)}: {fetched.error}, and no feed was found from there")
         return found
 
     def _usual(self, origin: str, page_url: str) -> list[Found]:
@@ -179,23 +189,6 @@ class _Heard:
         self.answer = None
         self.answer = self._client.get(request)
         return self.answer
-
-
-def _may_be_fed(fetched: FeedFetched) -> bool:
-    """Return whether there is a feed, one that is broken, or one that may well be there tomorrow."""
-    if fetched.status is None or fetched.outcome in _NOT_SETTLED:
-        return True
-    return fetched.outcome is Outcome.HARD_ERROR and fetched.error_class == Failure.REDIRECT.value
-
-
-_NOT_SETTLED = {
-    Outcome.FETCHED,
-    Outcome.UNPARSEABLE,
-    Outcome.TOO_LARGE,
-    Outcome.GAVE_UP,
-    Outcome.THROTTLED,
-    Outcome.BLOCKED,
-}
 
 
 def settle_url(
