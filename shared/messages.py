@@ -240,7 +240,9 @@ class Entry(Record):
     """One item of a feed, normalised: what becomes an article in `pending_articles`."""
 
     entry_id: str
-    """The feed's own identifier (guid, atom:id, JSON Feed id), else the URL."""
+    """The feed's own identifier (guid, atom:id, JSON Feed id), else the URL, else the md5."""
+    id_is_given: bool = Field(default=False, exclude_if=lambda is_given: not is_given)
+    """`entry_id` is the feed's own, though it may equal the URL. Fetchers before this field don't say so."""
     url: str
     """Absolute, http or https; empty if the entry has none."""
     title: str
@@ -258,7 +260,7 @@ class Entry(Record):
     enclosures: Many[Enclosure] = ()
     language: str | None = None
     md5: str = Field(pattern=r"^[0-9a-f]{32}$")
-    """MD5(url + title), lower-case hex: the article's identity."""
+    """MD5(url + title), lower-case hex: the name of the article if it is new (docs/writing.md)."""
     content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
     flags: Many[str] = ()

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from prometheus_client import Counter
 
 from shared.broker import Delivery, Publication, Session
-from shared.errors import GiveBack, Unavailable, Unprocessable
+from shared.errors import Blocked, GiveBack, Unavailable, Unprocessable
 from shared.keeping import Kept
 from shared.messages import Message
 from shared.outgoing import Outgoing, encode_outgoing
@@ -188,11 +188,13 @@ class Settler(Generic[M]):
         failures = failures if isinstance(failures, int) else 0
         decision = after_failure(error, failures=failures, most=self._failures)
         publication = self._aside(delivery, decision, error)
-        log.error(
-            "a message failed: %s",
+        is_blocked = isinstance(error, Blocked)
+        log.log(
+            logging.WARNING if is_blocked else logging.ERROR,
+            "a message is blocked: %s" if is_blocked else "a message failed: %s",
             error,
             extra={"queue": delivery.queue, "to": _target(publication), "message_id": delivery.message_id},
-            exc_info=error if isinstance(decision, TryLater) else None,
+            exc_info=error if isinstance(decision, TryLater) and not is_blocked else None,
         )
         result = "retried" if isinstance(decision, TryLater) else "buried"
         try:

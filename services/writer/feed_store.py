@@ -139,7 +139,7 @@ async def advance_feeds(
             after[fetched.feed_id], fetched, news=news[fetched.result_id], now=now, rules=rules
         )
     changed = [state for id_, state in after.items() if state != feeds[id_]]
-    moved = [state for state in changed if state.url != feeds[state.id].url]
+    moved = sorted((s for s in changed if s.url != feeds[s.id].url), key=lambda state: state.url)  # the order of locks
     if changed:
         await connection.execute(_UPDATE, [Json([vars(state) for state in changed], dumps=as_columns)])
     for state in moved:

@@ -76,6 +76,7 @@ def everything_filled_in() -> list[Message]:
                     categories=("a", "b"),
                     enclosures=(Enclosure(url="http://news.example/1.mp3", type="audio/mpeg", length=1000),),
                     language="de",
+                    id_is_given=True,
                     flags=("date_clamped",),
                 ),
             ),

@@ -12,7 +12,8 @@
   from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
 - entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
 - An entry with neither url nor title nor body is dropped. Of entries with the same url, http or https, and title the
-  first stays. A guid says nothing here: it is neither unique within a feed nor stable from one fetch to the next.
+  first stays; another one too if both have a guid, and guids and texts differ. Whether a guid is stable from one fetch
+  to the next only the writer can tell.
 - The feed's order is kept. Of more than `max_entries` the newest by date stay, undated ones last.
 """
 
@@ -57,7 +58,8 @@ def build_entries(
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     orders = Orders(dates, now=now, language=language)
     authors = _names(raw.authors)
-    found: dict[tuple[str, str], tuple[int, Entry]] = {}
+    found: list[tuple[int, Entry]] = []
+    seen = _Seen()
     empty = repeated = beyond = 0
     for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries)):
         check_time(deadline)
@@ -68,19 +70,37 @@ def build_entries(
         entry = _build_entry(source, authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
-            continue
-        key = (entry.url.partition("://")[2], entry.title)
-        if key in found:
+        elif not seen.add(entry):
             repeated += 1
         else:
-            found[key] = at, _with_html(entry, source, bases, deadline) if keep_html else entry
+            found.append((at, _with_html(entry, source, bases, deadline) if keep_html else entry))
     counted = (
         (empty, "without url, title and text dropped"),
         (repeated, "with the url and title of an earlier one dropped"),
         (beyond, f"beyond the newest {max_entries} dropped"),
     )
-    entries = [entry for _, entry in sorted(found.values(), key=itemgetter(0))]
+    entries = [entry for _, entry in sorted(found, key=itemgetter(0))]
     return tuple(entries), tuple(f"entries {what}: {number}" for number, what in counted if number)
+
+
+class _Seen:
+    """The entries of a document so far: tells which one is there already."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, str], set[str]] = {}
+        self._texts: dict[tuple[str, str], set[str]] = {}
+
+    def add(self, entry: Entry) -> bool:
+        """Return whether the entry is another one than those before: by url and title, or else by guid and text."""
+        key = (entry.url.partition("://")[2], entry.title)
+        given = entry.entry_id if entry.id_is_given else ""
+        ids = self._ids.setdefault(key, set())
+        texts = self._texts.setdefault(key, set())
+        if ids and (not given or "" in ids or given in ids or entry.content_hash in texts):
+            return False
+        ids.add(given)
+        texts.add(entry.content_hash)
+        return True
 
 
 def _newest_first(entries: Sequence[RawEntry], orders: Orders, now: datetime, limit: int) -> Iterable[int]:
@@ -134,9 +154,11 @@ def _build_entry(
     published_at = _settle(raw.published_at, orders, now, flags) if raw.published_at else None
     updated_at = _settle(raw.updated_at, orders, now, flags) if raw.updated_at else None
     md5 = article_md5(url, title)
+    guid = guid if len(guid) <= MAX_GUID_CHARS else ""
     return Entry.of_valid(
         {
-            "entry_id": (guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
+            "entry_id": guid or url or md5,
+            "id_is_given": bool(guid),
             "url": url,
             "title": title,
             "body": body,
