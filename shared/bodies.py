@@ -9,8 +9,8 @@ from itertools import islice
 from shared.errors import DecodeError, MessageTooLarge
 
 DECODED_MULTIPLE = 4
-"""A body may unfold to so many times what may be published (FEEDMILL_MAX_MESSAGE_BYTES): enough for the largest result
-of a feed of 10 MiB with its HTML, and not for a gzip bomb."""
+"""A body may unfold to so many times what may be published (FEEDMILL_MAX_MESSAGE_BYTES): room for the result of a
+feed of 10 MiB with its HTML by estimate, and none for a gzip bomb."""
 
 # Up to the next comma or opening bracket outside of strings. It always matches, so time is linear to the text.
 _TO_NEXT_VALUE = re.compile(rb'(?:[^",\[{]++|"(?:[^"\\]++|\\.?)*+(?:"|\Z))*+(?:[,\[{]|\Z)', re.DOTALL)
