@@ -113,6 +113,10 @@ class Session(Protocol):
 class Broker(Protocol):
     """Where sessions come from."""
 
+    @property
+    def max_message_bytes(self) -> int:
+        """Return how many bytes a body may have that is published; what consumers unpack is bounded by it."""
+
     def connect(self, topology: Topology | None) -> AbstractAsyncContextManager[Session]:
         """Connect, declare `topology` (None: declare nothing), and close at the end.
 

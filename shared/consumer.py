@@ -106,6 +106,7 @@ class Consumer(Generic[M]):
                 self._kind,
                 self._handler,
                 failures=self._failures,
+                max_message_bytes=self._broker.max_message_bytes,
                 unpublished=self._unpublished,
             )
             enough = asyncio.Event()

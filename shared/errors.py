@@ -3,7 +3,7 @@
     FeedmillError
     ├── Unprocessable        this message can never work: to the dead queue, with the reason
     │   ├── DecodeError          the body is not the message that it says it is
-    │   └── MessageTooLarge      the broker would not take it
+    │   └── MessageTooLarge      larger than the broker or a service takes
     ├── Unavailable          a server that we need is away: keep the message, wait, try again
     │   ├── BrokerUnavailable
     │   │   ├── Unroutable           no queue took it: connecting anew declares the missing one
@@ -35,7 +35,7 @@ class DecodeError(Unprocessable):
 
 
 class MessageTooLarge(Unprocessable):
-    """The encoded message exceeds what the broker accepts."""
+    """The message exceeds what the broker accepts, or unfolds to more than a service may take."""
 
 
 class Unavailable(FeedmillError):

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import ConfigurationError
 from shared.logs import LogFormat
+from shared.messages import MAX_MESSAGE_BYTES
 from shared.topology import MOST_SHARDS, SHARDS, Topology, build_topology
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
@@ -81,9 +82,10 @@ class BrokerSettings(FeedmillSettings):
         description="RabbitMQ: `amqp://user:password@host:port/vhost` (or `amqps://`).",
     )
     max_message_bytes: int = Field(
-        15 * 1024 * 1024,
+        MAX_MESSAGE_BYTES,
         ge=1024,
-        description="Largest message body that is published (RabbitMQ 4 takes 16 MiB unless told otherwise).",
+        description="Largest message body that is published (RabbitMQ 4 takes 16 MiB unless told otherwise); unpacked,"
+        " one of four times as much is read.",
     )
     fast_delay_seconds: DelaySeconds = Field(
         20.0, description="How long a job that can't start yet waits in fast-delay."

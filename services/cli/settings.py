@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from shared.settings import AmqpUrl, DatabaseSettings, DatabaseUrl, PolitenessSettings, TelemetrySettings
 
@@ -16,6 +16,9 @@ class CliSettings(PolitenessSettings):
 
     amqp_url: AmqpUrl | None = Field(None, description="RabbitMQ, if one is given.")
     database_url: DatabaseUrl | None = Field(None, description="PostgreSQL, if one is given.")
+    feed_password: SecretStr = Field(
+        SecretStr(""), description="The password for `feedmill feeds add --user NAME`, instead of asking for it."
+    )
     home: Path = Field(Path(".feedmill"), description="Directory of the private servers that `feedmill` starts.")
 
 

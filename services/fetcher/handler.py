@@ -184,7 +184,7 @@ class FetchFeeds:
                 "outcome": result.outcome.value,
                 "feed_id": job.feed_id,
                 "claim_id": str(job.claim_id),
-                "url": job.url[:LOGGED_CHARACTERS],
+                "url": mask_credentials(job.url)[:LOGGED_CHARACTERS],
                 "attempt": job.attempt,
                 "status": result.status,
                 "entries": len(result.entries),

@@ -103,6 +103,11 @@ class Shards:
         self._was_standby = False
         self._forget()
 
+    @property
+    def max_message_bytes(self) -> int:
+        """Return how many bytes a body may have. See `shared.broker.Broker`."""
+        return self._broker.max_message_bytes
+
     def owned(self) -> list[str]:
         """Return the shards that this process owns, those included that it is about to give up."""
         return sorted(self._owned)

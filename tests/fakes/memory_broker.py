@@ -70,7 +70,7 @@ class MemoryBroker:
         self.confirm_seconds = confirm_seconds
         self.queues: dict[str, _Standing] = {}
         self.refusing: set[str] = set()
-        self._max_message_bytes = max_message_bytes
+        self.max_message_bytes = max_message_bytes
         self._sessions: set[MemorySession] = set()
         self.exchanges: set[str] = set()
         self.locks: dict[str, MemorySession] = {}
@@ -113,7 +113,7 @@ class MemoryBroker:
                 session.lost.set()
 
     def accept(self, publication: Publication) -> None:
-        if len(publication.body) > self._max_message_bytes:
+        if len(publication.body) > self.max_message_bytes:
             raise MessageTooLarge(f"{len(publication.body)} bytes")
         targets = self._route(publication)
         listening = [hear for session in self._sessions for hear in session.listening.get(publication.exchange, ())]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -376,3 +377,43 @@ async def test_it_comes_back_when_the_queue_was_deleted_under_it(broker: MemoryB
         await until(lambda: "fetcher.00" in broker.queues)
         await put(broker, make_job(feed_id=2))
         await until(lambda: seen == [1, 2])
+
+
+async def test_a_message_that_unfolds_to_too_much_is_buried_and_the_others_are_handled(broker: MemoryBroker) -> None:
+    handled: list[FetchFeed] = []
+
+    def handle(batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
+        handled.extend(batch)
+        return ()
+
+    bombs = {
+        "bytes": b'{"feed_id": "' + b"0" * 5_000_000 + b'"}',
+        "values": b'{"source_config": {"a": [' + b"[]," * 30_000 + b"0]}}",
+    }
+    async with broker.connect(TOPOLOGY) as session:
+        for name, plain in bombs.items():
+            body = gzip.compress(plain)
+            publication = Publication("fetcher.00", body, "", FetchFeed.KIND, "gzip", message_id=name)
+            await session.publish(publication)
+    await put(broker, make_job())
+    async with consuming(broker, handle, Batching(size=10)):
+        await until(lambda: len(broker.publications(DEAD)) == len(bombs) and bool(handled))
+    assert handled == [make_job()]
+    headers = {letter.message_id: letter.headers for letter in broker.publications(DEAD)}
+    assert {header["reason"] for header in headers.values()} == {"too_large"}
+    assert "unfolds to more than 524288 bytes" in str(headers["bytes"]["error"])
+    assert "holds more than 20000 values" in str(headers["values"]["error"])
+
+
+async def test_a_batch_that_unfolds_to_much_is_handled_in_parts(broker: MemoryBroker) -> None:
+    sizes: list[int] = []
+
+    def handle(batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
+        sizes.append(len(batch))
+        return ()
+
+    jobs = [make_job(feed_id=n, source_config={"note": "x" * 300_000}) for n in range(10)]
+    await put(broker, *jobs)
+    async with consuming(broker, handle, Batching(size=10, linger_seconds=0.1)):
+        await until(lambda: sum(sizes) == len(jobs))
+    assert sizes == [4, 4, 2]  # of a million bytes each, as much as this broker takes
