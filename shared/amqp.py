@@ -23,7 +23,10 @@ async def bare_channel(channel: abc.AbstractChannel) -> Channel:
 
 
 async def declare_topology(connection: abc.AbstractConnection, topology: Topology) -> None:
-    """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises."""
+    """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises.
+
+    A user without the right to is refused: `Topology.declared_on_connect` says whether services try.
+    """
     async with connection.channel(publisher_confirms=False) as channel:
         for exchange in topology.exchanges:
             await channel.declare_exchange(exchange.name, ExchangeType(exchange.type), durable=True)

@@ -147,7 +147,7 @@ class RabbitMQSession:
         try:
             for connection in (self._consuming, self._publishing):
                 connection.close_callbacks.add(lambda *_: self.lost.set())
-            if topology is not None:
+            if topology is not None and topology.declared_on_connect:
                 await declare_topology(self._publishing, topology)
             channel = await self._consuming.channel(publisher_confirms=False)
             channel.close_callbacks.add(lambda *_: self.lost.set())

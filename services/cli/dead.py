@@ -13,7 +13,7 @@ from typing import Any
 from shared.broker import Broker, Delivery, Publication, Session
 from shared.errors import ConfigurationError
 from shared.secrets import MASK, mask_credentials
-from shared.topology import Stage, Topology
+from shared.topology import EXCHANGE, Stage, Topology
 from shared.waiting import pause
 
 IDLE_SECONDS = 2.0
@@ -162,7 +162,7 @@ def _way_back(letter: DeadLetter, stage: Stage) -> Publication:
     }
     return Publication(
         routing_key=letter.queue_in(stage),
-        exchange="",
+        exchange=EXCHANGE,
         body=delivery.body,
         type=delivery.type,
         content_encoding=delivery.content_encoding,
