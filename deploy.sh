@@ -2,8 +2,9 @@
 # Deploys Feedmill to Kubernetes. Here are the decisions; the values are in k8s/ (kustomize, and overlays/ENV/deploy.env).
 # Of the manifests this knows three labels (app.kubernetes.io/part-of, feedmill.dev/phase, feedmill.dev/fetch-type) and
 # what "ready" means for each kind of object. docs/deploying.md explains every option and every check.
-#   scripts/deploy/checks.sh   what must be true before     image.sh     the tag, the image
-#   scripts/deploy/cluster.sh  kubectl, waiting, the lock   rollback.sh  what was before, why it failed, the record
+#   scripts/deploy/checks.sh   what must be true before     image.sh     the tag, the image, its digest
+#   scripts/deploy/cluster.sh  kubectl, waiting, the lock,  rollback.sh  what was before, why it failed, the record
+#                              passwords of the broker's users
 set -euo pipefail
 
 usage() {
@@ -123,6 +124,7 @@ apply_phase() { # PHASE SECONDS
 
 deploy() {
   apply_phase 1-foundation "$FOUNDATION_SECONDS"
+  make_broker_users
   check_secrets ready
   # A Job can't be changed, so the former one goes. Migrations go forward only, and each leaves the tables usable for the
   # release before it: what runs meanwhile, and after a rollback, keeps working.

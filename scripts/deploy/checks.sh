@@ -99,8 +99,9 @@ check_variables() {
   stop_for_problems "values are wrong"
 }
 
-# Secrets are made by people or by operators, never here. What an operator makes of an object of ours is named for it
-# (broker-default-user, database-app) and is there only once that object is ready.
+# Secrets are made by people or by operators; only those of the broker's users by a deploy (make_broker_users). What an
+# operator makes of an object of ours is named for it (broker-default-user, database-app) and is there only once that
+# object is ready.
 check_secrets() { # now | ready
   local name owner missing=()
   [[ $context ]] || return 0

@@ -197,3 +197,26 @@ def test_twenty_records_are_kept(bench: Bench) -> None:
     kept = [key for key, one in bench.cluster.objects.items() if one.labels.get("feedmill.dev/record")]
     assert len(kept) == 20
     assert "configmap/feedmill-deploy-100" not in kept
+
+
+def test_users_of_the_broker_are_given_a_password_once_and_nobody_sees_it(bench: Bench) -> None:
+    del bench.cluster.objects["secret/broker-user-writer"]
+    first = bench.deploy()
+    assert first.code == 0, first
+    made = bench.cluster.objects["secret/broker-user-writer"].data
+    assert made["username"] == "writer"
+    assert re.fullmatch(r"[\w-]{32}", made["password"])
+    assert made["password"] not in first.all + str(bench.cluster.calls)
+    created = [call for call in bench.changes() if "secret" in call or "phase=2-migrate" in call]
+    assert "create secret generic broker-user-writer" in created[0], "before the Job that makes the user"
+    assert bench.deploy().code == 0
+    assert bench.cluster.objects["secret/broker-user-writer"].data == made
+
+
+def test_a_password_that_can_not_be_kept_stops_the_deploy_before_the_migration(bench: Bench) -> None:
+    del bench.cluster.objects["secret/broker-user-writer"]
+    bench.fail("create secret", "Error from server (Forbidden): no")
+    run = bench.deploy()
+    assert run.code == 1
+    assert "the secret broker-user-writer can't be made: Error from server (Forbidden): no" in run.err
+    assert "job/migrate" not in bench.cluster.objects
