@@ -150,7 +150,7 @@ main() {
   source scripts/deploy/rollback.sh
 
   values=k8s/overlays/$environment/deploy.env
-  work='' child='' context='' stage='' outcome=failed reason='' git_tag='' locked=0 push=0 first=0 refusals=0
+  work='' child='' context='' digest='' stage='' outcome=failed reason='' git_tag='' locked=0 push=0 first=0 refusals=0
   # The record and the tag of git are called by the second: a deploy that follows within one waits for the next.
   while stamp=$(date -u +%Y%m%d-%H%M%S) && [[ -e .feedmill/deploys/$environment-$stamp.json ]]; do sleep 0.1; done
   started=$(date -u +%Y-%m-%dT%H:%M:%SZ)

@@ -152,11 +152,11 @@ def prepare_broker(amqp_url: str, settings: CliSettings) -> list[str]:
         BrokerUnavailable: the broker is away.
         ConfigurationError: it refuses, or there is no such service.
     """
-    if settings.broker_users is None:
+    if not settings.broker_users:
         return []
     broker = read_settings(BrokerSettings)
     topology = replace(broker.topology(), declared_on_connect=True)
-    rights, passwords = service_rights(topology), dict(_read_passwords(settings.broker_users))
+    rights, passwords = service_rights(topology), dict(_read_passwords(Path(settings.broker_users)))
     unknown = sorted(passwords.keys() - rights.keys())
     if unknown:
         raise ConfigurationError(

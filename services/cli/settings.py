@@ -16,10 +16,10 @@ class CliSettings(PolitenessSettings):
 
     amqp_url: AmqpUrl | None = Field(None, description="RabbitMQ, if one is given.")
     database_url: DatabaseUrl | None = Field(None, description="PostgreSQL, if one is given.")
-    broker_users: Path | None = Field(
-        None,
-        description="Directory of passwords, one file for each user and named like it: `feedmill migrate` declares the"
-        " queues, and makes of each a user at the broker with the rights of its service.",
+    broker_users: str = Field(
+        "",
+        description="Directory of passwords, each in a file that is named like its user: with it, `feedmill migrate`"
+        " declares the queues and makes these users at the broker, each with the rights of its service.",
     )
     management_url: str = Field(
         "http://127.0.0.1:15672", description="RabbitMQ's management API, which `feedmill migrate` asks to make users."

@@ -18,6 +18,7 @@ from tests.compose.stack import Stack, management, torn_down
 ROOT = Path(__file__).parents[2]
 needs_engine = pytest.mark.e2e
 
+PORTS = ("RABBITMQ_MANAGEMENT_PORT", "RABBITMQ_PORT", "POSTGRES_PORT")
 BEFORE = """
 services:
   rabbitmq:
@@ -114,10 +115,9 @@ def volumes_from_before(stack: Stack, tmp_path: Path) -> Iterator[Stack]:
 def test_volumes_of_the_version_before_are_used_on_with_new_passwords(
     volumes_from_before: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, port in zip(
-        ("RABBITMQ_MANAGEMENT_PORT", "RABBITMQ_PORT", "POSTGRES_PORT"), choose_ports([0, 0, 0]), strict=True
-    ):
-        monkeypatch.setenv(name, str(port))
+    beside = dict(zip(PORTS, map(str, choose_ports([0, 0, 0])), strict=True)) | {"FARM_SUBNET": "10.212.89.0/26"}
+    for name, value in beside.items():  # the other project has those of the file
+        monkeypatch.setenv(name, value)
     stack = volumes_from_before
     assert '"queues"' in stack("run", "--rm", "-T", "feedmill", "status", "--json")
     assert stack.query("SELECT answer FROM kept") == "42"

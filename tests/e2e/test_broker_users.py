@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import aio_pika
 import httpx
+import psycopg
 import pytest
 from aio_pika.abc import AbstractChannel
 from aiormq.exceptions import ChannelAccessRefused
@@ -27,6 +29,7 @@ from shared.broker import Publication, Session
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.rabbitmq import RabbitMQ
 from shared.topology import EXCHANGE, FETCHERS, build_topology, fetch_routing_key
+from tests.conftest import ROOT
 from tests.e2e.pipeline import Pipeline
 from tests.factories import make_job
 
@@ -67,7 +70,9 @@ def urls(servers: Servers, amqp_url: str, database_url: str, tmp_path: Path) -> 
 
 
 @asynccontextmanager
-async def pipeline_of(urls: dict[str, str], database_url: str, farm: Farm) -> AsyncIterator[Pipeline]:
+async def pipeline_of(
+    urls: dict[str, str], database_url: str, scheduler_database_url: str, farm: Farm
+) -> AsyncIterator[Pipeline]:
     lines: list[tuple[str, str]] = []
     processes = {
         "scheduler": [Process("scheduler", "scheduler")],
@@ -76,15 +81,31 @@ async def pipeline_of(urls: dict[str, str], database_url: str, farm: Farm) -> As
     }
     async with AsyncExitStack() as stack:
         for service, some in processes.items():
-            given = {"FEEDMILL_AMQP_URL": urls[service], "FEEDMILL_DATABASE_URL": database_url}
+            database = scheduler_database_url if service == "scheduler" else database_url
+            given = {"FEEDMILL_AMQP_URL": urls[service], "FEEDMILL_DATABASE_URL": database}
             environment = child_environment(SETTINGS | given | {"FEEDMILL_DECLARE_TOPOLOGY": "false"})
             supervisor = Supervisor(some, environment, lambda name, line: lines.append((name, line)))
             await stack.enter_async_context(supervisor.run())
         yield Pipeline(farm, supervisor, database_url, lines)
 
 
+@pytest.fixture
+def scheduler_database_url(database_url: str) -> Iterator[str]:
+    """The database for the role that docs/operations.md describes."""
+    (granted,) = re.findall(
+        r"```sql\n(CREATE ROLE feedmill_scheduler.*?)```", (ROOT / "docs/operations.md").read_text(), re.DOTALL
+    )
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(granted.encode())
+        connection.execute("ALTER ROLE feedmill_scheduler PASSWORD 'secret'")
+        try:
+            yield re.sub("//[^@]+@", "//feedmill_scheduler:secret@", database_url)
+        finally:
+            connection.execute("DROP OWNED BY feedmill_scheduler; DROP ROLE feedmill_scheduler")
+
+
 async def test_the_whole_pipeline_works_with_a_user_for_each_service(
-    urls: dict[str, str], database_url: str, servers: Servers
+    urls: dict[str, str], database_url: str, scheduler_database_url: str, servers: Servers
 ) -> None:
     crowd = [  # more than one host can take within the hold: some go through fast-delay
         FeedSpec(name=f"crowd-{n}", host="127.0.0.99", path=f"/{n}", kind=FeedKind.GROWING, items=2) for n in range(60)
@@ -93,7 +114,7 @@ async def test_the_whole_pipeline_works_with_a_user_for_each_service(
         with connect(database_url) as connection:
             for spec in farm.specs:
                 add_feed(connection, NewFeed(farm.url(spec), name=spec.name))
-        async with pipeline_of(urls, database_url, farm) as pipeline:
+        async with pipeline_of(urls, database_url, scheduler_database_url, farm) as pipeline:
             await pipeline.until_complete()
             farm.publish()
             await pipeline.until_complete()

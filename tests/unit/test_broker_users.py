@@ -115,7 +115,7 @@ def test_passwords_that_can_not_be_right_are_refused_before_anything_is_made(
 ) -> None:
     (tmp_path / name).write_text(password, encoding="utf-8")
     with pytest.raises(ConfigurationError, match=said) as refused:
-        prepare_broker("amqp://127.0.0.1:1/", CliSettings(broker_users=tmp_path))
+        prepare_broker("amqp://127.0.0.1:1/", CliSettings(broker_users=str(tmp_path)))
     assert "secret" not in str(refused.value)
 
 
