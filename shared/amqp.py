@@ -106,7 +106,10 @@ async def open_channel(connection: Connection, *, confirms: bool = False) -> Cha
 
 
 async def declare_topology(connection: Connection, topology: Topology) -> None:
-    """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises."""
+    """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises.
+
+    A user without the right to is refused: `Topology.declared_on_connect` says whether services try.
+    """
     channel = await open_channel(connection)
     for exchange in topology.exchanges:
         await channel.exchange_declare(exchange.name, exchange_type=exchange.type, durable=True)

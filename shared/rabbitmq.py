@@ -154,7 +154,7 @@ class RabbitMQSession:
         """Open the channels and declare the topology."""
         for connection in (self._consuming, self._publishing):
             connection.closing.add_done_callback(self._lose)
-        if topology is not None:
+        if topology is not None and topology.declared_on_connect:
             await self._call("declare the queues", declare_topology(self._publishing, topology))
         self._channel = await self._call("open a channel", open_channel(self._consuming))
         self._channel.closing.add_done_callback(self._lose)

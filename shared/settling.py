@@ -21,7 +21,7 @@ from shared.messages import Message
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.retry import Bury, TryLater, after_failure
 from shared.secrets import mask_credentials
-from shared.topology import Stage
+from shared.topology import EXCHANGE, Stage
 from shared.waiting import keep_trying, pause
 
 log = logging.getLogger(__name__)
@@ -227,7 +227,7 @@ class Settler(Generic[M]):
             headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
         later = isinstance(decision, TryLater)
         return Publication(
-            exchange=self._stage.again if later else "",
+            exchange=self._stage.again if later else EXCHANGE,
             routing_key=delivery.queue if later else self._stage.dead,
             body=delivery.body,
             type=delivery.type,

@@ -103,11 +103,18 @@ def batch(
 
 @app.command()
 def migrate() -> None:
-    """Bring the database's tables up to date. Safe to run at any time, by several at once."""
+    """Bring the database's tables up to date, and the broker's queues and users. Safe to run at any time.
+
+    The broker is left alone unless FEEDMILL_BROKER_USERS names its users' passwords.
+    """
+    from services.cli.broker_users import prepare_broker
     from services.writer.migrate import migrate as run
 
     try:
-        applied = run(addresses.find(read_settings(CliSettings)).database_url)
+        settings = read_settings(CliSettings)
+        there = addresses.find(settings)
+        applied = run(there.database_url)
+        users = prepare_broker(there.amqp_url, settings)
     except ConfigurationError as error:  # a Job should not try again what another try can't mend
         print_error(str(error))
         raise typer.Exit(EXIT_MISCONFIGURED) from None
@@ -115,6 +122,8 @@ def migrate() -> None:
         console.print(f"applied {migration.version:04d}_{migration.name}")
     if not applied:
         console.print("nothing to do, the tables are up to date")
+    if users:
+        console.print(f"the broker has its queues, and these users: {', '.join(users)}")
 
 
 def _run_service(name: str) -> None:

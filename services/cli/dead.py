@@ -15,7 +15,7 @@ from shared.broker import Broker, Delivery, Publication, Session
 from shared.display import readable_json, safe_to_show
 from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
 from shared.secrets import MASK, mask_within
-from shared.topology import Stage, Topology
+from shared.topology import EXCHANGE, Stage, Topology
 from shared.waiting import pause
 
 IDLE_SECONDS = 2.0
@@ -234,7 +234,7 @@ def _way_back(letter: DeadLetter, stage: Stage) -> Publication:
     }
     return Publication(
         routing_key=letter.queue_in(stage),
-        exchange="",
+        exchange=EXCHANGE,
         body=delivery.body,
         type=delivery.type,
         content_encoding=delivery.content_encoding,

@@ -19,6 +19,14 @@ class CliSettings(PolitenessSettings):
     feed_password: SecretStr = Field(
         SecretStr(""), description="The password for `feedmill feeds add --user NAME`, instead of asking for it."
     )
+    broker_users: str = Field(
+        "",
+        description="Directory of passwords, each in a file that is named like its user: with it, `feedmill migrate`"
+        " declares the queues and makes these users at the broker, each with the rights of its service.",
+    )
+    management_url: str = Field(
+        "http://127.0.0.1:15672", description="RabbitMQ's management API, which `feedmill migrate` asks to make users."
+    )
     home: Path = Field(Path(".feedmill"), description="Directory of the private servers that `feedmill` starts.")
 
 
