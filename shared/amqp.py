@@ -9,11 +9,14 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
+import aio_pika
 import aiormq
+from aio_pika import DeliveryMode, ExchangeType
+from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractQueue, TimeoutType, UnderlayConnection
+from aio_pika.exceptions import AMQPError, ChannelPreconditionFailed
 from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
 from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
-from aiormq.exceptions import AMQPError, ChannelPreconditionFailed
 from pamqp.commands import Basic
 from yarl import URL
 
@@ -27,14 +30,12 @@ HEARTBEAT_SECONDS = 20
 AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
 """What a lost or refusing broker looks like, all of it (RuntimeError: "channel is closed" and kin)."""
 
-_PERSISTENT = 2
-
 _SOCKET_OPTIONS = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
 """A machine that vanished is noticed after 30 seconds, whether we have something to say to it or not."""
 
 
-class Connection(aiormq.Connection):
-    """A connection that forgets no frame.
+class _Wire(aiormq.Connection):
+    """What a connection stands on, such that it forgets no frame.
 
     The library drops its answer to a channel that the broker has closed if ten frames wait to be written at that
     moment. The broker then takes the next channel of that number for a second opening, and ends the connection. With
@@ -60,6 +61,38 @@ class _Watched(TransportFactory):
         return reader, writer
 
 
+class _Underlay(UnderlayConnection):
+    """Makes connections of our kind, where aio-pika makes plain ones."""
+
+    @classmethod
+    async def make_connection(
+        cls,
+        url: URL,
+        timeout: TimeoutType = None,  # noqa: ASYNC109 - as aio-pika declares it
+        **kwargs: Any,
+    ) -> aiormq.abc.AbstractConnection:
+        factory = _Watched(TLSTransportFactory() if url.scheme == "amqps" else TCPTransportFactory())
+        properties = kwargs.pop("client_properties", None)
+        wire = _Wire(url, transport_factory=factory, **kwargs)
+        await asyncio.wait_for(wire.connect(client_properties=properties), timeout)
+        return wire
+
+
+class Connection(aio_pika.Connection):
+    """A connection that forgets no frame, and notices when the other end is gone."""
+
+    async def connect(self, timeout: TimeoutType = None) -> None:  # noqa: ASYNC109 - as aio-pika declares it
+        """Connect. Raises what the library raises."""
+        self.transport = await _Underlay.connect(self.url, self._on_connection_close, timeout=timeout, **self.kwargs)
+        await self._on_connected()
+
+    async def ready(self) -> None:
+        """Wait while the broker takes no messages, as it says under an alarm."""
+        if self.transport is None:
+            raise ConnectionError("the connection is closed")
+        await self.transport.ready()
+
+
 def heartbeat_seconds(url: str) -> int:
     """Return the heartbeat timeout that a URL asks for; 0: none."""
     text = URL(url).query.get("heartbeat", "")
@@ -69,11 +102,7 @@ def heartbeat_seconds(url: str) -> int:
 def make_connection(url: str, *, name: str) -> Connection:
     """Return a connection that has yet to be made; `name` is shown in the management UI."""
     address = URL(url).update_query(heartbeat=heartbeat_seconds(url))
-    return Connection(
-        address,
-        transport_factory=_Watched(TLSTransportFactory() if address.scheme == "amqps" else TCPTransportFactory()),
-        client_properties={"connection_name": name, "product": "feedmill"},
-    )
+    return Connection(address, client_properties={"connection_name": name, "product": "feedmill"})
 
 
 @contextmanager
@@ -98,31 +127,31 @@ def translated(what: str, *, but: tuple[type[AMQPError], ...] = ()) -> Iterator[
         raise BrokerUnavailable(f"cannot {what}: the connection was given up") from error
 
 
-async def open_channel(connection: Connection, *, confirms: bool = False) -> Channel:
-    """Return a new channel. Raises what the library raises."""
+async def open_channel(connection: AbstractConnection, *, confirms: bool = False) -> Channel:
+    """Return what a new channel of aio-pika stands on. Raises what the library raises."""
     channel = await connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
-    assert isinstance(channel, Channel)
-    return channel
+    underlay = await channel.get_underlay_channel()
+    assert isinstance(underlay, Channel)
+    return underlay
 
 
-async def declare_topology(connection: Connection, topology: Topology) -> None:
+async def declare_topology(connection: AbstractConnection, topology: Topology) -> None:
     """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises.
 
     A user without the right to is refused: `Topology.declared_on_connect` says whether services try.
     """
-    channel = await open_channel(connection)
-    for exchange in topology.exchanges:
-        await channel.exchange_declare(exchange.name, exchange_type=exchange.type, durable=True)
-    for queue in topology.queues:
-        await _declare_queue(channel, queue)
-        for routing_key in queue.bindings:
-            await channel.queue_bind(queue.name, queue.exchange, routing_key)
-    await channel.close()
+    async with connection.channel(publisher_confirms=False) as channel:
+        for exchange in topology.exchanges:
+            await channel.declare_exchange(exchange.name, ExchangeType(exchange.type), durable=True)
+        for queue in topology.queues:
+            declared = await _declare_queue(channel, queue)
+            for routing_key in queue.bindings:
+                await declared.bind(queue.exchange, routing_key)
 
 
-async def _declare_queue(channel: Channel, queue: Queue) -> None:
+async def _declare_queue(channel: AbstractChannel, queue: Queue) -> AbstractQueue:
     try:
-        await channel.queue_declare(queue.name, durable=True, arguments=dict(queue.arguments))
+        return await channel.declare_queue(queue.name, durable=True, arguments=dict(queue.arguments))
     except ChannelPreconditionFailed as error:
         raise TopologyMismatch(
             f"queue {queue.name} exists with other arguments: {error}. Let it drain, delete it in the"
@@ -136,7 +165,7 @@ def to_properties(publication: Publication) -> Basic.Properties:
         headers=dict(publication.headers),
         content_type="application/json",
         content_encoding=publication.content_encoding or "",
-        delivery_mode=_PERSISTENT,
+        delivery_mode=DeliveryMode.PERSISTENT,
         message_id=publication.message_id,
         timestamp=datetime.now(UTC),
         message_type=publication.type,

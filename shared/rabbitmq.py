@@ -1,4 +1,7 @@
-"""RabbitMQ behind the port of `shared/broker.py`. It and `shared/amqp.py` are all that knows aiormq.
+"""RabbitMQ behind the port of `shared/broker.py`. It and `shared/amqp.py` are all that knows aio-pika.
+
+Messages go straight through the channel of aiormq, on which aio-pika stands: the objects, tasks and futures in between
+were a seventh of what an unchanged feed cost the fetcher.
 
 A session is two plain connections, one to consume and one to publish: a broker that throttles publishers (memory
 or disk alarm) then still lets us acknowledge. Nothing is repaired in place: when either connection ends, the
@@ -153,7 +156,7 @@ class RabbitMQSession:
     async def open(self, topology: Topology | None) -> None:
         """Open the channels and declare the topology."""
         for connection in (self._consuming, self._publishing):
-            connection.closing.add_done_callback(self._lose)
+            connection.close_callbacks.add(lambda *_: self._lose(None))
         if topology is not None and topology.declared_on_connect:
             await self._call("declare the queues", declare_topology(self._publishing, topology))
         self._channel = await self._call("open a channel", open_channel(self._consuming))
