@@ -124,7 +124,7 @@ def _read_json(text: str) -> tuple[str, RawFeed]:
 
 
 def _read_document(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
-    document = prepare(text)
+    document = prepare(text, deadline)
     check_time(deadline)
     try:
         tier, raw = "strict", read_strict(document, deadline)

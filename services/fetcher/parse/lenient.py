@@ -13,7 +13,7 @@ from services.fetcher.parse.document import FEED_ROOTS, Document
 from services.fetcher.parse.extents import trim
 from services.fetcher.parse.fields import raw_entry, raw_feed
 from services.fetcher.parse.guarded import MAX_ENTRIES, run_feedparser
-from services.fetcher.parse.model import Deadline, NotAFeed, OutOfTime, RawFeed, Unparseable, check_time
+from services.fetcher.parse.model import Deadline, NotAFeed, ParseError, RawFeed, Unparseable, check_time
 
 _ENTRY = re.compile(r"<(?:[\w.-]+:)?(?:item|entry)[\s/>]", re.IGNORECASE)
 
@@ -30,7 +30,7 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
     check_time(deadline)
     try:
         reader, problem = run_feedparser(trimmed.source, deadline)
-    except OutOfTime:
+    except ParseError:
         raise
     except Exception as error:  # feedparser names no errors and has many; one odd body is a fact to record, no bug
         raise Unparseable(f"a feed on which feedparser fails with {type(error).__name__}") from error
