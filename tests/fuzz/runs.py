@@ -16,7 +16,7 @@ NUMBERED = "#N#"
 """Stands for a number in a unit; it is another one in each repetition."""
 
 TOKENS = (
-    *("<!DOCTYPE a[>", "<!DOCTYPE ", "<![CDATA[", "]]>", "<!--", "-->", "--!>", "<?", "?>", "<?xml ", "<!ENTITY a 'b'>"),
+    *("<?a?>", " <?a?>", "&#32;", "\u0301\u0316", "start=1;", "1 ", "<!DOCTYPE a[>", "<!DOCTYPE ", "<![CDATA[", "]]>", "<!--", "-->", "--!>", "<?", "?>", "<?xml ", "<!ENTITY a 'b'>"),
     *("<", ">", "</", "/>", "&", "&#", "&#x", "&#65;", "&amp;", "&lt;", "&a;", "&nbsp;", ";", "'", '"', "=", "[", "]"),
     *("a", "a ", " ", "\t", "\n", "\r", "\x85", "/", "\\", ":", ".", ",", "-", "@", "0", "1:", "(", ")", "{", "}", "\0"),
     *("<a>", "</a>", "<a ", "<a b='", '<a b="', "<a b=c ", f" a{NUMBERED}=''", " x=''", f" xmlns:x{NUMBERED}='u'"),
@@ -74,6 +74,7 @@ PLACES = {
     "xhtml": _ATOM.replace(
         "{}", "<entry><content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'>{}</div></content></entry>"
     ),
+    "atom content": _ATOM.replace("{}", "<entry><content type='xhtml'>{}</content></entry>"),
     "base64": _ATOM.replace("{}", "<entry><content type='a/b'>{}</content></entry>"),
     "atom": _ATOM.replace("{}", "<entry><title>t</title>{}</entry>"),
     "atom tag": _ATOM.replace("{}", "<entry><title>t</title><link {}/></entry>"),

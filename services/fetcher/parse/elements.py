@@ -14,8 +14,9 @@ from xml.etree.ElementTree import Element
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
 from services.fetcher.parse.fields import Fields
-from services.fetcher.parse.guarded import HANDLED, MAX_TAGS
+from services.fetcher.parse.guarded import HANDLED, MAX_SCOPE_CHARS, MAX_TAGS
 from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
+from services.fetcher.parse.links import MAX_BASE_CHARS, is_resolvable
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.tree import MAX_DEPTH, Attributes, attributes_of
 
@@ -25,6 +26,9 @@ KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtm
 _XML_KINDS = ("+xml", "/xml")
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 HTML_KINDS = frozenset({"text/html", XHTML})
+MAX_KEYWORDS = 10 * MAX_TAGS
+"""Of one list, that are looked at: some stand there twice."""
+
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
 """Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
@@ -86,12 +90,16 @@ class Elements:
         """Take over the base and the language that an element declares."""
         base = attributes.get("xml:base", attributes.get("base"))
         if base:
+            if len(base) > MAX_BASE_CHARS:
+                raise Declined("a long xml:base")
             joined = make_safe_absolute_uri(self.base, base) or self.base if self.base else _urljoin("", base)
-            if not joined.startswith(("http://", "https://")) or _urljoin(joined, joined) != joined:
+            if not joined.startswith(("http://", "https://")) or len(joined) > MAX_BASE_CHARS or _urljoin(joined, joined) != joined:
                 raise Declined("an odd xml:base")
             self.base = joined
         language = attributes.get("xml:lang", attributes.get("lang"))
         if language is not None:
+            if len(language) > MAX_SCOPE_CHARS["lang"]:
+                raise Declined("a long language")
             self.language = language or None
 
     def unknown(self, element: Element, _attributes: Attributes, depth: int) -> None:
@@ -216,7 +224,9 @@ class Elements:
             attributes["href"] = href
 
     def _resolve(self, href: str) -> str:
-        return str(_urljoin(self.base, href)) if self.base or ":///" in href else href
+        if not (self.base or ":///" in href) or not is_resolvable(href):
+            return href
+        return str(_urljoin(self.base, href))
 
     def guid(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read the entry's id."""
@@ -266,7 +276,7 @@ class Elements:
         """Read a list of categories with commas between."""
         text = repaired(leaf_text(element))
         if not attributes:
-            for term in filter(None, map(str.strip, text.split(","))):
+            for term in filter(None, map(str.strip, text.split(",", MAX_KEYWORDS)[:MAX_KEYWORDS])):
                 self.tag(term, scheme, None)
 
 

@@ -83,6 +83,7 @@ class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no type
     sanitize_html = False
 
     def __init__(self, *args: object) -> None:
+        self._base, self._bases = "", dict[str, str]()
         super().__init__(*args)
         self.deadline: Deadline | None = None
         self.elements = 0
@@ -112,12 +113,22 @@ class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no type
             raise Unparseable("more namespaces, or longer ones, than any feed has")
         super().track_namespace(prefix, uri)
 
+    @property
+    def baseuri(self) -> str:
+        """The base in force: the same object wherever it is the same, and of bounded length."""
+        return self._base
+
+    @baseuri.setter
+    def baseuri(self, base: str) -> None:
+        if len(base) <= MAX_BASE_CHARS:
+            self._base = self._bases.setdefault(base, base)
+
     def resolve_uri(self, uri: str) -> str:
         return str(super().resolve_uri(uri)) if is_resolvable(uri) else uri
 
     def pop(self, element: str, strip_whitespace: int = 1) -> Any:
-        if self.elementstack and self.contentparams.get("type") == "application/xhtml+xml":
-            pieces = self.elementstack[-1][2]
+        name, _, pieces = self.elementstack[-1] if self.elementstack else ("", 0, [])
+        if name == element and self.contentparams.get("type") == "application/xhtml+xml":
             start = next((at for at, piece in enumerate(pieces) if piece.strip()), len(pieces))
             if start > 1:  # feedparser drops white space a piece at a time, and moves all others each time
                 pieces[:start] = [_joined(pieces[:start])]

@@ -8,6 +8,7 @@ embedded HTML is neither resolved nor sanitised: it becomes text.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from services.fetcher.parse.document import FEED_ROOTS, Document
 from services.fetcher.parse.extents import trim
@@ -26,7 +27,7 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
         Unparseable: it is too broken to give an entry, or not read in time.
     """
     source, warnings = document.source, list(document.warnings)
-    trimmed = trim(source, MAX_ENTRIES)
+    trimmed = trim(source, MAX_ENTRIES, deadline)
     check_time(deadline)
     try:
         reader, problem = run_feedparser(trimmed.source, deadline)
@@ -44,14 +45,17 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
     if len(reader.entries) > MAX_ENTRIES:
         warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
     # Plain dicts: feedparser's own answer with `published` when asked for `updated`, and warn of it.
-    return raw_feed(
+    entries = [entry for found in reader.entries if not (entry := raw_entry(dict(found))).is_empty()]
+    feed = raw_feed(
         dict(reader.feeddata),
-        [raw_entry(dict(entry)) for entry in reader.entries],
+        entries,
         is_atom=str(reader.version).startswith("atom"),
         hours=reader.skipped_hours,
         days=reader.skipped_days,
         warnings=warnings,
     )
+    empty = len(reader.entries) - len(entries)
+    return replace(feed, empty=empty) if empty else feed
 
 
 def _is_complete(source: str) -> bool:

@@ -165,12 +165,17 @@ def _is_legal(number: str) -> bool:
     return code in {9, 10, 13} or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
 
 
+def cut_before(text: str, mark: str, limit: int) -> str:
+    """Return `text` up to the `mark`, a letter, that is one too many."""
+    if len(text) <= limit or text.count(mark) <= limit:
+        return text
+    return text[: next(islice(re.finditer(mark, text), limit, None)).start()]
+
+
 def cut_markup(text: str) -> tuple[str, bool]:
     """Return `text` within the bounds of this module, and whether anything was cut."""
     length = len(text)
-    for mark, limit in (("<", MAX_TAGS), ("&", MAX_REFERENCES)):
-        if length > limit and text.count(mark) > limit:
-            text = text[: next(islice(re.finditer(mark, text), limit, None)).start()]
+    text = cut_before(cut_before(text, "<", MAX_TAGS), "&", MAX_REFERENCES)
     if len(text) > MAX_TAG_CHARS:
         text = _LONG_TAG.sub(r"\1", text)
     if text.count("=") > MAX_ATTRIBUTES and _LONG_START.search(text):
