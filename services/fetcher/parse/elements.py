@@ -93,7 +93,11 @@ class Elements:
             if len(base) > MAX_BASE_CHARS:
                 raise Declined("a long xml:base")
             joined = make_safe_absolute_uri(self.base, base) or self.base if self.base else _urljoin("", base)
-            if not joined.startswith(("http://", "https://")) or len(joined) > MAX_BASE_CHARS or _urljoin(joined, joined) != joined:
+            if (
+                not joined.startswith(("http://", "https://"))
+                or len(joined) > MAX_BASE_CHARS
+                or _urljoin(joined, joined) != joined
+            ):
                 raise Declined("an odd xml:base")
             self.base = joined
         language = attributes.get("xml:lang", attributes.get("lang"))

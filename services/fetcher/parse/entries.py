@@ -143,7 +143,7 @@ def _build_entry(
         title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
     if len(body) > MAX_BODY_CHARS:
         body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
-    if any([len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies]):
+    if any(len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies):
         flags.add("body_cut")
     published_at = _settle(raw.published_at, orders, now, flags) if raw.published_at else None
     updated_at = _settle(raw.updated_at, orders, now, flags) if raw.updated_at else None

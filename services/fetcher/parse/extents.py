@@ -64,7 +64,9 @@ def trim(source: str, most: int, deadline: Deadline | None = None) -> Trimmed:
         warnings.append("entries cut off with the end of the feed and left out: 1")
     if len(starts) > most:
         bounds = [*starts, end]
-        kept = newest([_date(source, bounds[at], bounds[at + 1], deadline) for at in range(len(starts))], most, deadline)
+        kept = newest(
+            [_date(source, bounds[at], bounds[at + 1], deadline) for at in range(len(starts))], most, deadline
+        )
         pieces = [source[bounds[at] : bounds[at + 1]] for at in kept]
         warnings.append(f"entries beyond the newest {most} not read: {len(starts) - most}")
         source = "".join([source[: starts[0]], *pieces, source[end:]])

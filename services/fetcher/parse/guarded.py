@@ -59,9 +59,7 @@ class _TagEnd:
     There is none that could lead elsewhere; without them a tag of 1 MB no longer takes 150 MB.
     """
 
-    _EXPRESSION = re.compile(
-        r"""(?:[^'"<>]++|"[^"]*+"(?=>|/|\s|\w+=)|'[^']*+'(?=>|/|\s|\w+=))*+(?=[<>])|.*?(?=[<>])"""
-    )
+    _EXPRESSION = re.compile(r"""(?:[^'"<>]++|"[^"]*+"(?=>|/|\s|\w+=)|'[^']*+'(?=>|/|\s|\w+=))*+(?=[<>])|.*?(?=[<>])""")
 
     def search(self, target: str, index: int = 0) -> EndBracketMatch | None:
         """Return where the tag ends whose name begins at `index`."""

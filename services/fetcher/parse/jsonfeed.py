@@ -35,9 +35,7 @@ MAX_CONTAINERS = 400_000
 MAX_MEMBERS = 800_000
 """Of a document, counted in its source: an object of seven characters takes 250 bytes once it is decoded."""
 
-_TELLING = frozenset(
-    {"id", "url", "external_url", "title", "content_html", "content_text", "summary", "attachments"}
-)
+_TELLING = frozenset({"id", "url", "external_url", "title", "content_html", "content_text", "summary", "attachments"})
 """Without one of these an item says nothing."""
 
 _DECODER = json.JSONDecoder(strict=False)  # line breaks within strings are put up with

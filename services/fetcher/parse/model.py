@@ -138,7 +138,6 @@ class RawEntry(NamedTuple):
     enclosures: tuple[RawEnclosure, ...] = ()
     language: str = ""
 
-
     def is_empty(self) -> bool:
         """Return whether it has nothing that an article could be made of."""
         return not (self.link or self.guid or self.title.value or self.enclosures or any(b.value for b in self.bodies))

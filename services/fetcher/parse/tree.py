@@ -8,7 +8,6 @@ namespace counts as none; declarations stay in force after their element has end
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -78,10 +77,9 @@ class Tree:
     def _declare(self, prefix: str | None, uri: str | None) -> None:
         if not uri:
             return
-        if len(uri) > MAX_NAMESPACE_CHARS or len(self._meanings) + len(self._prefixes) >= MAX_KINDS:
-            raise Declined("more namespaces, or longer ones, than any feed has")
-        if uri.split() != [uri]:
-            raise Declined("white space in a namespace")
+        is_long = len(uri) > MAX_NAMESPACE_CHARS or len(self._meanings) + len(self._prefixes) > MAX_KINDS
+        if is_long or uri.split() != [uri]:
+            raise Declined("white space in a namespace, a very long one, or very many")
         if uri == _XLINK and prefix and self._is_open:
             self._declare_attribute(f"xmlns:{prefix}".lower(), uri)
         lower = uri.lower()
