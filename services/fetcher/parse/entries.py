@@ -4,7 +4,8 @@
   enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the feed's own link, then its URL.
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
-- body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`).
+- body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`), and read
+  up to 4,000,000 characters, 300,000 tags and as many references of its source.
 - html: if it is asked for and the body is HTML, or a mere picture: that made safe (`markup`), links resolved against
   `xml:base`, the entry's url, the feed's own link, its URL. Cut at 1,000,000 characters or four times its source
   (`html_cut`).
