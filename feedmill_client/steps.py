@@ -22,6 +22,8 @@ CONNECT: dict[str, Any] = {
     "prepare_threshold": None,  # works behind PgBouncer
     "connect_timeout": 5,
     "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
     "application_name": "feedmill consumer",
 }

@@ -29,6 +29,8 @@ class Publication:
     content_encoding: str | None = None
     headers: Headers = field(default_factory=dict)
     message_id: str = field(default_factory=lambda: uuid4().hex)
+    mandatory: bool = True
+    """Whether it is an error if no queue takes it; else it is for those who listen, if any."""
 
 
 @dataclass(frozen=True, eq=False)

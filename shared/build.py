@@ -8,6 +8,9 @@ from pathlib import Path
 
 from prometheus_client import Gauge
 
+PROJECT_URL = "https://github.com/feedmill/feedmill"
+"""The project's page: where whoever is polled finds out what Feedmill is, unless its operator names a page."""
+
 BUILD = Gauge(
     "feedmill_build_info",
     "Always 1: a process of this component (scheduler, fetcher, writer) and version.",

@@ -8,8 +8,10 @@
     │   ├── BrokerUnavailable
     │   │   └── Unroutable           no queue took it: connecting anew declares the missing one
     │   └── DatabaseUnavailable
+    │       └── DatabaseBusy         it answers, but this took too long, or somebody holds the rows
     ├── ConfigurationError   a person must act: say what to do and exit
     │   └── TopologyMismatch     a queue stands there with other arguments
+    ├── Blocked              it needs what somebody else holds: later, as often as it takes; others go on
     └── GiveBack             not begun and not wanted here any more: another consumer may have it
 
 Any other exception is a bug: the message is tried again later, a few times, then buried with its traceback's
@@ -51,12 +53,20 @@ class DatabaseUnavailable(Unavailable):
     """PostgreSQL is away, shutting down, or out of connections."""
 
 
+class DatabaseBusy(DatabaseUnavailable):
+    """PostgreSQL cancelled a statement: it took too long, or waited too long for a lock."""
+
+
 class ConfigurationError(FeedmillError):
     """A setting or an installation is wrong; the message says which, why, and the way out."""
 
 
 class TopologyMismatch(ConfigurationError):
     """A queue or exchange exists with arguments other than the topology's."""
+
+
+class Blocked(FeedmillError):
+    """This work waits for a lock that somebody else holds. It is at no fault, and nor is the server for other work."""
 
 
 class GiveBack(FeedmillError):

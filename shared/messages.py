@@ -4,21 +4,26 @@ One kind, one frozen class, one versioned name (`KIND`), one JSON form, one deco
 `tests/contract/golden/` hold that form; a change that breaks them is a new version of the kind.
 
 Versions of services meet while they are replaced, and messages of one wait for the other. So a field that is new has a
-default, for messages that are older than it; and a field that we don't know is left out by `decode`, since whoever
-reads a message of a later version has to do what it did before that field.
+default, for messages that are older than it; a field that we don't know is left out by `decode`, since whoever
+reads a message of a later version has to do what it did before that field; and of a closed list (outcomes, reasons), a
+value that we don't know is read as the one that stands in for it.
 """
 
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import reduce
+from operator import getitem
 from typing import Annotated, Any, ClassVar, Literal, Self
 from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, ValidationError
+from pydantic_core import ErrorDetails
 
 from shared.errors import DecodeError
 
@@ -35,6 +40,19 @@ def _to_wire(moment: datetime) -> str:
 
 Moment = Annotated[AwareDatetime, PlainSerializer(_to_wire, return_type=str, when_used="json")]
 """An aware datetime; on the wire always UTC with a trailing Z."""
+
+
+class OutcomeClass(StrEnum):
+    """What an outcome means to those who don't know it: which of the few kinds of outcomes it belongs to."""
+
+    SUCCESS = "success"
+    """The server answered with the feed or with "you have it already"."""
+    SOFT = "soft"
+    """It may be well by itself before long."""
+    HARD = "hard"
+    """Somebody has to do something."""
+    UNASKED = "unasked"
+    """Nothing was asked of the server: the job was dropped or put off."""
 
 
 class Outcome(StrEnum):
@@ -56,14 +74,52 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
     @property
+    def outcome_class(self) -> OutcomeClass:
+        """What goes with it for those who don't know it."""
+        return _CLASSES.get(self, OutcomeClass.HARD)
+
+    @property
     def is_success(self) -> bool:
         """True if the server answered with the feed or with "you have it already"."""
-        return self in {Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.UNCHANGED}
+        return self.outcome_class is OutcomeClass.SUCCESS
 
     @property
     def is_attempt(self) -> bool:
         """False if nothing was asked of the server: the job was dropped or put off."""
-        return self not in {Outcome.STALE, Outcome.SKIPPED}
+        return self.outcome_class is not OutcomeClass.UNASKED
+
+
+_CLASSES = {
+    Outcome.FETCHED: OutcomeClass.SUCCESS,
+    Outcome.NOT_MODIFIED: OutcomeClass.SUCCESS,
+    Outcome.UNCHANGED: OutcomeClass.SUCCESS,
+    Outcome.SOFT_ERROR: OutcomeClass.SOFT,
+    Outcome.GAVE_UP: OutcomeClass.SOFT,
+    Outcome.THROTTLED: OutcomeClass.SOFT,
+    Outcome.STALE: OutcomeClass.UNASKED,
+    Outcome.SKIPPED: OutcomeClass.UNASKED,
+}
+
+
+FIRST_OUTCOMES = frozenset(
+    {
+        Outcome.FETCHED,
+        Outcome.NOT_MODIFIED,
+        Outcome.UNCHANGED,
+        Outcome.SOFT_ERROR,
+        Outcome.GAVE_UP,
+        Outcome.HARD_ERROR,
+        Outcome.GONE,
+        Outcome.THROTTLED,
+        Outcome.BLOCKED,
+        Outcome.TOO_LARGE,
+        Outcome.NOT_A_FEED,
+        Outcome.UNPARSEABLE,
+        Outcome.STALE,
+        Outcome.SKIPPED,
+    }
+)
+"""What every version knows. An outcome that is added does not come in here."""
 
 
 class Record(BaseModel):
@@ -72,10 +128,16 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+StandIn = Callable[[Mapping[str, Any]], str]
+"""From a record, as it came, to the value to read in place of one that we don't know."""
+
+
 class Message(Record):
     """A record that travels on its own. Subclasses name their `KIND`."""
 
     KIND: ClassVar[str]
+    STAND_INS: ClassVar[Mapping[str, StandIn]] = {}
+    """By the name of a field that has one of a closed list of texts, as `decode` tells names."""
 
     def encode(self) -> tuple[bytes, str | None]:
         """Return the body and its content encoding (`gzip`, or None for plain JSON)."""
@@ -92,9 +154,9 @@ class Message(Record):
     def decode(
         cls, body: bytes, content_encoding: str | None = None, *, on_unknown: Callable[[set[str]], None] | None = None
     ) -> Self:
-        """Return the message in `body`. Fields that this version doesn't know are left out.
+        """Return the message in `body`, which may be of a later version: what this one doesn't know is passed over.
 
-        If there are any, `on_unknown` is called with their names (`entries.summary`).
+        If there is such a thing, `on_unknown` is called with the names (`entries.summary`, `outcome='merged'`).
 
         Raises:
             DecodeError: the body is no JSON of this kind; names the field and the reason.
@@ -103,17 +165,49 @@ class Message(Record):
         try:
             return cls.model_validate_json(plain)
         except ValidationError as error:
-            problems = error.errors(include_url=False, include_input=False)
-            unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
-            if len(unknown) == len(problems):
-                if on_unknown:
-                    on_unknown({_field_name(problem["loc"]) for problem in unknown})
-                return cls.model_validate_json(plain, extra="ignore")
-            first = next(problem for problem in problems if problem not in unknown)
-            where = ".".join(str(part) for part in first["loc"]) or "body"
-            raise DecodeError(
-                f"not a {cls.KIND} message: {where}: {first['msg']} ({len(problems) - len(unknown)} error(s))"
-            ) from error
+            problems = error.errors(include_url=False)
+            unknown = [problem for problem in problems if cls._is_unknown(problem)]
+            if len(unknown) < len(problems):
+                first = next(problem for problem in problems if problem not in unknown)
+                where = ".".join(str(part) for part in first["loc"]) or "body"
+                raise DecodeError(
+                    f"not a {cls.KIND} message: {where}: {first['msg']} ({len(problems) - len(unknown)} error(s))"
+                ) from error
+        if on_unknown:
+            on_unknown({_name_unknown(problem) for problem in unknown})
+        return cls.model_validate_json(cls._replace_unknown(plain, unknown), extra="ignore")
+
+    @classmethod
+    def _is_unknown(cls, problem: ErrorDetails) -> bool:
+        """Whether a later version may have sent this on purpose."""
+        if problem["type"] == "extra_forbidden":
+            return True
+        return problem["type"] in _NOT_IN_LIST and _is_replaced(cls, problem) and isinstance(problem["input"], str)
+
+    @classmethod
+    def _replace_unknown(cls, plain: bytes, unknown: Sequence[ErrorDetails]) -> bytes:
+        """Return the JSON with values that we know in place of those that we don't."""
+        places = [problem["loc"] for problem in unknown if problem["type"] in _NOT_IN_LIST]
+        if not places:
+            return plain
+        record = json.loads(plain)
+        for *path, field in places:
+            holder = reduce(getitem, path, record)
+            holder[field] = cls.STAND_INS[_field_name((*path, field))](holder)
+        return json.dumps(record).encode()
+
+
+_NOT_IN_LIST = frozenset({"enum", "literal_error"})
+"""pydantic's names for a value that is not one of those that are listed."""
+
+
+def _is_replaced(kind: type[Message], problem: ErrorDetails) -> bool:
+    return _field_name(problem["loc"]) in kind.STAND_INS
+
+
+def _name_unknown(problem: ErrorDetails) -> str:
+    name = _field_name(problem["loc"])
+    return f"{name}={problem['input'][:50]!r}" if problem["type"] in _NOT_IN_LIST else name
 
 
 def _field_name(place: tuple[int | str, ...]) -> str:
@@ -156,6 +250,7 @@ class FetchFeed(Message):
     """Command: fetch this feed once. Holds all that the fetcher may know; it has no database."""
 
     KIND: ClassVar[str] = "feed.fetch.v1"
+    STAND_INS: ClassVar[Mapping[str, StandIn]] = {"reason": lambda _: "due"}
 
     feed_id: int
     url: str
@@ -205,7 +300,9 @@ class Entry(Record):
     """One item of a feed, normalised: what becomes an article in `pending_articles`."""
 
     entry_id: str
-    """The feed's own identifier (guid, atom:id, JSON Feed id), else the URL."""
+    """The feed's own identifier (guid, atom:id, JSON Feed id), else the URL, else the md5."""
+    id_is_given: bool = Field(default=False, exclude_if=lambda is_given: not is_given)
+    """`entry_id` is the feed's own, though it may equal the URL. Fetchers before this field don't say so."""
     url: str
     """Absolute, http or https; empty if the entry has none."""
     title: str
@@ -223,7 +320,7 @@ class Entry(Record):
     enclosures: tuple[Enclosure, ...] = ()
     language: str | None = None
     md5: str = Field(pattern=r"^[0-9a-f]{32}$")
-    """MD5(url + title), lower-case hex: the article's identity."""
+    """MD5(url + title), lower-case hex: the name of the article if it is new (docs/writing.md)."""
     content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
     flags: tuple[str, ...] = ()
@@ -268,10 +365,29 @@ class ServerHints(Record):
     """Monday is 0."""
 
 
+def _outcome_like(result: Mapping[str, Any]) -> Outcome:
+    """Return the outcome that does for an unknown one what its class asks for, and nothing beyond that."""
+    match result.get("outcome_class"):
+        case OutcomeClass.SUCCESS:
+            return Outcome.FETCHED if result.get("entries") else Outcome.NOT_MODIFIED
+        case OutcomeClass.HARD:
+            return Outcome.HARD_ERROR
+        case OutcomeClass.UNASKED:
+            return Outcome.STALE if result.get("final") else Outcome.SKIPPED
+        case _:
+            return Outcome.SOFT_ERROR
+
+
 class FeedFetched(Message):
     """Event: one attempt at a feed, with *all* of its results, so that they commit together or not at all."""
 
     KIND: ClassVar[str] = "feed.fetched.v1"
+    STAND_INS: ClassVar[Mapping[str, StandIn]] = {
+        "outcome": _outcome_like,
+        "outcome_class": lambda _: OutcomeClass.SOFT,
+        "reason": lambda _: "due",
+        "entries.content_quality": lambda _: "summary",
+    }
 
     result_id: UUID = Field(default_factory=uuid4)
     """One per attempt: the writer's key against writing the same attempt twice."""
@@ -285,6 +401,8 @@ class FeedFetched(Message):
     probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
     """The validators were left out on purpose."""
     outcome: Outcome
+    outcome_class: OutcomeClass | None = Field(default=None, exclude_if=lambda kind: kind is None)
+    """What an outcome is to those who don't know it. Sent with outcomes that are not of the first version."""
     final: bool
     """False if the same job comes back (`soft_error`, `skipped`); the feed's state waits for that one."""
     attempt: int = Field(default=0, ge=0)
@@ -309,6 +427,12 @@ class FeedFetched(Message):
     entries: tuple[Entry, ...] = ()
     error_class: str | None = None
     error: str | None = Field(default=None, max_length=500)
+
+    def encode(self) -> tuple[bytes, str | None]:
+        """See `Message.encode`."""
+        if self.outcome in FIRST_OUTCOMES or self.outcome_class is self.outcome.outcome_class:
+            return super().encode()
+        return self.model_copy(update={"outcome_class": self.outcome.outcome_class}).encode()
 
     def headers(self) -> dict[str, str | int]:
         """Feed, attempt, outcome and the number of entries (by which the writer sizes its batches)."""

@@ -1,16 +1,22 @@
-"""Pure: which politeness group a URL belongs to. All limits towards servers are kept per group."""
+"""Pure: which host and which politeness group a URL belongs to. All limits towards servers are kept per group."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import idna
 
 _HOST = re.compile(r"[a-z0-9._-]+")  # underscores are against the rules, and in use
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 MAX_URL_CHARACTERS = 2000
 """What fits into the index that keeps feeds unique, and into every browser."""
+
+MAX_HOST_CHARACTERS = 253
+MAX_LABEL_CHARACTERS = 63
+"""Limits of DNS (RFC 1035 2.3.4)."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -20,28 +26,33 @@ class BadUrl(ValueError):
 
 
 def politeness_group(url: str, proxy_hosts: frozenset[str] = frozenset()) -> str:
-    """Return `host[:port]` of `url`: lower-case, IDNA, without a default port.
+    """Return `host[:port]` of `url`: the host as `host_of` returns it, without a dot at its end or a default port.
 
     For hosts in `proxy_hosts`, which front many sites (an RSSHub), the first path segment is added.
 
     Raises:
         BadUrl: no http(s) URL, no host, a bad port, or a host that is no name.
     """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise BadUrl(f"not a URL: {error}") from error
-    if parts.scheme not in DEFAULT_PORTS:
-        raise BadUrl(f"the scheme is {parts.scheme or 'missing'!r}; only http and https feeds can be fetched")
-    if not host:
-        raise BadUrl("the URL names no host")
-    name = _ascii_host(host)
+    parts = _split(url)
+    host, port = _host(parts).removesuffix("."), parts.port
+    name = f"[{host}]" if ":" in host else host
     group = name if port in {None, DEFAULT_PORTS[parts.scheme]} else f"{name}:{port}"
     if name in proxy_hosts:
         first_segment = parts.path.lstrip("/").partition("/")[0]
         return f"{group}/{first_segment}"
     return group
+
+
+def host_of(url: str) -> str:
+    """Return the host of `url` as it is to be looked up: one spelling for all spellings of it.
+
+    Names are lower-case and IDNA; a dot at the end stays, since a resolver may answer otherwise with it. Addresses are
+    spelled as `ipaddress` does, without brackets; an IPv4 address within an IPv6 one is that IPv4 address.
+
+    Raises:
+        BadUrl: as `politeness_group`.
+    """
+    return _host(_split(url))
 
 
 def clean_url(url: str) -> str:
@@ -61,15 +72,78 @@ def clean_url(url: str) -> str:
     return parts._replace(netloc=f"{userinfo}{at}{host.lower()}", fragment="").geturl()
 
 
-def _ascii_host(host: str) -> str:
-    host = host.rstrip(".").lower()
-    if ":" in host:  # an IPv6 address
-        return f"[{host}]"
-    if host.isascii():
-        if not _HOST.fullmatch(host):
-            raise BadUrl(f"{host!r} is no host name")
-        return host
+def _split(url: str) -> SplitResult:
     try:
-        return idna.encode(host, uts46=True).decode()
-    except idna.IDNAError as error:
-        raise BadUrl(f"the host is no valid international name: {error}") from error
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise BadUrl(f"not a URL: {error}") from error
+    if parts.scheme not in DEFAULT_PORTS:
+        raise BadUrl(f"the scheme is {parts.scheme or 'missing'!r}; only http and https feeds can be fetched")
+    if not host:
+        raise BadUrl("the URL names no host")
+    return parts
+
+
+def _host(parts: SplitResult) -> str:
+    text = parts.hostname
+    assert text is not None
+    if ":" in text:
+        return _ipv6(text)
+    name = _ascii_name(text)
+    labels = name.removesuffix(".").split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _ipv4(labels, name)
+    if not all(labels):
+        raise BadUrl(f"a label of the host {name!r} is empty")
+    if len(name.removesuffix(".")) > MAX_HOST_CHARACTERS or max(map(len, labels)) > MAX_LABEL_CHARACTERS:
+        raise BadUrl("the host is longer than a name can be")
+    return name
+
+
+def _ascii_name(text: str) -> str:
+    if "%" in text:
+        try:
+            text = unquote(text, errors="strict")
+        except UnicodeError as error:
+            raise BadUrl(f"{text!r} is no host name") from error
+    name = text.lower()
+    if not name.isascii():
+        try:
+            name = idna.encode(name, uts46=True).decode()
+        except idna.IDNAError as error:
+            raise BadUrl(f"the host is no valid international name: {error}") from error
+    if not _HOST.fullmatch(name):
+        raise BadUrl(f"{name!r} is no host name")
+    return name
+
+
+def _ipv6(text: str) -> str:
+    try:
+        address = ipaddress.IPv6Address(text.partition("%")[0])  # a zone belongs to this machine, not to the host
+    except ValueError as error:
+        raise BadUrl(f"not a URL: {error}") from error
+    return str(address.ipv4_mapped or address)
+
+
+def _ipv4(labels: list[str], name: str) -> str:
+    """Return the address that resolvers take such a host for: up to four numbers, octal with 0, hexadecimal with 0x.
+
+    The last number fills the bytes that are left (`127.1`, `2130706433`).
+    """
+    try:
+        *first, last = [_number(label) for label in labels]
+    except ValueError as error:
+        raise BadUrl(f"the host {name!r} ends in a number and is no address") from error
+    left = 4 - len(first)
+    if left < 1 or any(byte > 255 for byte in first) or last >= 256**left:
+        raise BadUrl(f"the host {name!r} ends in a number and is no address")
+    return str(ipaddress.IPv4Address(bytes(first) + last.to_bytes(left, "big")))
+
+
+def _number(label: str) -> int:
+    if not _NUMBER.fullmatch(label) or len(label) > 20:
+        raise ValueError(label)
+    if label.startswith("0x"):
+        return int(label[2:] or "0", 16)
+    return int(label, 8 if label.startswith("0") and label != "0" else 10)

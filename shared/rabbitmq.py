@@ -184,7 +184,7 @@ class RabbitMQSession:
                 exchange=publication.exchange,
                 routing_key=publication.routing_key,
                 properties=to_properties(publication),
-                mandatory=True,
+                mandatory=publication.mandatory,
                 wait=len(publication.body) > SMALL_BYTES,
             )
         except PublishError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.errors import DecodeError, MessageTooLarge, Unprocessable
+from shared.errors import Blocked, DecodeError, MessageTooLarge, Unprocessable
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,11 @@ class Bury:
 def after_failure(error: Exception, *, failures: int, most: int) -> TryLater | Bury:
     """Decide on a message that failed with `error` after `failures` earlier failures.
 
-    What can never work is buried at once; a bug gets `most` more chances, since it may be one of the moment.
+    What can never work is buried at once; a bug gets `most` more chances, since it may be one of the moment. What is
+    blocked is not at fault: no failure is counted.
     """
+    if isinstance(error, Blocked):
+        return TryLater(failures)
     if isinstance(error, DecodeError):
         return Bury("undecodable")
     if isinstance(error, MessageTooLarge):

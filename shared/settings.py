@@ -127,7 +127,9 @@ class DatabaseSettings(FeedmillSettings):
         True, description="Off behind a PgBouncer in transaction mode that does not look after prepared statements."
     )
     statement_seconds: Seconds = Field(
-        60.0, description="What the database takes longer for is cancelled and tried again."
+        60.0,
+        description="What the database takes longer for is cancelled and tried again; a transaction that stands still "
+        "for as long is ended.",
     )
 
 

@@ -10,12 +10,12 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import Counter
 
 from shared.broker import Delivery, Publication, Session
-from shared.errors import GiveBack, Unavailable, Unprocessable
+from shared.errors import Blocked, GiveBack, Unavailable, Unprocessable
 from shared.keeping import Kept
 from shared.messages import Message
 from shared.outgoing import Outgoing, encode_outgoing
@@ -34,7 +34,7 @@ MESSAGES = Counter(
 
 FROM_LATER_VERSIONS = Counter(
     "feedmill_messages_with_unknown_fields_total",
-    "Messages with fields that this version doesn't know and leaves out: whoever sent them runs a later one.",
+    "Messages with fields or values that this version doesn't know and passes over: a later one sent them.",
     ["queue"],
 )
 
@@ -178,11 +178,13 @@ class Settler(Generic[M]):
         failures = failures if isinstance(failures, int) else 0
         decision = after_failure(error, failures=failures, most=self._failures)
         publication = self._aside(delivery, decision, error)
-        log.error(
-            "a message failed: %s",
+        is_blocked = isinstance(error, Blocked)
+        log.log(
+            logging.WARNING if is_blocked else logging.ERROR,
+            "a message is blocked: %s" if is_blocked else "a message failed: %s",
             error,
             extra={"queue": delivery.queue, "to": _target(publication), "message_id": delivery.message_id},
-            exc_info=error if isinstance(decision, TryLater) else None,
+            exc_info=error if isinstance(decision, TryLater) and not is_blocked else None,
         )
         result = "retried" if isinstance(decision, TryLater) else "buried"
         try:
@@ -241,7 +243,7 @@ def _identity(delivery: Delivery) -> Hashable:
     return delivery.message_id, delivery.body
 
 
-def _same_id(delivery: Delivery) -> dict[str, str]:
+def _same_id(delivery: Delivery) -> dict[str, Any]:
     """Return the message id as an argument, if there is one: a message keeps it from queue to queue."""
     return {"message_id": delivery.message_id} if delivery.message_id else {}
 

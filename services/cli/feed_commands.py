@@ -240,7 +240,11 @@ def remove(feeds: Feeds, yes: Annotated[bool, typer.Option("--yes", "-y", help="
             row = connection.execute("SELECT count(*) AS n FROM pending_articles WHERE feed_id = %s", [id_]).fetchone()
             assert row is not None
             pending = row["n"]
+            connection.commit()  # a person may take their time
             if not yes:
                 typer.confirm(f"remove feed {id_} and its {pending} pending articles?", abort=True)
+            # Cascading deletes lock in any order; consumers go by md5.
+            connection.execute("SELECT FROM feeds WHERE id = %s FOR UPDATE", [id_])
+            connection.execute("SELECT FROM pending_articles WHERE feed_id = %s ORDER BY md5 FOR UPDATE", [id_])
             connection.execute("DELETE FROM feeds WHERE id = %s", [id_])
             console.print(f"feed {id_} was removed, and {pending} pending articles with it")

@@ -97,7 +97,7 @@ def as_json(parsed: ParsedFeed) -> dict[str, Any]:
         "feed": parsed.feed.model_dump(mode="json") | _facts(parsed),
         "tier": parsed.tier,
         "warnings": list(parsed.warnings),
-        "entries": [entry.model_dump(mode="json") for entry in parsed.entries],
+        "entries": [entry.model_dump(mode="json", exclude={"id_is_given"}) for entry in parsed.entries],
     }
 
 

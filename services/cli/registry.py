@@ -18,6 +18,7 @@ from services.cli.settings import CliSettings
 from services.fetcher.options import BadOptions, read_options
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.politeness import BadUrl, clean_url, politeness_group
+from shared.postgres import LIVELINESS, transaction_bounds
 from shared.secrets import mask_credentials
 from shared.settings import read_settings
 
@@ -33,11 +34,12 @@ def connect(database_url: str) -> Iterator[Connection]:
         ConfigurationError: the tables are not there.
     """
     try:
-        with psycopg.connect(database_url, row_factory=dict_row, connect_timeout=5) as connection:
+        with psycopg.connect(database_url, row_factory=dict_row, **LIVELINESS) as connection:
+            connection.execute(*transaction_bounds())
             yield connection
     except errors.UndefinedTable as error:
         raise ConfigurationError("the tables are not there yet: run `feedmill migrate`") from error
-    except psycopg.OperationalError as error:
+    except (psycopg.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
         reason = mask_credentials(" ".join(str(error).split()))
         raise DatabaseUnavailable(f"cannot use {mask_credentials(database_url)}: {reason}") from error
 

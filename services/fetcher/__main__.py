@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 from services.fetcher.attempt import Clock, FeedReader
@@ -19,10 +17,14 @@ from services.fetcher.handler import FetchFeeds
 from services.fetcher.scoreboard import Scoreboard
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.shards import Shards
+from services.fetcher.timekeeping import TimeTold
 from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules
 from services.fetcher.watch import BoardWatch, WatchedLock
 from services.fetcher.workers import Workers
+from shared.background import beside
+from shared.build import read_version
+from shared.clock import ServerClock
 from shared.consumer import DRAIN_SECONDS, Consumer
 from shared.messages import FetchFeed
 from shared.rabbitmq import RabbitMQ
@@ -41,15 +43,19 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         claim_seconds=settings.claim_seconds,
     )
     drain_seconds = settings.longest_fetch_seconds() + DRAIN_SECONDS
+    server_clock = ServerClock()
+    broker = RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes)
+    time_told = TimeTold(broker, server_clock)
     with fetching(
         settings,
         topology.fetcher,
         rules,
+        clock=Clock(now=server_clock.now, monotonic=time.monotonic, confirmed=time_told.confirmed),
         owns=lambda queue: shards.owns(queue),  # noqa: PLW0108 - they stand on the room, and come after it
         owned=lambda: shards.owned(),  # noqa: PLW0108
     ) as room:
         shards = Shards(
-            RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes),
+            time_told,
             topology.fetcher,
             room.valve,
             room.turns,
@@ -69,6 +75,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         )
         backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve)
         health.add_check("broker", consumer.check)
+        health.add_warning("clock", server_clock.check)
         health.add_page("/debug/scoreboard", room.watch.dump)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, room.watch.log_dump)
         backpressure_watch = backpressure.watch(lambda: consumer.session, stop)
@@ -92,6 +99,7 @@ def fetching(
     stage: Stage,
     rules: RetryRules,
     *,
+    clock: Clock,
     owns: Callable[[str], bool] = lambda queue: True,
     owned: Callable[[], list[str]] = list,
 ) -> Iterator[Fetching]:
@@ -99,7 +107,6 @@ def fetching(
 
     `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are.
     """
-    clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
     lock, valve = WatchedLock(), Valve(settings.fetcher_prefetch)
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
@@ -117,32 +124,8 @@ def fetching(
         client.close()
 
 
-@contextlib.asynccontextmanager
-async def beside(stop: asyncio.Event, *coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run them for the length of the block. One that fails ends the service: it would go on blindly without it."""
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
-
-    def end(task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            stop.set()
-
-    for task in tasks:
-        task.add_done_callback(end)
-    try:
-        yield
-    finally:
-        stop.set()
-        for task in tasks:
-            task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for error in ended:
-        if isinstance(error, Exception):
-            raise error
-
-
 def make_client(settings: FetcherSettings) -> FeedClient:
     """Return the HTTP client that these settings describe."""
-    contact = f" (+{settings.contact_url})" if settings.contact_url else ""
     return FeedClient(
         ClientLimits(
             deadline_seconds=settings.fetch_deadline_seconds,
@@ -151,7 +134,7 @@ def make_client(settings: FetcherSettings) -> FeedClient:
             max_body_bytes=settings.max_body_bytes,
             large_bodies=settings.large_bodies,
         ),
-        user_agent=f"feedmill/{version('feedmill')}{contact}",
+        user_agent=f"feedmill/{read_version()} (+{settings.contact_url})",
         allowed=settings.allowed(),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,6 +34,10 @@ SMALL_AT_ONCE = 8
 Sent = Callable[[], None]
 
 
+async def _at_once() -> None:
+    """Don't wait: there is nobody to confirm the time."""
+
+
 @dataclass(frozen=True)
 class Clock:
     """The clocks as functions: aware wall time, monotonic seconds, and a thread's own seconds."""
@@ -42,6 +46,8 @@ class Clock:
     monotonic: Callable[[], float]
     cpu: Callable[[], float] = time.thread_time
     """Seconds of CPU that the calling thread has used."""
+    confirmed: Callable[[], Awaitable[None]] = _at_once
+    """Waits for a moment until `now` is known to be right, where somebody says so."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,34 @@ class _Findings:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass
+class _Asked:
+    """How one request fared, as far as its host is concerned."""
+
+    has_left: bool = False
+    """The request was sent: there is a connection."""
+    status: int | None = None
+    latency: float | None = None
+    """Seconds that the server took."""
+    is_down: bool = False
+
+    def note(self, error: FetchFailed, seconds: float) -> None:
+        """Take a failure after so many seconds into account, unless it is one behind the answer (a bad redirect)."""
+        self.status = error.status
+        self.is_down = error.failure is Failure.CONNECT and not error.is_ours
+        if self.latency is None and (self.has_left or self.is_down):
+            self.latency = seconds - error.ours_seconds
+
+    def report(self, retry_after: float | None = None) -> Report:
+        """Return what the host's group is to learn."""
+        return Report(
+            latency_seconds=self.latency,
+            connected=False if self.is_down else self.has_left or None,
+            throttled=self.status == 429,
+            retry_after_seconds=retry_after,
+        )
+
+
 class FeedReader:
     """Asks for feeds and reads them; safe to use from many threads."""
 
@@ -82,39 +116,36 @@ class FeedReader:
         """
         now, start = self._clock.now(), self._clock.monotonic()
         leg = replace(leg, started_at=leg.started_at or now)
-        failure: Failure | None = None
-        status: int | None = None
-        answered: float | None = None
-        has_left = False
+        asked = _Asked()
 
         def note_sent() -> None:
-            nonlocal has_left
-            has_left = True
+            asked.has_left = True
             sent()
 
         try:
             with self._client.get(self._conditional(job, leg, note_sent)) as answer:
-                answered, status = self._clock.monotonic() - answer.waited_seconds, answer.status
+                answered = self._clock.monotonic()
+                asked.status, asked.latency = answer.status, answered - start - answer.ours_seconds
                 if answer.redirect is not None:
-                    return self._follow(leg, answer, answered - start), _report(answered - start, status)
+                    return self._follow(leg, answer, answered - start - answer.waited_seconds), asked.report()
                 findings = self._judge(job, leg, answer, now)
         except FetchFailed as error:
-            failure, status = error.failure, error.status
-            fields = {"status": status, "error_class": failure.value, "error": str(error)[:ERROR_CHARACTERS]}
-            findings = _Findings(outcome_of_failure(failure), fields)
-        end = self._clock.monotonic()
+            asked.note(error, self._clock.monotonic() - start)
+            fields = {
+                "status": error.status,
+                "error_class": error.failure.value,
+                "error": str(error)[:ERROR_CHARACTERS],
+            }
+            findings = _Findings(outcome_of_failure(error.failure), fields)
         fetched = FeedFetched(
             **result_identity(job),
             outcome=findings.outcome,
             final=True,
             started_at=leg.started_at or now,
-            elapsed_seconds=leg.spent_seconds + end - start,
+            elapsed_seconds=leg.spent_seconds + self._clock.monotonic() - start,
             **findings.fields,
         )
-        hints = fetched.hints
-        report = _report((answered or end) - start, status, failure, hints.retry_after_seconds)
-        if not has_left and failure is not Failure.CONNECT:
-            report = replace(report, connected=None)
+        report = asked.report(fetched.hints.retry_after_seconds)
         return fetched, replace(report, succeeded=fetched.outcome.is_success)
 
     def _conditional(self, job: FetchFeed, leg: Leg, sent: Sent) -> Request:
@@ -239,14 +270,3 @@ def _contents(parsed: ParsedFeed, hints: ServerHints) -> dict[str, Any]:
         "entries": parsed.entries,
         "hints": hints.model_copy(update=of_feed),
     }
-
-
-def _report(
-    latency: float, status: int | None, failure: Failure | None = None, retry_after: float | None = None
-) -> Report:
-    return Report(
-        latency_seconds=latency,
-        connected=failure is not Failure.CONNECT,
-        throttled=status == 429,
-        retry_after_seconds=retry_after,
-    )

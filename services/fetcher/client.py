@@ -25,7 +25,7 @@ from services.fetcher.http1 import AnswerReader, BadAnswer, Head, content_length
 from services.fetcher.large_bodies import LargeBodies, Permit
 from services.fetcher.network import ConnectFailed, Connection, Connector, Deadline
 from services.fetcher.trail import REDIRECTS, check_url
-from shared.politeness import DEFAULT_PORTS, BadUrl
+from shared.politeness import DEFAULT_PORTS, BadUrl, host_of
 
 ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml,"
@@ -68,6 +68,8 @@ class Answer:
     """The Location of a 301, 302, 303, 307 or 308 that has one: a reference, to be resolved against `url`."""
     waited_seconds: float = 0.0
     """How long the fetch stood still for want of room for its body: our time, not the server's."""
+    ours_seconds: float = 0.0
+    """The same, and the look-up of the name: what the server did not take of the fetch's time."""
     permit: Permit | None = field(default=None, repr=False, compare=False)
 
     def release(self) -> None:
@@ -149,7 +151,14 @@ class FeedClient:
             failure = _failure(error)
             if failure is None:
                 raise
-            raise FetchFailed(failure, str(error), fetch.status, request.url) from error
+            raise FetchFailed(
+                failure,
+                str(error),
+                fetch.status,
+                request.url,
+                is_ours=isinstance(error, ConnectFailed) and error.is_ours,
+                ours_seconds=fetch.ours_seconds,
+            ) from error
 
 
 class _Fetch:
@@ -163,6 +172,11 @@ class _Fetch:
         self._deadline = Deadline(limits.deadline_seconds if request.seconds is None else request.seconds)
         self._permit: Permit | None = None
         self._waited = 0.0
+
+    @property
+    def ours_seconds(self) -> float:
+        """Seconds that went to resources of ours."""
+        return self._deadline.ours
 
     def run(self, connector: Connector, ours: Mapping[str, str]) -> Answer:
         url = _parse(self._request.url)
@@ -180,7 +194,8 @@ class _Fetch:
         self.status = head.status
         headers = httpx.Headers(head.fields, _HEADER_ENCODING)
         if not 200 <= head.status < 300 or head.status in {204, 205}:  # whatever it says, we would not read it
-            return Answer(head.status, self._request.url, headers, b"", 0, _redirect(head.status, headers))
+            redirect = _redirect(head.status, headers)
+            return Answer(head.status, self._request.url, headers, b"", 0, redirect, ours_seconds=self.ours_seconds)
         self._check_whole(head)
         self._check_length(head)
         encoding = headers.get("content-encoding", "")
@@ -191,7 +206,14 @@ class _Fetch:
                 self._permit.release()
             raise
         return Answer(
-            head.status, self._request.url, headers, body, wire, waited_seconds=self._waited, permit=self._permit
+            head.status,
+            self._request.url,
+            headers,
+            body,
+            wire,
+            waited_seconds=self._waited,
+            ours_seconds=self.ours_seconds,
+            permit=self._permit,
         )
 
     def _check_whole(self, head: Head) -> None:
@@ -208,9 +230,11 @@ class _Fetch:
 
     def _make_room(self) -> None:
         started = time.monotonic()
-        self._permit = self._large_bodies.acquire()
-        self._waited = time.monotonic() - started
-        self._deadline.extend(self._waited)
+        try:
+            self._permit = self._large_bodies.acquire()
+        finally:
+            self._waited = time.monotonic() - started
+            self._deadline.extend(self._waited)
 
 
 def _failure(error: Exception) -> Failure | None:
@@ -233,9 +257,10 @@ _FAILURES: tuple[tuple[tuple[type[Exception], ...], Failure], ...] = (
 
 
 def _parse(text: str) -> httpx.URL:
+    """Return the URL with the host that its group was found by: two readers of a URL may see two hosts in it."""
     check_url(text)
     try:
-        url = httpx.URL(text)
+        url = httpx.URL(text).copy_with(host=host_of(text))
     except (httpx.InvalidURL, UnicodeError) as error:
         raise BadUrl(f"not a URL: {error}") from error
     if url.scheme not in DEFAULT_PORTS:  # what one reader of URLs takes for http, another may not

@@ -22,10 +22,24 @@ class Failure(StrEnum):
 
 
 class FetchFailed(Exception):
-    """There is no answer to judge. `failure` says why; `status` and `url` are the failing hop's, where known."""
+    """There is no answer to judge. `failure` says why; `status` and `url` are the failing hop's, where known.
 
-    def __init__(self, failure: Failure, reason: str, status: int | None = None, url: str | None = None) -> None:
+    `is_ours`: it says nothing of the host, since a resource of ours was short. `ours_seconds`: how long these took.
+    """
+
+    def __init__(
+        self,
+        failure: Failure,
+        reason: str,
+        status: int | None = None,
+        url: str | None = None,
+        *,
+        is_ours: bool = False,
+        ours_seconds: float = 0.0,
+    ) -> None:
         super().__init__(mask_credentials(reason))
         self.failure = failure
         self.status = status
         self.url = url
+        self.is_ours = is_ours
+        self.ours_seconds = ours_seconds

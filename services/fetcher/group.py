@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Generic, TypeVar
 
@@ -91,13 +91,34 @@ Refusal = Requeue | Skip
 
 
 @dataclass(frozen=True)
+class Target:
+    """Where a request goes within its group, which is a host and a port, or the default ports.
+
+    A failure to connect belongs to this: a host that serves no https may well serve http.
+    """
+
+    scheme: str = ""
+    is_rooted: bool = False
+    """The host is written with a dot at its end. It is looked up like that, and a resolver may not know it."""
+    is_foreign: bool = False
+    """A redirect from another group leads there. Whoever wrote it may have chosen what fails, so the group's own feeds
+    don't suffer from it."""
+
+    @property
+    def own(self) -> Target:
+        """The same for the group's own feeds."""
+        return replace(self, is_foreign=False)
+
+
+@dataclass(frozen=True)
 class Report:
     """How a request went, as far as its group is concerned."""
 
-    latency_seconds: float
+    latency_seconds: float | None
+    """What the server took; None if nothing was asked of it. Waits for resources of ours are not counted."""
     connected: bool | None = True
-    """False for a failure to connect (DNS, refused, connect timeout, TLS) and for nothing else; None if it did not
-    come to that (no address that may be asked, a shortage of our own)."""
+    """False if the host could not be connected to (no such name, refused, connect timeout, TLS) and for nothing else;
+    None if it did not come to that (no address that may be asked, a shortage of our own)."""
     succeeded: bool = True
     throttled: bool = False
     """The server answered 429."""
@@ -112,10 +133,43 @@ class Place(Generic[T]):
     group: Group[T]
     until: float
     """When it may be held no longer."""
+    target: Target = Target()
     front: bool = False
     """It goes before those that have not begun yet."""
     left: bool = False
     """It stands in line no more."""
+
+
+@dataclass
+class Down:
+    """A target that could not be connected to."""
+
+    failures: int = 0
+    """In a row."""
+    until: float = 0.0
+
+    def note(self, now: float, limits: Limits) -> None:
+        """Count a failure: the target is left alone for longer each time."""
+        self.failures += 1
+        span = limits.connect_failure_seconds * 2.0 ** min(self.failures - 1, 20)
+        self.until = now + min(span, max(MAX_DOWN_SECONDS, limits.connect_failure_seconds))
+
+
+@dataclass
+class Throttle:
+    """The answers 429 of a group."""
+
+    times: int = 0
+    """In a row."""
+    until: float = 0.0
+
+    def note(self, now: float, asked: float | None, limits: Limits) -> None:
+        """Count a 429 that asks for so many seconds, if it says so: a bare one counts for longer each time."""
+        if self.until <= now:  # those that were under way when it began are no repetition
+            self.times += 1
+        bare = limits.throttle_seconds * 2.0 ** min(self.times - 1, 20)
+        span = bare if asked is None else max(asked, limits.throttle_seconds)
+        self.until = max(self.until, now + min(span, MAX_THROTTLE_SECONDS))
 
 
 @dataclass(eq=False)
@@ -132,10 +186,10 @@ class Group(Generic[T]):
     """Who was called and whose request has not left yet. The next one is called when it has."""
     latency: float = 0.0
     next_start: float = 0.0
-    down_until: float = 0.0
-    connect_failures: int = 0
-    throttled_until: float = 0.0
-    throttles: int = 0
+    down: dict[Target, Down] = field(default_factory=dict)
+    throttle: Throttle = field(default_factory=Throttle)
+    foreign_throttle: Throttle = field(default_factory=Throttle)
+    """What foreign requests keep to besides."""
     last_use: float | None = None
     planned: float | None = None
     """The start that stands in the scoreboard's plan."""
@@ -148,70 +202,76 @@ class Group(Generic[T]):
     def next_due(self) -> float | None:
         """Return when the first in line may start; None as long as that depends on somebody else."""
         # After a failure to connect one job goes ahead and shows whether the host is back, before the crowd follows.
-        most = 1 if self.connect_failures else self.concurrency
-        if not self.line or self.at_door is not None or self.active >= most:
+        if not self.line or self.at_door is not None:
+            return None
+        if self.active >= (1 if self._downs(self.line[0].target) else self.concurrency):
             return None
         came_at = self.line[0].until - self.limits.max_hold_seconds
-        return max(self.next_start, self.throttled_until, came_at)
+        return max(self.next_start, self.throttle.until, came_at)
 
     def wait_of(self, position: int, now: float) -> float:
         """Return how long the job at `position` (0: the first) would stand in line, as far as can be foreseen."""
         next_start = now + self.interval if self.at_door is not None else self.next_start
-        return max(next_start - now, self.throttled_until - now, 0.0) + position * self.interval
+        return max(next_start - now, self.throttle.until - now, 0.0) + position * self.interval
 
     def has_room(self, now: float, position: int) -> bool:
         """Return whether a job at this position in line (0: the first) gets its turn within the hold."""
         wait = self.wait_of(position, now)
         return position < self.limits.max_held_per_group and wait <= REACH * self.limits.max_hold_seconds
 
-    def refusal(self, now: float) -> Refusal | None:
-        """Return why no job may stand in this line at the moment, if so."""
-        if self.down_until > now:
-            return Skip(self.down_until - now)
-        throttled = self.throttled_until - now
+    def refusal(self, now: float, target: Target) -> Refusal | None:
+        """Return why no job for `target` may stand in this line at the moment, if so."""
+        down = max((down.until for down in self._downs(target)), default=0.0) - now
+        if down > 0:
+            return Skip(down)
+        throttled, most = self.throttle.until - now, REACH * self.limits.max_hold_seconds
+        if target.is_foreign and self.foreign_throttle.until > self.throttle.until:
+            throttled, most = self.foreign_throttle.until - now, 0.0  # in line it would keep others waiting
         if throttled > PATIENCE * self.limits.max_hold_seconds:
             return Skip(throttled, throttled=True)
-        return Requeue() if throttled > REACH * self.limits.max_hold_seconds else None
+        return Requeue() if throttled > most else None
 
-    def note(self, now: float, report: Report) -> None:
+    def note(self, now: float, target: Target, report: Report) -> None:
         """Learn from a request that ended."""
         self.last_use = now
-        self._note_latency(report)
-        self._note_connect(now, report)
-        self._note_throttle(now, report)
+        self._note_latency(target, report)
+        self._note_connect(now, target, report)
+        self._note_throttle(now, target, report)
 
     def is_forgettable(self, now: float, idle_seconds: float) -> bool:
         """Return whether nothing about this group matters any more."""
-        troubled = bool(self.connect_failures or self.throttles)
-        last = max(self.next_start, self.down_until, self.throttled_until)
+        throttles = self.throttle, self.foreign_throttle
+        troubled = bool(self.down or any(throttle.times for throttle in throttles))
+        ends = [throttle.until for throttle in throttles] + [down.until for down in self.down.values()]
+        last = max(self.next_start, *ends)
         memory = TROUBLE_MEMORY_SECONDS if troubled else 0.0
         return not (self.line or self.active) and last + memory <= now and (self.last_use or 0.0) + idle_seconds <= now
 
-    def _note_latency(self, report: Report) -> None:
+    def _downs(self, target: Target) -> list[Down]:
+        """Return what is known of failures to connect to `target`: those of the group's own feeds count for all."""
+        return [self.down[known] for known in {target, target.own} if known in self.down]
+
+    def _note_latency(self, target: Target, report: Report) -> None:
         latency = report.latency_seconds
+        if latency is None or target.is_foreign:  # a stranger may have chosen the slowest page of the host
+            return
         smoothed = self.latency + EWMA_ALPHA * (latency - self.latency) if self.latency else latency
         # Only a success may lower it: a host that fails fast is not a fast host.
         if report.succeeded or smoothed > self.latency:
             self.latency = smoothed
 
-    def _note_connect(self, now: float, report: Report) -> None:
-        if report.connected is None:
-            return
+    def _note_connect(self, now: float, target: Target, report: Report) -> None:
         if report.connected:
-            self.connect_failures = 0
-            return
-        self.connect_failures += 1
-        span = self.limits.connect_failure_seconds * 2.0 ** min(self.connect_failures - 1, 20)
-        self.down_until = now + min(span, max(MAX_DOWN_SECONDS, self.limits.connect_failure_seconds))
+            for known in (target.own, replace(target, is_foreign=True)):
+                self.down.pop(known, None)
+        elif report.connected is not None:
+            self.down.setdefault(target, Down()).note(now, self.limits)
 
-    def _note_throttle(self, now: float, report: Report) -> None:
-        if not report.throttled:
-            if report.succeeded and self.throttled_until <= now:
-                self.throttles = 0
-            return
-        if self.throttled_until <= now:  # those that were under way when it began are no repetition
-            self.throttles += 1
-        bare = self.limits.throttle_seconds * 2.0 ** min(self.throttles - 1, 20)
-        asked = report.retry_after_seconds
-        span = bare if asked is None else max(asked, self.limits.throttle_seconds)
-        self.throttled_until = max(self.throttled_until, now + min(span, MAX_THROTTLE_SECONDS))
+    def _note_throttle(self, now: float, target: Target, report: Report) -> None:
+        throttle = self.foreign_throttle if target.is_foreign else self.throttle
+        if report.throttled:
+            throttle.note(now, report.retry_after_seconds, self.limits)
+            if target.is_foreign:  # the group's own feeds rest, too, but for no longer than a bare 429 asks for
+                self.throttle.until = max(self.throttle.until, now + self.limits.throttle_seconds)
+        elif report.succeeded and throttle.until <= now:
+            throttle.times = 0

@@ -12,7 +12,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from services.fetcher.attempt import Clock, FeedReader, Sent, unattempted
 from services.fetcher.group import Report, Requeue, Skip
-from services.fetcher.leg import Leg, next_leg, put_off
+from services.fetcher.leg import Leg, next_leg, put_off, target_of
 from services.fetcher.options import BadOptions, read_options
 from services.fetcher.trail import check_url
 from services.fetcher.turns import Turns
@@ -102,7 +102,7 @@ class FetchFeeds:
             raise
 
     async def _fetch(self, job: FetchFeed, progress: _Progress) -> Sequence[Outgoing]:
-        if job.not_after <= self._clock.now():
+        if await self._is_stale(job):
             return self._end_unattempted(job, Outcome.STALE, "the claim's deadline passed in the queue")
         try:
             leg = self._prepare(job)
@@ -128,6 +128,13 @@ class FetchFeeds:
                 case Skip():
                     return self._skip(job, leg.group, found)
 
+    async def _is_stale(self, job: FetchFeed) -> bool:
+        """Return whether the claim is over; after a start, by a clock that somebody has confirmed."""
+        if job.not_after > self._clock.now():
+            return False
+        await self._clock.confirmed()
+        return job.not_after <= self._clock.now()
+
     async def _take_turn(
         self, job: FetchFeed, leg: Leg, progress: _Progress, *, front: bool
     ) -> FeedFetched | Leg | Requeue | Skip:
@@ -137,7 +144,7 @@ class FetchFeeds:
                 return self._reader.request(job, leg, sent)
 
         label = f"feed {job.feed_id} {mask_credentials(leg.trail.url)}"
-        return await self._turns.take(leg.group, label, request, front=front)
+        return await self._turns.take(leg.group, label, request, target=target_of(job, leg), front=front)
 
     def _prepare(self, job: FetchFeed) -> Leg:
         """Return the job's first leg. Raises BadOptions and BadUrl for what a person has to put right."""

@@ -8,7 +8,10 @@ from email.utils import parsedate_to_datetime
 
 MAX_RETRY_AFTER_SECONDS = 86400.0
 
-_MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,12})", re.IGNORECASE)
+_DIRECTIVE = re.compile(r'([^\s,;="]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*)))?')
+"""A name, and what may stand behind it: quoted or not. Servers also write semicolons or spaces for the comma."""
+
+_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 def retry_after_seconds(value: str | None, now: datetime) -> float | None:
@@ -25,16 +28,29 @@ def retry_after_seconds(value: str | None, now: datetime) -> float | None:
 
 
 def max_age_seconds(cache_control: str | None, expires: str | None, date: str | None) -> float | None:
-    """Return for how long the answer is fresh: max-age, else Expires against the answer's own Date (RFC 9111)."""
-    found = _MAX_AGE.search(cache_control or "")
-    if found:
-        return float(found.group(1))
-    if cache_control and "no-" in cache_control.lower():
+    """Return for how long the answer is fresh: max-age, else Expires against the answer's own Date (RFC 9111).
+
+    Of Cache-Control only `no-cache` and `no-store` take Expires away; `s-maxage` is for caches that many share.
+    """
+    directives = _directives(cache_control or "")
+    age = _SECONDS.match(directives.get("max-age") or "")
+    if age:
+        return float(age.group())
+    # `no-cache="Set-Cookie"` is about that field alone.
+    if "no-store" in directives or directives.get("no-cache", "a field") is None:
         return None
     until, since = _http_date(expires or ""), _http_date(date or "")
     if until is None or since is None or until <= since:
         return None
     return (until - since).total_seconds()
+
+
+def _directives(cache_control: str) -> dict[str, str | None]:
+    """Return the directives by their names in lower case; of several with one name the first counts."""
+    found: dict[str, str | None] = {}
+    for name, quoted, plain in _DIRECTIVE.findall(cache_control):
+        found.setdefault(name.lower(), (quoted or plain) or None)
+    return found
 
 
 def _http_date(text: str) -> datetime | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from services.fetcher.group import Target
 from services.fetcher.trail import Trail
 from shared.messages import Detour, FetchFeed
-from shared.politeness import politeness_group
+from shared.politeness import host_of, politeness_group
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,13 @@ class Leg:
     def goes_on(self) -> bool:
         """Whether a redirect led here."""
         return bool(self.trail.visited)
+
+
+def target_of(job: FetchFeed, leg: Leg) -> Target:
+    """Return where the request of this leg goes, as its group tells requests apart."""
+    url = leg.trail.url
+    scheme = url.partition(":")[0].lower()
+    return Target(scheme, is_rooted=host_of(url).endswith("."), is_foreign=leg.group != job.group)
 
 
 def next_leg(job: FetchFeed, proxy_hosts: frozenset[str]) -> Leg:

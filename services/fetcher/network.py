@@ -31,8 +31,23 @@ _Endpoint = tuple[int, tuple[Any, ...]]
 """Address family and socket address, as `getaddrinfo` gives them and `connect` takes them."""
 
 
+_OUR_NETWORK = frozenset({errno.ENETUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL})
+"""The same, of a part of the addresses: this machine has no way there, or no port to leave by."""
+
+_NO_SUCH_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
+"""What a resolver says of the name. All else it says of itself: it can't be reached, refuses, or was not answered."""
+
+FAIR_SHARE = 0.5
+"""A host that does not answer is blamed if it had this part of the connect timeout, which another's waste may cut."""
+
+
 class ConnectFailed(Exception):
     """No connection: the name, the addresses, the TLS handshake, or all of it too slow. Nothing of HTTP happened."""
+
+    def __init__(self, reason: str, *, is_ours: bool = False) -> None:
+        super().__init__(reason)
+        self.is_ours = is_ours
+        """It says nothing of the host: our resolver gave no answer, or no time was left for one."""
 
 
 class Deadline:
@@ -40,6 +55,8 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self.ours = 0.0
+        """Seconds of the fetch that went to resources of ours: names, room in memory. The server did not take them."""
         self._at = time.monotonic() + seconds
 
     def left(self) -> float:
@@ -49,6 +66,7 @@ class Deadline:
     def extend(self, seconds: float) -> None:
         """Put the end off: so long we were waiting for ourselves, not for the server."""
         self._at += seconds
+        self.ours += seconds
 
 
 class Connection:
@@ -133,14 +151,16 @@ class Connector:
         """
         if deadline.left() <= 0:
             raise TimeoutError("nothing was left of the fetch's time when its turn came")
-        failure = ConnectFailed(f"{host} has no address")
-        for family, address in _interleave(self._resolve(host, port, deadline))[:MAX_ADDRESSES]:
+        reason, is_ours = f"{host} has no address", False
+        for tried, (family, address) in enumerate(_interleave(self._resolve(host, port, deadline))[:MAX_ADDRESSES]):
+            timeout = self._timeout(deadline)
             try:
-                raw = self._reach(family, address, deadline)
+                raw = _reach(family, address, timeout)
             except OSError as error:
                 if error.errno in _OUR_SHORTAGES:
                     raise
-                failure = ConnectFailed(f"cannot connect to {address[0]} port {port}: {_reason(error)}")
+                reason = f"cannot connect to {address[0]} port {port}: {_reason(error)}"
+                is_ours = self._is_ours(error, timeout) and (is_ours or not tried)
                 continue
             try:
                 secured = self._secure(raw, host, deadline) if tls else raw
@@ -148,22 +168,12 @@ class Connector:
                 raw.close()
                 raise
             return Connection(secured, deadline, self._silence_seconds)
-        raise failure
-
-    def _reach(self, family: int, address: tuple[Any, ...], deadline: Deadline) -> socket.socket:
-        timeout = self._timeout(deadline)
-        raw = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            raw.settimeout(timeout)
-            raw.connect(address)
-        except BaseException:
-            raw.close()
-            raise
-        return raw
+        raise ConnectFailed(reason, is_ours=is_ours)
 
     def _secure(self, raw: socket.socket, host: str, deadline: Deadline) -> socket.socket:
+        timeout = self._timeout(deadline)
         try:
-            raw.settimeout(self._timeout(deadline))
+            raw.settimeout(timeout)
             # A certificate names no root label: `news.example.` is verified, and asked for, as `news.example`.
             return self._tls.wrap_socket(raw, server_hostname=host.removesuffix("."))
         except ssl.SSLCertVerificationError as error:
@@ -171,33 +181,55 @@ class Connector:
         except ssl.SSLError as error:
             raise ConnectFailed(f"no TLS with {host}: {error.reason or _reason(error)}") from error
         except (OSError, ValueError) as error:
-            raise ConnectFailed(f"no TLS with {host}: {_reason(error)}") from error
+            is_ours = self._is_ours(error, timeout)
+            raise ConnectFailed(f"no TLS with {host}: {_reason(error)}", is_ours=is_ours) from error
+
+    def _is_ours(self, error: OSError | ValueError, timeout: float) -> bool:
+        """Whether a failure to connect within `timeout` says nothing of the host."""
+        if isinstance(error, TimeoutError):
+            return timeout < FAIR_SHARE * self._connect_seconds
+        return isinstance(error, OSError) and error.errno in _OUR_NETWORK
 
     def _timeout(self, deadline: Deadline) -> float:
         left = deadline.left()
         if left <= 0:
-            raise ConnectFailed(f"not connected when the fetch's {deadline.seconds:g} s were over")
+            raise ConnectFailed(f"not connected when the fetch's {deadline.seconds:g} s were over", is_ours=True)
         return min(left, self._connect_seconds)
 
     def _resolve(self, host: str, port: int, deadline: Deadline) -> list[_Endpoint]:
         literal = _literal(host, port)
-        endpoints = [literal] if literal else self._look_up(host, port, self._timeout(deadline))
+        endpoints = [literal] if literal else self._look_up(host, port, deadline)
         for _, address in endpoints:
             check_address(str(address[0]), self._allowed)
         return endpoints
 
-    def _look_up(self, host: str, port: int, timeout: float) -> list[_Endpoint]:
+    def _look_up(self, host: str, port: int, deadline: Deadline) -> list[_Endpoint]:
         # getaddrinfo takes no timeout: it goes on in its thread when we are no longer interested.
+        timeout, started = self._timeout(deadline), time.monotonic()
         looking = self._resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         try:
             found = looking.result(timeout)
         except TimeoutError as error:
             if looking.cancel():  # it had not begun: all resolvers are busy with others
                 raise TimeoutError(f"no resolver was free to look up {host} in time") from error
-            raise ConnectFailed(f"the name {host} was not resolved in time") from error
+            raise ConnectFailed(f"the name {host} was not resolved in time", is_ours=True) from error
         except (OSError, UnicodeError) as error:
-            raise ConnectFailed(f"cannot resolve {host}: {_reason(error)}") from error
+            is_ours = isinstance(error, OSError) and error.errno not in _NO_SUCH_NAME
+            raise ConnectFailed(f"cannot resolve {host}: {_reason(error)}", is_ours=is_ours) from error
+        finally:
+            deadline.ours += time.monotonic() - started
         return list(dict.fromkeys((int(family), tuple(address)) for family, _, _, _, address in found))
+
+
+def _reach(family: int, address: tuple[Any, ...], timeout: float) -> socket.socket:
+    raw = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        raw.settimeout(timeout)
+        raw.connect(address)
+    except BaseException:
+        raw.close()
+        raise
+    return raw
 
 
 def _literal(host: str, port: int) -> _Endpoint | None:

@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 from services.fetcher.admission import Admission, Call, Called, Excess, Held, LetOut, Nobody, Totals
-from services.fetcher.group import REACH, Group, Limits, Place, Refusal, Report, Requeue
+from services.fetcher.group import REACH, Group, Limits, Place, Refusal, Report, Requeue, Target
 
 RECENT_SECONDS = 60.0
 """A group counts as recent for this long after its last use."""
@@ -33,6 +33,8 @@ would never be asked, if fetchers come and go every day."""
 
 NEWS_HOLDS = 3.0
 """A group is news if nothing was asked of it for so many holds."""
+
+ANYWHERE = Target()
 
 T = TypeVar("T", bound=Hashable)
 
@@ -57,12 +59,21 @@ class Scoreboard(Generic[T]):
         self._active = 0
         self._held = 0
 
-    def admit(self, name: str, ticket: T, now: float, *, front: bool = False, since: float | None = None) -> Admission:
+    def admit(
+        self,
+        name: str,
+        ticket: T,
+        now: float,
+        *,
+        target: Target = ANYWHERE,
+        front: bool = False,
+        since: float | None = None,
+    ) -> Admission:
         """Put a job in its group's line, if there is room.
 
-        `front`: it goes on with what it began elsewhere (a redirect led here), and stands before those that have not
-        begun. It is never `Excess`. `since`: when others may have asked the group for something last; it rests for an
-        interval from then on.
+        `target`: where its request goes. `front`: it goes on with what it began elsewhere (a redirect led here), and
+        stands before those that have not begun. It is never `Excess`. `since`: when others may have asked the group for
+        something last; it rests for an interval from then on.
         """
         with self._lock:
             group = self._group(name)
@@ -71,7 +82,7 @@ class Scoreboard(Generic[T]):
                 self._plan_start(group)
             is_news = group.last_use is None or group.last_use + NEWS_HOLDS * self._limits.max_hold_seconds <= now
             group.last_use = now
-            refusal = group.refusal(now)
+            refusal = group.refusal(now, target)
             if refusal is not None:
                 return refusal
             if front:
@@ -82,7 +93,7 @@ class Scoreboard(Generic[T]):
                 # Where hardly one job fits into a hold there is no backlog to be held, and nothing to wait for.
                 is_slow = group.interval > REACH * self._limits.max_hold_seconds
                 return Requeue() if is_slow else Excess(self._room_in(group, now))
-            self._line_up(group, ticket, now, front=front)
+            self._line_up(group, Place(ticket, group, now + self._limits.max_hold_seconds, target, front))
             due = group.next_due()
             return Held(len(group.line) == 1 and due is not None and due <= now, is_news)
 
@@ -106,8 +117,8 @@ class Scoreboard(Generic[T]):
         with self._lock:
             place = self._places[ticket]
             group = place.group
-            refusal = group.refusal(now)
-            if refusal is None and group.throttled_until > now:
+            refusal = group.refusal(now, place.target)
+            if refusal is None and group.throttle.until > now:
                 refusal = Requeue()
             if refusal is not None:
                 self._leave_wire(place)
@@ -127,12 +138,12 @@ class Scoreboard(Generic[T]):
         with self._lock:
             place = self._places[ticket]
             group = place.group
-            group.note(now, report)
+            group.note(now, place.target, report)
             self._open_door(place, now)
             self._leave_wire(place)
-            refusal = group.refusal(now)
-            if refusal is not None:
-                for waiting in list(group.line):
+            for waiting in list(group.line):
+                refusal = group.refusal(now, waiting.target)
+                if refusal is not None:
                     self._leave_line(waiting)
                     self._let_out.append(LetOut(waiting.ticket, refusal))
 
@@ -212,13 +223,12 @@ class Scoreboard(Generic[T]):
         half = (len(group.line) + 1) // 2
         return max(group.wait_of(half, now) - REACH * self._limits.max_hold_seconds, half * group.interval, 0.0)
 
-    def _line_up(self, group: Group[T], ticket: T, now: float, *, front: bool) -> None:
-        place = Place(ticket, group, now + self._limits.max_hold_seconds, front)
-        if front:
+    def _line_up(self, group: Group[T], place: Place[T]) -> None:
+        if place.front:
             group.line.insert(sum(1 for other in group.line if other.front), place)
         else:
             group.line.append(place)
-        self._places[ticket] = place
+        self._places[place.ticket] = place
         self._by_age.append(place)
         self._held += 1
         self._plan_start(group)
@@ -281,6 +291,7 @@ class Scoreboard(Generic[T]):
 
 
 def _describe(group: Group[Any], now: float) -> dict[str, str | int | float]:
+    downs = group.down.values()
     return {
         "group": group.name,
         "active": group.active,
@@ -288,9 +299,9 @@ def _describe(group: Group[Any], now: float) -> dict[str, str | int | float]:
         "latency_seconds": round(group.latency, 3),
         "interval_seconds": round(group.interval, 3),
         "next_start_seconds": round(max(group.next_start - now, 0.0), 3),
-        "down_seconds": round(max(group.down_until - now, 0.0), 3),
-        "connect_failures": group.connect_failures,
-        "throttled_seconds": round(max(group.throttled_until - now, 0.0), 3),
-        "throttles": group.throttles,
+        "down_seconds": round(max((down.until - now for down in downs if down.until > now), default=0.0), 3),
+        "connect_failures": max((down.failures for down in downs), default=0),
+        "throttled_seconds": round(max(group.throttle.until - now, 0.0), 3),
+        "throttles": group.throttle.times,
         "idle_seconds": round(now - (group.last_use or now), 3),
     }

@@ -12,6 +12,7 @@ from services.fetcher.group import Limits
 from services.fetcher.guard import Network
 from services.fetcher.options import MOST_TIMEOUT_SECONDS
 from services.fetcher.policies import parse_policies
+from shared.build import PROJECT_URL
 from shared.settings import (
     BrokerSettings,
     ClaimSettings,
@@ -86,7 +87,11 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
         description="Networks that may be fetched from although they are not public, comma-separated"
         " (`127.0.0.0/8,10.1.0.0/16`).",
     )
-    contact_url: str = Field("", pattern=r"^[!-~]*$", description="Shown to the polled servers in the User-Agent.")
+    contact_url: str = Field(
+        PROJECT_URL,
+        pattern=r"^[!-~]+$",
+        description="Shown to the polled servers in the User-Agent: a page that says who polls, and how to reach them.",
+    )
 
     def allowed(self) -> tuple[Network, ...]:
         """Return the networks of `allow_networks`."""

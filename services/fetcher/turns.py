@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from services.fetcher.admission import Admission, Called, Excess, Held, LetOut, Nobody
-from services.fetcher.group import Refusal, Report, Requeue
+from services.fetcher.group import Refusal, Report, Requeue, Target
 from services.fetcher.intake import Intake
-from services.fetcher.scoreboard import Scoreboard
+from services.fetcher.scoreboard import ANYWHERE, Scoreboard
 from shared.errors import GiveBack
 from shared.valve import Valve
 from shared.waiting import until_any
@@ -49,6 +49,7 @@ class _Turn(Generic[R]):
     label: str
     work: Work[R] = field(repr=False)
     ending: asyncio.Future[R | Refusal] = field(repr=False)
+    target: Target = ANYWHERE
     front: bool = False
     """It goes on with what a redirect began; its message does not know of that."""
     room_in: float = 0.0
@@ -76,7 +77,7 @@ class _Turn(Generic[R]):
         try:
             return self.work(self._sent)
         except BaseException as error:  # noqa: BLE001 - a bug belongs to whoever awaits the turn
-            return error, Report(latency_seconds=0.0, connected=None, succeeded=False)
+            return error, Report(latency_seconds=None, connected=None, succeeded=False)
 
     def end(self, result: R | BaseException, report: Report) -> None:
         """Make way for others, and hand the result over."""
@@ -126,11 +127,13 @@ class Turns:
         self._decision: asyncio.TimerHandle | None = None
         self._returning = 0
 
-    async def take(self, group: str, label: str, work: Work[R], *, front: bool = False) -> R | Refusal:
+    async def take(
+        self, group: str, label: str, work: Work[R], *, target: Target = ANYWHERE, front: bool = False
+    ) -> R | Refusal:
         """Wait for the group's next turn, do the work in it on a thread, return its result.
 
-        `front`: it goes on with what a redirect began in this process. Its message does not know of that, so that it
-        is requeued where another would be given back.
+        `target`: where the request goes. `front`: it goes on with what a redirect began in this process. Its message
+        does not know of that, so that it is requeued where another would be given back.
 
         Raises:
             GiveBack: the service stops, or there is no room for this job in this process.
@@ -141,7 +144,7 @@ class Turns:
             if front:
                 return Requeue()
             raise GiveBack("stopping" if self._stopped else "the shard of its group is given up")
-        turn = _Turn(self, group, lane, label, work, self._loop.create_future(), front)
+        turn = _Turn(self, group, lane, label, work, self._loop.create_future(), target, front)
         self._in_hand[lane] += 1
         try:
             return await self._wait(turn)
@@ -168,7 +171,7 @@ class Turns:
 
     def _admit(self, turn: _Turn[Any]) -> Admission:
         since = self._opened.get(turn.lane)
-        return self.board.admit(turn.group, turn, self.clock(), front=turn.front, since=since)
+        return self.board.admit(turn.group, turn, self.clock(), target=turn.target, front=turn.front, since=since)
 
     def open(self, lane: Hashable, now: float) -> None:
         """Take jobs of this lane from now on. Others had it before: each of its groups rests for an interval first."""

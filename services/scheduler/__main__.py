@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 
+from services.scheduler.pending import PendingWatch
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.silence import SilenceWatch
+from services.scheduler.silence import LOOK_SECONDS, SilenceWatch
 from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
+from services.scheduler.timekeeping import WORD_SECONDS, Timekeeping
+from shared.background import Rounds, beside
+from shared.clock import ServerClock
 from shared.postgres import Database, tables_found
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
 from shared.telemetry import Health
 
-CONNECTIONS = 3
-"""Database connections of one scheduler: the claim at hand, the look for silence, and one to spare for a check."""
+CONNECTIONS = 4
+"""Database connections of one scheduler: the claim at hand, two looks beside it, and one at the clock."""
+
+GRACE_SECONDS = 5.0
+"""What a look may take to its end when the service stops."""
 
 
 async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health) -> None:
@@ -38,16 +45,21 @@ async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health
     ticker = Ticker(broker, topology, tick, full=settings.claim_batch, seconds=settings.tick_seconds)
     health.add_check("broker", ticker.check)
     health.add_check("database", database.check)
-    watch = SilenceWatch(database, seconds=settings.silence_seconds)
-    health.add_warning("silence", watch.check)
+    clock = ServerClock()
+    silence = SilenceWatch(database, seconds=settings.silence_seconds)
+    housekeeping = (
+        Rounds("clock", Timekeeping(database, clock, lambda: ticker.session).look, seconds=WORD_SECONDS),
+        Rounds("silence", silence.look, seconds=LOOK_SECONDS),
+        Rounds("pending", PendingWatch(database).look, seconds=LOOK_SECONDS),
+    )
+    health.add_warning("silence", silence.check)
+    health.add_warning("clock", clock.check)
+    for rounds in housekeeping:
+        health.add_warning(f"background {rounds.name}", rounds.check)
     async with database.open():
         if await tables_found(database, stop):
-            watching = asyncio.create_task(watch.run(stop))
-            try:
+            async with beside(stop, *(rounds.run(stop) for rounds in housekeeping), grace_seconds=GRACE_SECONDS):
                 await ticker.run(stop)
-            finally:
-                stop.set()
-                await watching
 
 
 if __name__ == "__main__":

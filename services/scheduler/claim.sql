@@ -87,5 +87,5 @@ SET claim_id = gen_random_uuid(), claim_expires_at = now() + make_interval(secs 
 FROM due
 WHERE feeds.id = due.id
 RETURNING feeds.id, url, source_type, source_config, etag, last_modified, validators_url, body_hash, cursor_at,
-    politeness_group, priority, last_outcome, probed_at, lying_since, feeds.claim_id, claim_expires_at,
+    politeness_group, priority, last_outcome, probed_at, lying_since, feeds.claim_id, claim_expires_at, feeds.issued_at,
     due.turn, due.due_at AS was_due_at, due.claim_id IS NOT NULL AS had_expired

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from prometheus_client import Gauge
 
-from shared.postgres import Connection
+from shared.postgres import Connection, Database
 
 PENDING = Gauge("feedmill_pending_articles", "Articles that are pending, as PostgreSQL's statistics count them.")
 LONGEST_PENDING = Gauge(
@@ -29,12 +30,31 @@ SELECT pg_stat_get_live_tuples('pending_articles'::regclass)::float8 AS pending,
 """
 
 
+class PendingWatch:
+    """Lets the metrics say how much waits. While it can't look, they say nothing rather than what was."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def look(self) -> None:
+        """Look once. Raises what the database raises."""
+        found = UNKNOWN
+        try:
+            async with self._database.transaction() as connection:
+                found = await look(connection)
+        finally:
+            note(found)
+
+
 class Pending(NamedTuple):
     """What a look found."""
 
     articles: float
     longest_seconds: float
     dead: float
+
+
+UNKNOWN = Pending(math.nan, math.nan, math.nan)
 
 
 async def look(connection: Connection) -> Pending:

@@ -1,20 +1,23 @@
-"""The alarm: feeds are due, and no attempt anywhere has succeeded for a while."""
+"""The alarm: feeds want to be fetched, and no attempt anywhere has succeeded for a while."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 from prometheus_client import Gauge
 
-from services.scheduler import pending
-from shared.errors import Unavailable
 from shared.postgres import Connection, Database
-from shared.waiting import pause
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
+
+BLIND_SECONDS = 3 * LOOK_SECONDS
+"""Without a look for so long, nothing is known of the present."""
 
 DUE = Gauge("feedmill_feeds_due", "Feeds that are due and not claimed, over all schedulers.")
 LONGEST_DUE = Gauge(
@@ -22,79 +25,70 @@ LONGEST_DUE = Gauge(
 )
 SILENCE = Gauge(
     "feedmill_silence_seconds",
-    "Since feeds are due or in flight, and no attempt anywhere has succeeded; 0 while all is well or nothing is to do.",
+    "For how long no attempt anywhere has succeeded while feeds wanted to be fetched, in seconds; 0 while none does.",
 )
 
-# One look into the index for each priority; jobs under way are few. A fetcher whose clock is fast must not silence the
-# alarm, nor a job raise it that was lost when its feed was disabled.
-_LOOK = """
-WITH RECURSIVE priorities (priority) AS (
-    SELECT max(priority) FROM feeds WHERE enabled
-    UNION ALL
-    SELECT (SELECT max(feeds.priority) FROM feeds WHERE enabled AND feeds.priority < above.priority)
-    FROM priorities AS above
-    WHERE above.priority IS NOT NULL
-),
-waiting AS (
-    SELECT coalesce(sum(found.feeds), 0) AS feeds, min(found.oldest) AS oldest
-    FROM priorities CROSS JOIN LATERAL (
-        SELECT count(*) AS feeds, min(due_at) AS oldest
-        FROM feeds
-        WHERE enabled AND priority = priorities.priority AND due_at <= now()
-    ) AS found
-)
-SELECT feeds::int AS due,
-    coalesce(extract(epoch FROM now() - oldest), 0)::float8 AS longest_due,
-    greatest(0, extract(epoch FROM now() - greatest(
-        (SELECT started_at FROM feed_fetch_log WHERE ok AND started_at <= now() ORDER BY started_at DESC LIMIT 1),
-        least(oldest, (SELECT min(issued_at) FROM feeds WHERE enabled AND issued_at IS NOT NULL))
-    )))::float8 AS silence,
-    oldest IS NOT NULL OR EXISTS (SELECT FROM feeds WHERE enabled AND issued_at IS NOT NULL) AS is_work
-FROM waiting
-"""
+LOOK = (Path(__file__).parent / "silence.sql").read_bytes()
 
 
 class SilenceWatch:
-    """Looks every 30 s, and at what waits for consumers, too. Args: the database; after how many seconds of silence."""
+    """Looks how much is due, and whether any attempt succeeds.
 
-    def __init__(self, database: Database, *, seconds: float) -> None:
+    Args:
+        database: where the answers are.
+        seconds: after so many seconds of silence there is an alarm.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, database: Database, *, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._seconds = seconds
+        self._clock = clock
         self._silence = 0.0
+        self._noted_at = clock()
+        SILENCE.set_function(self.silence_seconds)
+
+    def silence_seconds(self) -> float:
+        """Return how long the silence lasts. While nobody can look, nothing is known to succeed: it grows."""
+        unseen = self._clock() - self._noted_at
+        return self._silence + (unseen if unseen > BLIND_SECONDS else 0.0)
 
     def check(self) -> str | None:
         """Return the alarm, if there is one (a `shared.telemetry.Check`)."""
-        if self._silence <= self._seconds:
+        silence = self.silence_seconds()
+        if silence <= self._seconds:
             return None
-        return f"feeds are due, and none was fetched successfully for {self._silence:.0f} s"
+        if silence > self._silence:
+            return f"nobody could look whether feeds are fetched; none was seen to be for {silence:.0f} s"
+        return f"feeds are due, and none was fetched successfully for {silence:.0f} s"
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Look until `stop`."""
-        while not stop.is_set():
-            try:
-                async with self._database.transaction() as connection:
-                    self.note(*await look(connection))
-                    pending.note(await pending.look(connection))
-            except Unavailable as error:
-                log.debug("could not look for silence: %s", error)
-            await pause(LOOK_SECONDS, stop)
+    async def look(self) -> None:
+        """Look once, and let the metrics follow. Raises what the database raises; they say nothing then."""
+        try:
+            async with self._database.transaction() as connection:
+                found = await look(connection)
+        except BaseException:
+            DUE.set(math.nan)
+            LONGEST_DUE.set(math.nan)
+            raise
+        self.note(*found)
 
     def note(self, due: int, longest_due: float, silence: float) -> None:
         """Take what was found; the alarm is logged when it begins and when it ends."""
         DUE.set(due)
         LONGEST_DUE.set(longest_due)
-        SILENCE.set(silence)
-        before, self._silence = self.check(), silence
+        before = self.check()
+        self._silence, self._noted_at = silence, self._clock()
         after = self.check()
         if after and not before:
             log.error("alarm: %s", after)
         elif before and not after:
-            log.info("the alarm is over: feeds are fetched again, or none is due")
+            log.info("the alarm is over: feeds are fetched again, or none wants to be")
 
 
 async def look(connection: Connection) -> tuple[int, float, float]:
     """Return how many feeds are due, for how long the longest, and for how long no attempt has succeeded (seconds)."""
-    cursor = await connection.execute(_LOOK.encode())
+    cursor = await connection.execute(LOOK)
     row = await cursor.fetchone()
     assert row is not None
-    return row["due"], row["longest_due"], row["silence"] if row["is_work"] else 0.0
+    return row["due"], row["longest_due"], row["silence"]

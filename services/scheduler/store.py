@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -100,18 +100,17 @@ async def claim_due_feeds(
         prepare=False,  # a plan for any limit would be one for a tenth of all feeds
     )
     rows = sorted(await cursor.fetchall(), key=lambda row: (-row["priority"], row["turn"], row["was_due_at"]))
-    queued_at = datetime.now(UTC)
     jobs = []
     for row in rows:
         try:
-            jobs.append(_make_job(row, queued_at, chance))
+            jobs.append(_make_job(row, chance))
         except ValueError as error:  # pydantic's ValidationError is one
             await disable_feed(connection, row["id"], f"configuration: {' '.join(str(error).split())}")
-    lateness = [(queued_at - row["was_due_at"]).total_seconds() for row in rows]
+    lateness = [(row["issued_at"] - row["was_due_at"]).total_seconds() for row in rows]
     return Claimed(jobs, len(rows), sum(row["had_expired"] for row in rows), lateness)
 
 
-def _make_job(row: Mapping[str, Any], queued_at: datetime, chance: Callable[[], float]) -> FetchFeed:
+def _make_job(row: Mapping[str, Any], chance: Callable[[], float]) -> FetchFeed:
     if row["source_type"] not in SOURCE_TYPES:
         raise ValueError(f"unknown source type {row['source_type']!r}; known: {', '.join(sorted(SOURCE_TYPES))}")
     return FetchFeed(
@@ -127,8 +126,8 @@ def _make_job(row: Mapping[str, Any], queued_at: datetime, chance: Callable[[], 
         group=row["politeness_group"],
         claim_id=row["claim_id"],
         not_after=row["claim_expires_at"],
-        probe=_is_time_to_probe(row, queued_at, chance),
-        queued_at=queued_at,
+        probe=_is_time_to_probe(row, row["issued_at"], chance),
+        queued_at=row["issued_at"],  # all moments of a claim by one clock
     )
 
 

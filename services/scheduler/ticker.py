@@ -25,9 +25,14 @@ class Ticker:
         self._seconds = seconds
         self._session: Session | None = None
 
+    @property
+    def session(self) -> Session | None:
+        """The session with the broker, if one stands."""
+        return self._session if self._session and not self._session.lost.is_set() else None
+
     def check(self) -> str | None:
         """Return what keeps the scheduler from being ready, if anything (a `shared.telemetry.Check`)."""
-        return None if self._session and not self._session.lost.is_set() else "no session with the broker"
+        return None if self.session else "no session with the broker"
 
     async def run(self, stop: asyncio.Event) -> None:
         """Tick until `stop`.

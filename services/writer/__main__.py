@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from functools import partial
 
 from services.writer.handler import WriteArticles
-from services.writer.pruning import Pruning
+from services.writer.pruning import ROUND_SECONDS, Pruning
 from services.writer.settings import WriterSettings
 from shared.arrivals import Batching
+from shared.background import Rounds, beside
 from shared.broker import Delivery
+from shared.clock import ServerClock
 from shared.consumer import Consumer
 from shared.messages import FeedFetched
 from shared.postgres import Database, tables_found
@@ -23,6 +25,12 @@ BATCHES = 2
 CONNECTIONS = BATCHES + 1
 """Database connections of one writer: one for each batch, and one to spare."""
 
+CLOCK_SECONDS = 5.0
+"""How often the database's clock is read."""
+
+GRACE_SECONDS = 5.0
+"""What a round of housekeeping may take to its end when the service stops."""
+
 
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
@@ -33,14 +41,21 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
         prepared=settings.prepared_statements,
         statement_seconds=settings.statement_seconds,
     )
+    clock = ServerClock()
     handler = WriteArticles(
         database,
         rules=settings.rules(),
         proxy_hosts=settings.proxy_host_set(),
-        now=lambda: datetime.now(UTC),
+        now=clock.now,
         policy=settings.policy(),
     )
     pruning = Pruning(database, settings.retention())
+
+    async def set_clock() -> None:
+        clock.hear(await database.read_clock())
+
+    timekeeping = Rounds("clock", set_clock, seconds=CLOCK_SECONDS)
+    tidying = Rounds("pruning", partial(pruning.round, stop), seconds=ROUND_SECONDS)
     consumer = Consumer(
         RabbitMQ(str(settings.amqp_url), name="feedmill writer", max_message_bytes=settings.max_message_bytes),
         topology,
@@ -58,14 +73,14 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
     )
     health.add_check("broker", consumer.check)
     health.add_check("database", database.check)
+    health.add_warning("clock", clock.check)
+    for rounds in (timekeeping, tidying):
+        health.add_warning(f"background {rounds.name}", rounds.check)
     async with database.open():
         if await tables_found(database, stop):
-            tidying = asyncio.create_task(pruning.run(stop))
-            try:
+            await timekeeping.round()  # before the first result is written
+            async with beside(stop, timekeeping.run(stop), tidying.run(stop), grace_seconds=GRACE_SECONDS):
                 await consumer.run(stop)
-            finally:
-                stop.set()
-                await tidying
 
 
 def count_entries(delivery: Delivery) -> int:

@@ -28,6 +28,10 @@ GAP_MEMORY = 0.2
 """How much the last gap counts in the usual one (exponential smoothing)."""
 
 
+MOST_STALE_SECONDS = 900.0
+"""How long a feed whose jobs come too late is not issued again, at most: soon enough once the reason has gone."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """The settings that these decisions depend on; spans in seconds."""
@@ -119,11 +123,23 @@ def advance(feed: FeedState, fetched: FeedFetched, *, news: News, now: datetime,
         return _note_attempt(noted, fetched) if fetched.outcome.is_attempt else noted
     released = replace(heard, claim_id=None, claim_expires_at=None)
     if not fetched.outcome.is_attempt:
-        return released  # dropped unasked (stale): it is as due as it was, and keeps its place
+        return released if fetched.reason == "batch" else _after_stale(released, now, rules)
     noted = _note_attempt(released, fetched)
     if fetched.outcome.is_success:
         return _after_success(noted, fetched, news, now, rules)
     return _after_failure(noted, fetched, now, rules)
+
+
+def _after_stale(feed: FeedState, now: datetime, rules: Rules) -> FeedState:
+    """Return a feed whose job was dropped unasked. It is as due as it was, but is not issued again at once.
+
+    Jobs that come too late come of a backlog, or of a fetcher whose clock is wrong; that one would drop the next one,
+    too, within a second. So the feed waits for as long again as it has been due. A run from cron says so of what it did
+    not come to, and the next one is not there within a second.
+    """
+    overdue = (now - feed.next_fetch_at).total_seconds()
+    pause = max(min(overdue, MOST_STALE_SECONDS, rules.max_poll_seconds), rules.min_poll_seconds)
+    return replace(feed, claim_expires_at=add_seconds(now, pause))
 
 
 def _on_our_clock(feed: FeedState, fetched: FeedFetched, now: datetime) -> FeedFetched:

@@ -15,12 +15,16 @@ from psycopg.types.json import Json
 from pydantic_core import to_json
 
 from services.writer.feed_state import FeedState, News, Rules, advance
+from services.writer.floors import DAY_SECONDS
 from services.writer.pace_column import read_pace
 from shared.messages import FeedFetched
 from shared.politeness import politeness_group
 from shared.postgres import Connection
 
 log = logging.getLogger(__name__)
+
+FOREIGN_THROTTLE_SECONDS = 30.0
+"""A host is left alone for so long at most after a 429 that a redirect from another host ran into."""
 
 _STATE_COLUMNS = tuple(field.name for field in fields(FeedState))
 
@@ -56,8 +60,13 @@ async def find_logged(connection: Connection, batch: Sequence[FeedFetched]) -> s
     return {row["result_id"] for row in await cursor.fetchall()}
 
 
-async def log_attempts(connection: Connection, batch: Sequence[FeedFetched], news: Mapping[UUID, News]) -> None:
-    """Write a row for each attempt, with the number of articles that were new in it."""
+async def log_attempts(
+    connection: Connection, batch: Sequence[FeedFetched], news: Mapping[UUID, News], now: datetime
+) -> None:
+    """Write a row for each attempt, with the number of articles that were new in it.
+
+    None began before its job was queued, nor after its result is here, whatever a fetcher's clock said.
+    """
     async with connection.cursor() as cursor:
         await cursor.executemany(
             """
@@ -70,7 +79,7 @@ async def log_attempts(connection: Connection, batch: Sequence[FeedFetched], new
                     f.result_id,
                     f.feed_id,
                     f.queued_at,
-                    f.started_at,
+                    max(min(f.started_at, now), min(f.queued_at, now)),
                     f.elapsed_seconds,
                     f.outcome.is_success,
                     f.outcome.value,
@@ -93,23 +102,28 @@ async def log_attempts(connection: Connection, batch: Sequence[FeedFetched], new
 async def note_throttles(connection: Connection, batch: Sequence[FeedFetched], proxy_hosts: frozenset[str]) -> None:
     """Remember hosts that asked to be left alone: the fetchers know it too, but forget it when they restart.
 
-    For a day at most, whatever a fetcher's clock says. Those that are over go last: who cleans up waits for nobody.
+    For a day at most, whatever a fetcher's clock says; for seconds if a redirect from elsewhere found it out, since
+    whoever wrote that may have chosen the one page that asks for a day. Those that are over go last: who cleans up
+    waits for nobody.
     """
-    until: dict[str, datetime] = {}
+    until: dict[tuple[str, float], datetime] = {}
     for fetched in batch:
         if fetched.status == 429 and fetched.not_before is not None:
             group = politeness_group(fetched.final_url or fetched.url, proxy_hosts)
-            until[group] = max(until.get(group, fetched.not_before), fetched.not_before)
+            is_own = group == politeness_group(fetched.url, proxy_hosts)
+            key = group, DAY_SECONDS if is_own else FOREIGN_THROTTLE_SECONDS
+            until[key] = max(until.get(key, fetched.not_before), fetched.not_before)
     if not until:
         return
     await connection.execute(
         """
         INSERT INTO throttled_groups (politeness_group, until)
-        SELECT politeness_group, least(until, now() + '1 day')
-        FROM unnest(%b::text[], %b::timestamptz[]) AS asked (politeness_group, until) ORDER BY 1
+        SELECT politeness_group, max(least(until, now() + make_interval(secs => most)))
+        FROM unnest(%b::text[], %b::float8[], %b::timestamptz[]) AS asked (politeness_group, most, until)
+        GROUP BY 1 ORDER BY 1
         ON CONFLICT (politeness_group) DO UPDATE SET until = greatest(throttled_groups.until, excluded.until)
         """,
-        [list(until), list(until.values())],
+        [[group for group, _ in until], [most for _, most in until], list(until.values())],
     )
     await connection.execute(
         """
@@ -139,7 +153,7 @@ async def advance_feeds(
             after[fetched.feed_id], fetched, news=news[fetched.result_id], now=now, rules=rules
         )
     changed = [state for id_, state in after.items() if state != feeds[id_]]
-    moved = [state for state in changed if state.url != feeds[state.id].url]
+    moved = sorted((s for s in changed if s.url != feeds[s.id].url), key=lambda state: state.url)  # the order of locks
     if changed:
         await connection.execute(_UPDATE, [Json([vars(state) for state in changed], dumps=as_columns)])
     for state in moved:

@@ -9,7 +9,8 @@ from datetime import datetime
 from prometheus_client import Counter, Histogram
 
 from services.writer.feed_state import Rules
-from services.writer.store import Policy, write_batch
+from services.writer.store import Policy, Written, write_batch
+from shared.errors import Blocked, DatabaseBusy
 from shared.messages import FeedFetched
 from shared.outgoing import Outgoing
 from shared.postgres import Database
@@ -49,17 +50,17 @@ class WriteArticles:
         self._policy = policy
 
     async def __call__(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
-        """Commit the batch. Nothing follows from it but rows."""
+        """Commit the batch. Nothing follows from it but rows.
+
+        Raises:
+            DatabaseUnavailable: the server can't serve anybody now.
+            Blocked: some rows of the batch are held by somebody else, or it is too large for the server as it is now.
+        """
         with BATCH_SECONDS.time():
-            async with self._database.transaction() as connection:
-                written = await write_batch(
-                    connection,
-                    batch,
-                    now=self._now(),
-                    rules=self._rules,
-                    proxy_hosts=self._proxy_hosts,
-                    policy=self._policy,
-                )
+            try:
+                written = await self._write(batch)
+            except DatabaseBusy as error:
+                raise Blocked(str(error)) from error
         for result, count in (("new", written.new), ("updated", written.updated), ("repeated", written.repeated)):
             ARTICLES.labels(result).inc(count)
         DUPLICATES.inc(written.duplicates)
@@ -76,3 +77,14 @@ class WriteArticles:
             },
         )
         return ()
+
+    async def _write(self, batch: Sequence[FeedFetched]) -> Written:
+        async with self._database.transaction() as connection:
+            return await write_batch(
+                connection,
+                batch,
+                now=self._now(),
+                rules=self._rules,
+                proxy_hosts=self._proxy_hosts,
+                policy=self._policy,
+            )

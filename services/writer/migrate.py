@@ -7,10 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from shared.errors import ConfigurationError, DatabaseUnavailable
+from shared.postgres import LIVELINESS, transaction_bounds
 from shared.secrets import mask_credentials
 
 DIRECTORY = Path(__file__).parent / "migrations"
@@ -68,7 +70,8 @@ def migrate(database_url: str, directory: Path = DIRECTORY) -> list[Migration]:
 
 
 def _migrate(database_url: str, migrations: Sequence[Migration]) -> list[Migration]:
-    with psycopg.connect(database_url, autocommit=True, application_name="feedmill migrate") as connection:
+    about: dict[str, Any] = {"application_name": "feedmill migrate", **LIVELINESS}
+    with psycopg.connect(database_url, autocommit=True, **about) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [LOCK_KEY])
         connection.execute(
             """
@@ -100,6 +103,7 @@ def _missing(connection: psycopg.Connection, migrations: Sequence[Migration]) ->
 def _apply(connection: psycopg.Connection, migration: Migration) -> None:
     try:
         with connection.transaction():
+            connection.execute(*transaction_bounds())
             connection.execute(migration.sql.encode())
             connection.execute(
                 "INSERT INTO schema_migrations (version, name, checksum) VALUES (%s, %s, %s)",

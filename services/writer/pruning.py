@@ -1,23 +1,19 @@
 """What is deleted, and when: old rows of the fetch log, and ledger rows of articles that no feed lists any more.
 
-A little at a time, by whichever writer comes first; nobody waits for it, and what it can't do today it does tomorrow.
+A little at a time, by whichever writer comes first. It waits for no lock (what somebody holds, the next round deletes):
+a feed that is removed takes its rows of the log along in an order of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from prometheus_client import Counter
 
-from shared.errors import Unavailable
 from shared.postgres import Connection, Database
-from shared.waiting import pause
-
-log = logging.getLogger(__name__)
 
 PRUNED = Counter("feedmill_rows_pruned_total", "Rows that retention deleted, by table.", ["table"])
 
@@ -63,15 +59,6 @@ class Pruning:
         self._now = now
         self._slice = _slice_at(now())
         self._feed = 0
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Prune every so often until `stop`."""
-        while not stop.is_set():
-            try:
-                await self.round(stop)
-            except Unavailable as error:
-                log.info("could not prune, will try again: %s", error)
-            await pause(ROUND_SECONDS, stop)
 
     async def round(self, stop: asyncio.Event) -> None:
         """Delete what is old by now: of the log all, of the ledger the slices whose time has come."""
@@ -125,8 +112,12 @@ async def prune_log_by_age(connection: Connection, days: float) -> int:
     cursor = await connection.execute(
         """
         DELETE FROM feed_fetch_log
-        WHERE id IN (SELECT id FROM feed_fetch_log ORDER BY id LIMIT %s)
-          AND started_at < now() - make_interval(secs => %s)
+        WHERE id IN (
+            SELECT id FROM feed_fetch_log
+            WHERE id IN (SELECT id FROM feed_fetch_log ORDER BY id LIMIT %s)
+              AND started_at < now() - make_interval(secs => %s)
+            FOR UPDATE SKIP LOCKED
+        )
         """,
         [CHUNK, days * 86_400.0],
     )
@@ -150,8 +141,11 @@ async def prune_log_by_count(connection: Connection, after: int, most: int) -> t
             ) AS kept
         ),
         deleted AS (
-            DELETE FROM feed_fetch_log USING oldest_kept
-            WHERE feed_fetch_log.feed_id = oldest_kept.feed_id AND feed_fetch_log.started_at < oldest_kept.started_at
+            DELETE FROM feed_fetch_log WHERE id IN (
+                SELECT log.id FROM feed_fetch_log AS log JOIN oldest_kept USING (feed_id)
+                WHERE log.started_at < oldest_kept.started_at
+                FOR UPDATE OF log SKIP LOCKED
+            )
             RETURNING 1
         )
         SELECT (SELECT max(id) FROM step) AS last, (SELECT count(*) FROM step) AS looked,

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
+from shared import messages
 from shared.errors import DecodeError
 from shared.messages import (
     COMPRESS_ABOVE_BYTES,
@@ -19,6 +20,8 @@ from shared.messages import (
     FeedInfo,
     FetchFeed,
     Message,
+    Outcome,
+    OutcomeClass,
     ServerHints,
 )
 from tests.factories import NOW, make_entry, make_job, make_result
@@ -76,6 +79,7 @@ def everything_filled_in() -> list[Message]:
                     categories=("a", "b"),
                     enclosures=(Enclosure(url="http://news.example/1.mp3", type="audio/mpeg", length=1000),),
                     language="de",
+                    id_is_given=True,
                     flags=("date_clamped",),
                 ),
             ),
@@ -177,6 +181,61 @@ def test_what_a_later_version_added_is_left_out_and_told(message: Message) -> No
     unknown: set[str] = set()
     assert type(message).decode(json.dumps(body).encode(), on_unknown=unknown.update) == message
     assert unknown == {"since_tomorrow", "entries.too" if isinstance(message, FeedFetched) else "detour.too"}
+
+
+def from_tomorrow(**changes: object) -> bytes:
+    return json.dumps(json.loads(make_result(entries=(make_entry(1),)).model_dump_json()) | changes).encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({}, Outcome.SOFT_ERROR),
+        ({"outcome_class": "soft"}, Outcome.SOFT_ERROR),
+        ({"outcome_class": "hard"}, Outcome.HARD_ERROR),
+        ({"outcome_class": "success"}, Outcome.FETCHED),
+        ({"outcome_class": "success", "entries": []}, Outcome.NOT_MODIFIED),
+        ({"outcome_class": "unasked"}, Outcome.STALE),
+        ({"outcome_class": "unasked", "final": False}, Outcome.SKIPPED),
+        ({"outcome_class": "whatever"}, Outcome.SOFT_ERROR),
+        ({"outcome_class": "whatever", "new": 1}, Outcome.SOFT_ERROR),
+    ],
+)
+def test_an_outcome_of_a_later_version_is_read_as_its_class(changes: dict[str, object], outcome: Outcome) -> None:
+    unknown: set[str] = set()
+    read = FeedFetched.decode(from_tomorrow(outcome="merged", **changes), on_unknown=unknown.update)
+    assert read.outcome is outcome
+    assert "outcome='merged'" in unknown
+
+
+def test_a_list_that_has_grown_is_no_dead_letter() -> None:
+    entry = json.loads(make_entry(1).model_dump_json()) | {"content_quality": "transcript", "flags": ["new"]}
+    read = FeedFetched.decode(from_tomorrow(reason="backfill", tier="new", entries=[entry]))
+    assert (read.reason, read.tier, read.entries[0].content_quality) == ("due", "new", "summary")
+    assert read.entries[0].flags == ("new",)
+    job = json.loads(make_job().model_dump_json()) | {"reason": "backfill", "source_type": "sitemap"}
+    assert FetchFeed.decode(json.dumps(job).encode()).reason == "due"
+
+
+@pytest.mark.parametrize("changes", [{"outcome": 5}, {"outcome": None}, {"outcome": "merged", "feed_id": "x"}])
+def test_what_no_version_would_send_is_no_later_version(changes: dict[str, object]) -> None:
+    with pytest.raises(DecodeError, match=r"outcome|feed_id"):
+        FeedFetched.decode(from_tomorrow(**changes))
+
+
+def test_an_outcome_goes_with_its_class_unless_every_version_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert b"outcome_class" not in make_result().encode()[0]
+    monkeypatch.setattr(messages, "FIRST_OUTCOMES", frozenset())
+    for outcome in Outcome:
+        body, encoding = make_result(outcome=outcome).encode()
+        assert FeedFetched.decode(body, encoding).outcome_class is outcome.outcome_class
+
+
+def test_every_outcome_has_the_class_that_its_name_says() -> None:
+    classes = {kind: {outcome for outcome in Outcome if outcome.outcome_class is kind} for kind in OutcomeClass}
+    assert classes[OutcomeClass.SUCCESS] == {Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.UNCHANGED}
+    assert classes[OutcomeClass.UNASKED] == {Outcome.STALE, Outcome.SKIPPED}
+    assert classes[OutcomeClass.SOFT] == {Outcome.SOFT_ERROR, Outcome.GAVE_UP, Outcome.THROTTLED}
 
 
 def test_a_slip_of_ours_is_not_taken_for_a_later_version() -> None:

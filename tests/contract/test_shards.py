@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from shared.broker import Broker, Delivery, Publication, Session
-from shared.errors import BrokerUnavailable
+from shared.errors import BrokerUnavailable, Unroutable
 from shared.messages import FetchFeed
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.rabbitmq import RabbitMQ
@@ -68,6 +68,14 @@ async def test_what_one_says_all_hear_who_listen(broker: Broker) -> None:
         await other.publish(Publication("", b"both", FETCHERS, "hello"))
         await until(lambda: len(heard) == 3)
         assert sorted(heard) == [("one", b"alone"), ("one", b"both"), ("other", b"both")]
+
+
+async def test_what_may_be_said_to_nobody_costs_no_session(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        await session.publish(Publication("", b"anybody?", FETCHERS, "hello", mandatory=False))
+        assert not session.lost.is_set()
+        with pytest.raises(Unroutable):
+            await session.publish(Publication("", b"anybody?", FETCHERS, "hello"))
 
 
 async def test_several_queues_are_consumed_side_by_side_each_with_its_own_prefetch(broker: Broker) -> None:

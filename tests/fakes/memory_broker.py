@@ -94,7 +94,7 @@ class MemoryBroker:
         listening = [hear for session in self._sessions for hear in session.listening.get(publication.exchange, ())]
         for hear in listening:
             hear(publication.body)
-        if not targets and not listening:
+        if publication.mandatory and not targets and not listening:
             raise Unroutable(publication.routing_key)
         for name in targets:
             if name in self.refusing:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from services.fetcher.attempt import Clock, FeedReader, ReaderLimits
-from services.fetcher.client import ClientLimits, FeedClient
+from services.fetcher.client import ClientLimits, FeedClient, Request
 from services.fetcher.group import Report
 from services.fetcher.leg import next_leg
 from services.fetcher.settings import FetcherSettings
@@ -126,6 +126,80 @@ def test_a_refused_connection_counts_against_its_own_group_only(attempt: Callabl
     assert behind_redirect.fetched.outcome is Outcome.SOFT_ERROR
     assert [report.connected for _, report in behind_redirect.reports] == [True, False]
     assert behind_redirect.reports[1][0] == nobody.removeprefix("http://").strip("/")
+
+
+class Resolver:
+    """Answers after `seconds`, or not at all: with `error`."""
+
+    def __init__(self, seconds: float, error: OSError | None = None) -> None:
+        self.seconds = seconds
+        self.error = error
+
+    def __call__(self, host: str, port: int, **_: object) -> list[tuple[Any, ...]]:
+        time.sleep(self.seconds)
+        if self.error:
+            raise self.error
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+
+@pytest.mark.parametrize("status", [200, 302, 500])
+def test_a_slow_resolver_of_ours_is_no_slow_host(
+    attempt: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", Resolver(0.7))
+    with serving(saying(answer(status, body=FEED, Location="mailto:x"))) as server:
+        found = attempt(saying(b""), url=server.url().replace("127.0.0.1", "slow.example"))
+    assert found.fetched.elapsed_seconds > 0.7
+    assert found.report.latency_seconds is not None
+    assert found.report.latency_seconds < 0.5
+
+
+@pytest.mark.parametrize(
+    ("resolver", "connected"),
+    [
+        (Resolver(0.0, socket.gaierror(socket.EAI_NONAME, "Name or service not known")), False),
+        (Resolver(0.0, socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")), None),
+        (Resolver(0.0, socket.gaierror(socket.EAI_FAIL, "Non-recoverable failure")), None),
+        (Resolver(1.5), None),
+    ],
+)
+def test_what_a_resolver_says_of_itself_is_not_said_of_the_host(
+    attempt: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch, resolver: Resolver, connected: bool | None
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", resolver)
+    found = attempt(saying(b""), url="http://lost.example/", source_config={"timeout_seconds": 1})
+    assert (found.fetched.outcome, found.fetched.error_class) == (Outcome.SOFT_ERROR, "connect")
+    assert found.report.connected is connected
+    assert (found.report.latency_seconds is None) is (connected is None)
+
+
+def test_a_connection_that_had_no_time_is_not_refused(attempt: Callable[..., Attempt]) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        address = full.getsockname()
+        crowd = [socket.socket() for _ in range(4)]
+        for one in crowd:
+            one.setblocking(False)
+            one.connect_ex(address)
+        url = f"http://127.0.0.1:{address[1]}/"
+        found = attempt(saying(b""), url=url, source_config={"timeout_seconds": 1})
+        for one in crowd:
+            one.close()
+    assert (found.fetched.error_class, found.report.connected) == ("connect", None)
+
+
+def test_a_wait_for_room_that_was_in_vain_is_no_slow_host() -> None:
+    limits = ClientLimits(large_bodies=1, large_body_wait_seconds=0.7)
+    client = FeedClient(limits, user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
+    reader = FeedReader(client, Clock(now=lambda: NOW, monotonic=time.monotonic), ReaderLimits())
+    with serving(saying(answer(body=b"<!--" + b" " * 2**20 + b"-->" + FEED))) as server:
+        job = make_job(url=server.url())
+        with client.get(Request(server.url())):
+            found, report = reader.request(job, next_leg(job, frozenset()), lambda: None)
+    client.close()
+    assert isinstance(found, FeedFetched)
+    assert found.error_class == "timeout"
+    assert report.latency_seconds is not None
+    assert report.latency_seconds < 0.5
 
 
 def test_a_throttle_behind_a_redirect_does_not_throttle_the_origin(attempt: Callable[..., Attempt]) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,6 +14,7 @@ from services.cli.__main__ import app
 from services.cli.servers import Servers
 from services.writer.migrate import migrate, read_migrations
 from shared.errors import ConfigurationError, DatabaseUnavailable
+from shared.politeness import politeness_group
 from shared.postgres import SCHEMA_VERSION
 from shared.service import EXIT_MISCONFIGURED
 
@@ -61,27 +64,55 @@ def test_an_applied_migration_must_not_change(database_url: str, tmp_path: Path)
         migrate(database_url, tmp_path)
 
 
-def test_rows_that_no_service_can_count_with_are_put_right(servers: Servers, tmp_path: Path) -> None:
+@contextmanager
+def database_before(servers: Servers, directory: Path, version: int) -> Iterator[str]:
+    """Yield the URL of a database that was migrated to the version before this one."""
     name = f"test_{uuid4().hex[:12]}"
     servers.postgres.create_database(name)
     url = servers.postgres.database_url(name)
-    for migration in read_migrations()[:5]:
-        write(tmp_path, **{f"{migration.version:04d}_{migration.name}": migration.sql})
-    migrate(url, tmp_path)
-    with psycopg.connect(url) as connection:
-        connection.execute(
-            """
-            INSERT INTO feeds
-                (url, politeness_group, next_fetch_at, claim_expires_at, interval_seconds, longest_seconds)
-            VALUES ('http://a/', 'a', '-infinity', 'infinity', 'NaN', NULL),
-                ('http://b/', 'b', now(), NULL, 60, 'Infinity')
-            """
-        )
-    migrate(url)
-    with psycopg.connect(url) as connection:
-        rows = connection.execute("SELECT next_fetch_at, interval_seconds, longest_seconds FROM feeds ORDER BY id")
-        assert [row[1:] for row in rows] == [(31622400, None), (60, 31622400)]
+    for migration in read_migrations()[: version - 1]:
+        write(directory, **{f"{migration.version:04d}_{migration.name}": migration.sql})
+    migrate(url, directory)
+    yield url
     servers.postgres.drop_database(name)
+
+
+def test_rows_that_no_service_can_count_with_are_put_right(servers: Servers, tmp_path: Path) -> None:
+    with database_before(servers, tmp_path, 6) as url:
+        with psycopg.connect(url) as connection:
+            connection.execute(
+                """
+                INSERT INTO feeds
+                    (url, politeness_group, next_fetch_at, claim_expires_at, interval_seconds, longest_seconds)
+                VALUES ('http://a/', 'a', '-infinity', 'infinity', 'NaN', NULL),
+                    ('http://b/', 'b', now(), NULL, 60, 'Infinity')
+                """
+            )
+        migrate(url)
+        with psycopg.connect(url) as connection:
+            rows = connection.execute("SELECT next_fetch_at, interval_seconds, longest_seconds FROM feeds ORDER BY id")
+            assert [row[1:] for row in rows] == [(31622400, None), (60, 31622400)]
+
+
+def test_stored_groups_are_spelled_as_the_registry_spells_them_now(servers: Servers, tmp_path: Path) -> None:
+    stored = {
+        "http://news.example/": "news.example",
+        "http://news.example\u3002/": "news.example.",
+        "http://news.example\u3002:8080/": "news.example.:8080",
+        "http://[2001:DB8:0:0::1]:8080/": "[2001:db8:0:0::1]:8080",
+        "http://[::ffff:192.0.2.1]/": "[::ffff:192.0.2.1]",
+        "http://[::FFFF:C000:0201]:81/": "[::ffff:c000:0201]:81",
+        "http://[::1]/": "[::1]",
+    }
+    with database_before(servers, tmp_path, 9) as url:
+        with psycopg.connect(url) as connection, connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO feeds (url, politeness_group) VALUES (%s, %s)", list(stored.items()))
+            cursor.execute("INSERT INTO feeds (url, politeness_group) VALUES ('odd', '[odd'), ('hub', 'hub/a.')")
+        migrate(url)
+        with psycopg.connect(url) as connection:
+            rows: dict[str, str] = dict(connection.execute("SELECT url, politeness_group FROM feeds").fetchall())
+    assert (rows.pop("odd"), rows.pop("hub")) == ("[odd", "hub/a.")
+    assert rows == {address: politeness_group(address) for address in stored}
 
 
 @pytest.mark.parametrize("names", [("0001_a", "0003_c"), ("0002_b",), ("first",)])

@@ -17,6 +17,7 @@ import httpx
 import pytest
 import trustme
 
+from services.fetcher import network
 from services.fetcher.client import ClientLimits, FeedClient, Request
 from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.network import MAX_ADDRESSES, RESOLVERS
@@ -171,6 +172,18 @@ def test_a_look_up_that_never_began_is_not_the_hosts_fault(client: FeedClient, m
 
 def test_a_fetch_without_time_left_does_not_blame_its_host(client: FeedClient) -> None:
     assert failure(client, "http://127.0.0.1:9/", seconds=0).failure is Failure.TIMEOUT
+
+
+@pytest.mark.parametrize(("number", "is_ours"), [(errno.ENETUNREACH, True), (errno.ECONNREFUSED, False)])
+def test_a_machine_without_a_way_out_does_not_blame_the_host(
+    client: FeedClient, monkeypatch: pytest.MonkeyPatch, number: int, is_ours: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(network, "_reach", fail)
+    error = failure(client, "http://127.0.0.1:9/")
+    assert (error.failure, error.is_ours) == (Failure.CONNECT, is_ours)
 
 
 def test_a_machine_without_sockets_is_our_own_trouble(client: FeedClient, monkeypatch: pytest.MonkeyPatch) -> None:

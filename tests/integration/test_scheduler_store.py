@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from services.cli.batch.claims import Claims
 from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
 from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
+from shared.clock import ServerClock
 from shared.errors import BrokerUnavailable
 from shared.messages import FetchFeed
 from shared.postgres import Database
@@ -404,3 +406,12 @@ async def test_a_scheduler_killed_between_claim_and_publish_loses_nothing(
         while not (again := await claim(database)):
             await asyncio.sleep(0.01)
     assert (again[0].feed_id, again[0].claim_id == lost.claim_id) == (lost.feed_id, False)
+
+
+async def test_a_run_from_cron_goes_by_the_databases_clock(database: Database, database_url: str) -> None:
+    add(database_url, 1)
+    clock = ServerClock(wall=lambda: datetime.now(UTC) + timedelta(hours=2))
+    jobs, _ = await Claims(database, clock, batch=10, seconds=60).take(10)
+    assert len(jobs) == 1
+    assert clock.now() < jobs[0].not_after
+    assert clock.offset_seconds() == pytest.approx(7200, abs=30)

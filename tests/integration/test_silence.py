@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 import psycopg
 import pytest
+from prometheus_client import REGISTRY
 
 from services.cli.registry import NewFeed, add_feed, busiest_groups, connect, count_all
-from services.scheduler.silence import SilenceWatch, look
+from services.scheduler.silence import LOOK, SilenceWatch, look
 from services.scheduler.store import claim_due_feeds
+from shared.background import Rounds
 from shared.postgres import Database
 
 
@@ -75,6 +79,134 @@ async def test_neither_a_disabled_feeds_lost_job_nor_a_fetchers_fast_clock_misle
     assert await found(database) == (1, 45, 45)
     with connect(database_url) as connection:
         assert count_all(connection).seconds_since_success == pytest.approx(3000, abs=30)
+
+
+TROUBLES = {
+    "in back-off after a failure": "failures = 1, last_outcome = 'hard_error', "
+    "next_fetch_at = now() + interval '8 hours'",
+    "waiting for their retry": "claim_id = gen_random_uuid(), claim_expires_at = now() + interval '2 hours', "
+    "last_outcome = 'soft_error', next_fetch_at = now() - interval '3 hours'",
+    "asked to wait": "last_outcome = 'throttled', next_fetch_at = now() + interval '5 hours'",
+}
+
+
+def add_feeds(database_url: str, number: int, more: str = "") -> None:
+    """Add feeds that all is well with: not due for a day."""
+    change(
+        database_url,
+        """
+        INSERT INTO feeds (url, politeness_group, next_fetch_at, created_at, last_success_at)
+        SELECT 'http://h' || n || '.example/', 'h' || n, now() + interval '1 day', now() - interval '90 days',
+            now() - interval '4 hours'
+        FROM generate_series(1, %s) AS n
+        """,
+        number,
+    )
+    if more:
+        change(database_url, f"UPDATE feeds SET {more}")
+
+
+def log_of_each(database_url: str, *minutes_ago: int, ok: bool = False) -> None:
+    """Log attempts at every feed."""
+    change(
+        database_url,
+        """
+        INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final,
+            attempt, items_seen, items_new, wire_bytes, decoded_bytes)
+        SELECT gen_random_uuid(), id, now(), now() - make_interval(mins => minutes), 1, %s, '', true, 0, 0, 0, 0, 0
+        FROM feeds, unnest(%s::int[]) AS minutes
+        """,
+        ok,
+        list(minutes_ago),
+    )
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+async def test_silence_is_heard_though_nobody_is_due(database: Database, database_url: str, trouble: str) -> None:
+    add_feeds(database_url, 5, f"{trouble}, last_attempt_at = now() - interval '2 min'")
+    log_of_each(database_url, 240, ok=True)
+    log_of_each(database_url, 50, 35, 2)
+    assert await found(database) == (0, 0, 50)  # the first that failed since the last success
+    log_of_each(database_url, 1, ok=True)
+    assert await found(database) == (0, 0, 1)
+
+
+async def test_failing_quickly_does_not_keep_the_silence_young(database: Database, database_url: str) -> None:
+    add_feeds(database_url, 120, "failures = 7, last_attempt_at = now() - interval '1 s', next_fetch_at = now()")
+    log_of_each(database_url, *range(1, 45))
+    assert await found(database) == (120, 0, 44)
+    log_attempt(database_url, ok=True, minutes_ago=31)
+    assert await found(database) == (120, 0, 31)  # they were failing before that one success, and still are
+
+
+async def test_a_job_that_is_dropped_or_put_off_counts_as_wanted(database: Database, database_url: str) -> None:
+    add_feeds(database_url, 3, "claim_expires_at = now() + interval '9 min'")
+    log_of_each(database_url, 240, ok=True)
+    log_of_each(database_url, 40, 20, 10)
+    assert await found(database) == (0, 0, 40)
+
+
+async def test_a_pause_between_healthy_polls_is_no_silence(database: Database, database_url: str) -> None:
+    add_feeds(database_url, 5)
+    log_of_each(database_url, 300, 299, ok=False)
+    log_of_each(database_url, 240, ok=True)
+    assert await found(database) == (0, 0, 0)
+    # One feed that is broken for weeks tells nothing of those that are not due.
+    change(
+        database_url,
+        "UPDATE feeds SET failures = 20, last_success_at = now() - interval '9 days', "
+        "last_attempt_at = now() - interval '3 hours', last_outcome = 'hard_error' "
+        "WHERE id = (SELECT min(id) FROM feeds)",
+    )
+    log_attempt(database_url, ok=False, minutes_ago=180)
+    assert await found(database) == (0, 0, 0)
+
+
+async def test_the_first_feed_counts_from_when_it_is_due_and_disabled_ones_never(
+    database: Database, database_url: str
+) -> None:
+    with connect(database_url) as connection:
+        add_feed(connection, NewFeed("http://h.example/feed"))
+    change(database_url, "UPDATE feeds SET next_fetch_at = now() - interval '3 min'")
+    assert await found(database) == (1, 3, 3)
+    log_attempt(database_url, ok=False, minutes_ago=2)
+    change(
+        database_url,
+        "UPDATE feeds SET failures = 1, last_attempt_at = now() - interval '2 min', "
+        "next_fetch_at = now() + interval '1 hour'",
+    )
+    assert await found(database) == (0, 0, 2)
+    change(database_url, "UPDATE feeds SET enabled = false, issued_at = now() - interval '1 hour'")
+    assert await found(database) == (0, 0, 0)
+
+
+async def test_whoever_cannot_look_hears_silence(database: Database, database_url: str) -> None:
+    now = [1000.0]
+    watch = SilenceWatch(database, seconds=1800, clock=lambda: now[0])
+    await watch.look()
+    change(database_url, "ALTER TABLE feed_fetch_log RENAME TO hidden")
+    try:
+        rounds = Rounds("silence", watch.look, seconds=30, clock=lambda: now[0])
+        await rounds.round()
+        assert math.isnan(REGISTRY.get_sample_value("feedmill_feeds_due") or 0)
+        now[0] += 1801.0
+        assert "nobody could look" in (watch.check() or "")
+        assert REGISTRY.get_sample_value("feedmill_silence_seconds") == 1801
+        assert "feed_fetch_log" in (rounds.check() or "")
+    finally:
+        change(database_url, "ALTER TABLE hidden RENAME TO feed_fetch_log")
+    await rounds.round()
+    assert (watch.check(), rounds.check()) == (None, None)
+    assert REGISTRY.get_sample_value("feedmill_background_failing_seconds", {"task": "silence"}) == 0
+
+
+async def test_the_look_goes_by_indexes(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.execute("SET LOCAL enable_seqscan = off")
+        cursor = await connection.execute(b"EXPLAIN " + LOOK)
+        plan = "\n".join(row["QUERY PLAN"] for row in await cursor.fetchall())
+    assert "Seq Scan" not in plan
+    assert {"feeds_in_trouble", "feed_fetch_log_failed", "feed_fetch_log_ok"} <= set(re.findall(r"using (\w+)", plan))
 
 
 def test_the_alarm_begins_and_ends(caplog: pytest.LogCaptureFixture) -> None:

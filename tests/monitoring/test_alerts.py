@@ -98,6 +98,14 @@ CASES: dict[str, Case] = {
         {f"feedmill_ready{{{PROCESS}}}": "0x8 1 0x8 1 0x8 1 0x8 1 0x8 1 0x8 1"},
         also={FETCHER: "1x60"},
     ),
+    "FeedmillHousekeepingFails": Case(
+        {'feedmill_background_failing_seconds{task="pruning"}': "0+60x60"},
+        {'feedmill_background_failing_seconds{task="pruning"}': "0+60x25 0x35"},
+    ),
+    "FeedmillClockOff": Case(
+        {"feedmill_clock_offset_seconds": "-3600x60"},
+        {"feedmill_clock_offset_seconds": "0x20 3600x3 0x37", f"feedmill_clock_offset_seconds{{{PROCESS}}}": "-9x60"},
+    ),
     "FeedmillRestarting": Case(
         {f"process_start_time_seconds{{{PROCESS}}}": "0x40 1x2 2x2 3x2 4x2 5x30"},
         {f"process_start_time_seconds{{{PROCESS}}}": "0x50 5x20", 'process_start_time_seconds{job="o"}': "0+1x60"},

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
 
-from shared.build import announce, read_memory_limit, read_version
+from services.fetcher.settings import FetcherSettings
+from shared.build import PROJECT_URL, announce, read_memory_limit, read_version
+from shared.settings import read_settings
 
 
 def test_a_process_names_its_component_and_version() -> None:
@@ -24,3 +27,9 @@ def test_the_limit_is_what_the_control_group_says(tmp_path: Path, said: str | No
     if said is not None:
         file.write_text(said)
     assert read_memory_limit([tmp_path / "elsewhere", file]) == limit
+
+
+def test_who_names_no_contact_shows_the_projects_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    monkeypatch.setenv("FEEDMILL_CONTACT_URL", "")
+    assert read_settings(FetcherSettings).contact_url == PROJECT_URL == project["urls"]["Homepage"]

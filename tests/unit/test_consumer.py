@@ -10,7 +10,7 @@ import pytest
 from shared.arrivals import Batching
 from shared.broker import Publication
 from shared.consumer import Consumer
-from shared.errors import DatabaseUnavailable, GiveBack, Unprocessable
+from shared.errors import Blocked, DatabaseUnavailable, GiveBack, Unprocessable
 from shared.messages import FeedFetched, FetchFeed, Message
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.settling import FROM_LATER_VERSIONS
@@ -270,6 +270,32 @@ async def test_the_poison_of_a_batch_is_found_and_all_others_go_through(broker: 
         await until(lambda: len(done) == 7 and len(broker.bodies(DEAD)) == 1)
     assert sorted(done) == [1, 2, 3, 4, 6, 7, 8]
     assert FetchFeed.decode(broker.bodies(DEAD)[0]).feed_id == 5
+
+
+async def test_what_is_blocked_waits_alone_is_never_buried_and_holds_nobody_up(broker: MemoryBroker) -> None:
+    await put(broker, *(make_job(feed_id=n) for n in range(1, 9)))
+    done: list[int] = []
+    held = True
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        if held and any(job.feed_id == 5 for job in batch):
+            raise Blocked("somebody holds feed 5")
+        done.extend(job.feed_id for job in batch)
+        return []
+
+    async with consuming(broker, handler, Batching(size=8, linger_seconds=0.01, concurrency=1), failures=1):
+        for _ in range(5):
+            await until(lambda: len(broker.bodies(RETRY)) == 1)
+            assert broker.publications(RETRY)[0].headers["failures"] == 0
+            assert sorted(done) == [1, 2, 3, 4, 6, 7, 8]
+            broker.queues["fetcher.00"].ready.append(broker.queues[RETRY].ready.popleft())
+            broker.dispatch()
+        await until(lambda: len(broker.bodies(RETRY)) == 1)
+        held = False
+        broker.queues["fetcher.00"].ready.append(broker.queues[RETRY].ready.popleft())
+        broker.dispatch()
+        await until(lambda: 5 in done)
+    assert broker.bodies(DEAD) == []
 
 
 async def test_a_batch_is_closed_by_its_weight(broker: MemoryBroker) -> None:

@@ -97,6 +97,23 @@ def test_a_stale_job_leaves_its_feed_due() -> None:
     assert (state.claim_id, state.next_fetch_at, state.last_attempt_at) == (None, feed().next_fetch_at, None)
 
 
+def test_a_feed_whose_jobs_come_too_late_is_issued_less_and_less_often_and_keeps_its_place() -> None:
+    state, now, pauses = feed(next_fetch_at=NOW), NOW + timedelta(seconds=2), list[float]()
+    for _ in range(7):
+        claimed = replace(state, claim_id=CLAIM, claim_expires_at=now + timedelta(hours=1), issued_at=now)
+        state = advance(claimed, make_result(outcome=Outcome.STALE), news=News(), now=now, rules=Rules())
+        assert state.claim_expires_at is not None
+        pauses.append((state.claim_expires_at - now).total_seconds())
+        now = state.claim_expires_at
+    assert pauses == [120, 122, 244, 488, 900, 900, 900]
+    assert (state.next_fetch_at, state.claim_id, state.issued_at, state.failures) == (NOW, None, None, 0)
+
+
+def test_what_a_run_from_cron_did_not_come_to_is_due_at_once() -> None:
+    state = after(feed(), outcome=Outcome.STALE, reason="batch")
+    assert (state.claim_id, state.claim_expires_at, state.next_fetch_at) == (None, None, feed().next_fetch_at)
+
+
 @pytest.mark.parametrize("interval", [None, 600.0])
 @pytest.mark.parametrize("outcome", [Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.HARD_ERROR, Outcome.THROTTLED])
 @pytest.mark.parametrize("slow", [timedelta(days=-400), timedelta(hours=-2), timedelta(hours=2), timedelta(days=400)])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from services.fetcher.__main__ import beside
+from shared.background import beside
 from shared.messages import FeedFetched
 from tests.unit.fetch_room import Room, rooms
 

@@ -10,9 +10,10 @@ from collections import Counter
 
 import pytest
 
+from services.fetcher.trail import resolve
 from shared.errors import DecodeError, MessageTooLarge, Unprocessable
 from shared.logs import JsonFormatter, TextFormatter
-from shared.politeness import BadUrl, clean_url, politeness_group
+from shared.politeness import BadUrl, clean_url, host_of, politeness_group
 from shared.retry import Bury, TryLater, after_failure
 from shared.secrets import mask_credentials
 from shared.settings import BrokerSettings, read_settings
@@ -26,6 +27,16 @@ from shared.topology import build_topology, fetch_routing_key, shard_of
         ("https://news.example:443/feed", "news.example"),
         ("http://news.example:443/feed", "news.example:443"),
         ("http://news.example.:8080/", "news.example:8080"),
+        ("http://news\u3002example\u3002/", "news.example"),
+        ("http://news\uff0eexample\uff61:80/", "news.example"),
+        ("http://n%65ws%2eexample/", "news.example"),
+        ("http://2130706433/", "127.0.0.1"),
+        ("http://0x7f.1:8080/", "127.0.0.1:8080"),
+        ("http://0177.0.0.1./", "127.0.0.1"),
+        ("http://127.0.0.1./", "127.0.0.1"),
+        ("http://\uff11\uff12\uff17.0.0.1/", "127.0.0.1"),
+        ("http://[2001:DB8:0:0::01]/", "[2001:db8::1]"),
+        ("http://[::ffff:192.0.2.1]/", "192.0.2.1"),
         ("http://user:pw@news.example/feed", "news.example"),
         ("https://bücher.example/feed", "xn--bcher-kva.example"),
         ("http://[::1]:8080/feed", "[::1]:8080"),
@@ -51,6 +62,27 @@ def test_a_url_is_registered_in_one_form(url: str, clean: str) -> None:
 def test_a_url_that_cannot_be_registered_says_why(url: str) -> None:
     with pytest.raises(BadUrl, match=r"white space|2000"):
         clean_url(url)
+
+
+NO_HOSTS = [
+    "victim..",
+    ".victim",
+    "a..b",
+    "victim\u3002\u3002",
+    "a%2e%2eb",
+    ".",
+    "x" * 64,
+    "a." * 127 + "b",
+    "1.2.3.4.5",
+    "256.1.1.1",
+]
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+def test_what_no_host_can_be_called_is_a_bad_url_everywhere(host: str) -> None:
+    for refuse in (politeness_group, host_of, clean_url, lambda url: resolve("http://stranger.example/", url)):
+        with pytest.raises(BadUrl):
+            refuse(f"http://{host}:8080/feed")
 
 
 @pytest.mark.parametrize("url", ["", "news.example/feed", "ftp://a/", "file:///etc/passwd", "http://", "http://a:b/"])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from services.scheduler.store import claim_due_feeds, release_claims
+from shared.clock import ServerClock
 from shared.messages import FetchFeed
 from shared.postgres import Database
 
@@ -14,12 +15,14 @@ class Claims:
     """See the module. What becomes due while the run lasts is left to the next one: a run has an end.
 
     Args:
+        clock: set by the database's, which the claims' deadlines are made by.
         batch: feeds claimed in one go, at most.
         seconds: how long the claims live.
     """
 
-    def __init__(self, database: Database, *, batch: int, seconds: float) -> None:
+    def __init__(self, database: Database, clock: ServerClock, *, batch: int, seconds: float) -> None:
         self._database = database
+        self._clock = clock
         self._batch = batch
         self.seconds = seconds
         self._due_by: datetime | None = None
@@ -30,12 +33,10 @@ class Claims:
         Raises:
             DatabaseUnavailable: away; what may have been claimed nevertheless runs out.
         """
+        if self._due_by is None:
+            self._due_by = await self._database.read_clock()
+            self._clock.hear(self._due_by)
         async with self._database.transaction() as connection:
-            if self._due_by is None:
-                cursor = await connection.execute("SELECT now() AS moment")
-                row = await cursor.fetchone()
-                assert row is not None
-                self._due_by = row["moment"]
             claimed = await claim_due_feeds(
                 connection, limit=min(limit, self._batch), claim_seconds=self.seconds, due_by=self._due_by
             )

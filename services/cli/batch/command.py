@@ -18,9 +18,9 @@ from services.cli.settings import CliSettings, child_environment
 from services.cli.supervisor import Process, Supervisor
 from services.cli.terminal import Interrupted
 from services.cli.up import FREE_PORTS
-from services.fetcher.__main__ import beside
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
+from shared.background import beside
 from shared.errors import ConfigurationError
 from shared.settings import read_settings
 from shared.telemetry import Health, serve_telemetry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 
 from services.cli.addresses import Addresses
@@ -14,11 +15,14 @@ from services.cli.batch.run import STAGE, Pauses, Run
 from services.cli.batch.tally import Tally
 from services.cli.batch.window import Window, share_of
 from services.cli.registry import connect
-from services.fetcher.__main__ import beside, fetching
+from services.fetcher.__main__ import fetching
+from services.fetcher.attempt import Clock
 from services.fetcher.backpressure import Backpressure
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.verdict import RetryRules
 from services.scheduler.settings import SchedulerSettings
+from shared.background import beside
+from shared.clock import ServerClock
 from shared.consumer import DRAIN_SECONDS
 from shared.errors import Unavailable
 from shared.messages import FeedFetched, FetchFeed
@@ -61,7 +65,8 @@ class Crew:
         self._topology = fetcher.topology()
         self._broker = RabbitMQ(addresses.amqp_url, name="feedmill batch", max_message_bytes=fetcher.max_message_bytes)
         self._outlet = Outlet(self._broker, self._topology)
-        self._claims = Claims(self._database, batch=scheduler.claim_batch, seconds=scheduler.claim_seconds)
+        self._clock = ServerClock()
+        self._claims = Claims(self._database, self._clock, batch=scheduler.claim_batch, seconds=scheduler.claim_seconds)
         self.tally = Tally()
         self._receipts = Receipts(self._database, self.tally) if is_awaited else None
 
@@ -103,7 +108,8 @@ class Crew:
         limits = settings.limits()
         window = Window(settings.fetcher_prefetch, lambda group: share_of(limits, group))
         pauses = Pauses(delay=pause_seconds, drain=settings.longest_fetch_seconds() + DRAIN_SECONDS)
-        with fetching(settings, STAGE, rules) as room:
+        clock = Clock(now=self._clock.now, monotonic=time.monotonic)
+        with fetching(settings, STAGE, rules, clock=clock) as room:
             run = Run(self._claims, room.handler, self._publish, self._release, window, room.valve, pauses, self.tally)
             backpressure = Backpressure(
                 self._topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve

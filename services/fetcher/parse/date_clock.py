@@ -56,7 +56,8 @@ _HOURS: dict[str, float] = {
 in Britain (RFC 5322, section 4.3, for the American ones). The military letters are not believed (the same section)."""
 
 _CLOCK = re.compile(
-    r"(?<![\d:])(?:([ap])\.?m\.?\s*)?(\d{1,2})(?::|h\s?)(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:\s*([ap])\.?m\b\.?)?",
+    r"(?<![\d:+])(?:([ap])\.?m\.?\s*)?(\d{1,2})(?::|h\s?)(\d{1,2})(?!\d)"
+    r"(?::(\d{1,2})(?!\d)(?:[.,](\d+))?)?(?:\s*([ap])\.?m\b\.?)?",
 )
 _HOUR = re.compile(r"(?<![\d:])(\d{1,2})()()()\s*([ap])\.?m\b\.?")
 _DOTTED = re.compile(r"(?<=\s)()(\d{1,2})\.(\d{2})()()()(?=\s*$)")
@@ -120,6 +121,8 @@ def read_clock(text: str) -> Clock:
         hour = hour % 12 + (12 if half == "p" else 0)
     offset, tail = _zone(text[found.end() :])
     zone, tail = _place(tail)
+    if offset:  # it says more than its place: `+02:00[europe/paris]`
+        zone = None
     microsecond = int((fraction or "0")[:6].ljust(6, "0"))
     rest = f"{text[: found.start()]} {tail}"
     return Clock(hour, int(minutes or 0), int(seconds or 0), microsecond, offset, rest, zone)

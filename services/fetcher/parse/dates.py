@@ -28,6 +28,7 @@ from feedparser.datetimes import (
 )
 
 from services.fetcher.parse.date_clock import read_clock
+from services.fetcher.parse.date_iso import read_iso
 from services.fetcher.parse.date_orders import TOLERANCE, is_loose
 from services.fetcher.parse.date_words import read_words, simplify
 
@@ -56,10 +57,7 @@ _MONTH_NUMBERS = {_MONTHS[at : at + 3].title(): f"{at // 3 + 1:02}" for at in ra
 _ZERO = frozenset({"GMT", "+0000", "-0000", "UTC", "UT", "Z"})
 _ZONE_HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
 _UNIX = re.compile(r"([0-9]{10})(?:\.[0-9]+)?|[0-9]{13}(?:\.0+)?|[0-9]{16}")
-_COMPACT = re.compile(
-    r"(19[0-9]{2}|20[0-9]{2})([0-9]{2})([0-9]{2})(?:[tT_ -]?([0-9]{2}):?([0-9]{2})(?::?([0-9]{2}))?(.*))?"
-)
-_ISO_PARTIAL = re.compile(r"[0-9]{4}-?[0-9]{3}|[0-9]{2}-?[0-9]{2}-?[0-9]{2}")
+_ISO_PARTIAL = re.compile(r"[0-9]{2}-?[0-9]{2}-?[0-9]{2}")
 """The rest of ISO 8601 puts this month and day where none is given, says feedparser; that would take a clock."""
 _FEEDPARSERS = (
     _parse_date_w3dtf,
@@ -168,12 +166,10 @@ def _by_digits(text: str) -> datetime | None:
     """Read Unix time, and dates of digits whose order is plain: the year first, or dots between."""
     if found := _UNIX.fullmatch(text):
         return _from_unix(float(text) if "." in text else int(text))
-    if found := _COMPACT.fullmatch(text):
-        year, month, day, hour, minute, second, zone = found.groups()
-        return read_clock(f"{hour or '00'}:{minute or '00'}:{second or '00'} {(zone or '').lower()}").on(
-            int(year), int(month), int(day)
-        )
     lower = simplify(text)
+    if iso := read_iso(lower):
+        day, clock = iso
+        return clock.on(day.year, day.month, day.day)
     if found := _YEAR_FIRST.fullmatch(lower):
         time = found[5] or ""
         return read_clock(time if ":" in time else time.replace(".", ":", 2)).on(

@@ -71,11 +71,21 @@ def detect(body: bytes) -> str | None:
     return best if shares[best] >= MIN_COMMON else None
 
 
+def more_common(text: str, other: str, name: str) -> bool:
+    """Return whether `text` has more of the letters that are common in the encoding `name` than `other` has."""
+    common = next((letters for candidate, letters in _CANDIDATES if candidate == name), frozenset[str]())
+    return _common_share(text, common) > _common_share(other, common)
+
+
 def _share(sample: bytes, name: str, common: frozenset[str]) -> float:
     """Return how much of what is beyond ASCII the most common letters are; 0 if it is not in this encoding at all."""
     try:
         text = codecs.getincrementaldecoder(name)("strict").decode(sample)
     except UnicodeError:
         return 0.0
+    return _common_share(text, common)
+
+
+def _common_share(text: str, common: frozenset[str]) -> float:
     beyond = [char for char in text if char > "\x7f"]
     return sum(map(common.__contains__, beyond)) / len(beyond) if beyond else 0.0

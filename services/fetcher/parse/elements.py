@@ -13,10 +13,19 @@ from xml.etree.ElementTree import Element
 
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
+from services.fetcher.parse.bounds import MAX_SCOPE_CHARS
 from services.fetcher.parse.fields import Fields
-from services.fetcher.parse.guarded import HANDLED, MAX_SCOPE_CHARS, MAX_TAGS
-from services.fetcher.parse.inline import XHTML, decoded_base64, inline, leaf_text, looks_like_html, repaired
-from services.fetcher.parse.links import MAX_BASE_CHARS, is_resolvable
+from services.fetcher.parse.guarded import APART, HANDLED, MAX_TAGS, TITLES
+from services.fetcher.parse.inline import (
+    XHTML,
+    MarkupWriter,
+    decoded_base64,
+    inline,
+    leaf_text,
+    looks_like_html,
+    repaired,
+)
+from services.fetcher.parse.links import MAX_BASE_CHARS, is_resolvable, without_other_schemes
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.tree import MAX_DEPTH, Attributes, attributes_of
 
@@ -29,6 +38,8 @@ HTML_KINDS = frozenset({"text/html", XHTML})
 MAX_KEYWORDS = 10 * MAX_TAGS
 """Of one list, that are looked at: some stand there twice."""
 
+_ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z0-9._~/%+&=-]+)?")
+"""As most addresses are: to join one with a base, or to put it together from its parts, changes nothing."""
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
 """Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
@@ -93,24 +104,24 @@ class Elements:
             if len(base) > MAX_BASE_CHARS:
                 raise Declined("a long xml:base")
             joined = make_safe_absolute_uri(self.base, base) or self.base if self.base else _urljoin("", base)
-            if (
-                not joined.startswith(("http://", "https://"))
-                or len(joined) > MAX_BASE_CHARS
-                or _urljoin(joined, joined) != joined
-            ):
+            # feedparser joins the base with itself at each element within.
+            if len(joined) > MAX_BASE_CHARS or (make_safe_absolute_uri(joined, joined) or joined) != joined:
                 raise Declined("an odd xml:base")
             self.base = joined
         language = attributes.get("xml:lang", attributes.get("lang"))
         if language is not None:
             if len(language) > MAX_SCOPE_CHARS["lang"]:
                 raise Declined("a long language")
-            self.language = language or None
+            self.language = language.replace("_", "-") or None
 
-    def unknown(self, element: Element, _attributes: Attributes, depth: int) -> None:
+    def meaningless(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Pass over an element that means nothing, but read what stands within."""
-        check_meaningless(self.names[element.tag])
         if len(element):
             self.read_children(element, depth)
+
+    def unexpected(self, element: Element, _attributes: Attributes, _depth: int) -> None:
+        """Decline."""
+        raise Declined(f"<{self.names[element.tag]}> where it is not expected")
 
     def transparent(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Read what stands within."""
@@ -139,7 +150,8 @@ class Elements:
             is_text = kind.startswith("text/") or kind.endswith(_XML_KINDS)
             is_base64 = not is_text or attributes.get("mode") == "base64"
         if len(element) or kind == XHTML:
-            value, kind = inline(element, kind, self.names, is_atom10=self.is_atom10)
+            writer = MarkupWriter(self.names, key, has_base=self.base != "")
+            value, kind = inline(element, kind, writer, is_atom10=self.is_atom10)
         else:
             value = (element.text or "").strip()
         if is_base64:
@@ -149,12 +161,12 @@ class Elements:
             kind = "text/html"
         if not value.isascii():
             value = repaired(value)
-        detail = {"type": kind, "language": self.language and self.language.replace("_", "-"), "base": self.base}
+        detail = {"type": kind, "language": self.language, "base": self.base}
         if key == "title" and -1 < self.title_depth <= depth:
             return value, known
         if key == "content":
             self.fields.setdefault("content", []).append({**detail, "value": value})
-        else:
+        elif not self._keeps(key, value, depth):
             self.store(key, value, depth)
             self.fields[f"{key}_detail"] = detail
         return value, known
@@ -165,9 +177,11 @@ class Elements:
         if value:
             self.title_depth = depth
 
-    def media_title(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read a title that holds until there is one of the entry's own."""
-        self.text("title", "text/plain", element, attributes, depth)
+    def _keeps(self, key: str, value: str, depth: int) -> bool:
+        """Return whether a field that is not the format's own stays as it is: `guarded._pop_filled` says when."""
+        if key not in APART or not self.fields.get(key):
+            return False
+        return not value or (key in TITLES and (self.depths is None or self.depths.get(key, -1) <= depth))
 
     def content(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
         """Read a full text; it is also the summary as long as there is none."""
@@ -209,26 +223,22 @@ class Elements:
         """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
         attributes.setdefault("rel", "alternate")
         attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
-        enforce_href(attributes)
+        enforce_href(without_other_schemes(attributes))
         self.fields.setdefault("links", []).append(attributes)
         if "href" in attributes:
             if len(element):
                 raise Declined("elements within a link")
-            href = attributes["href"] = self._resolve(attributes["href"])
-            kind = attributes["type"]
-            if attributes["rel"] == "alternate" and KINDS.get(kind, kind) in HTML_KINDS:
-                self.fields["link"] = href
+            attributes["href"] = self._resolve(attributes["href"])
             return
         href = leaf_text(element)
         href = repaired(self._resolve(href)) if href else ""
         if "&" in href:
             href = without_references(href) if self.depths is not None else _QUERY_REFERENCE.sub(r"&\1", href)
-        self.fields["link"] = href
-        if href or self.depths is None:
-            attributes["href"] = href
+        if href:
+            self.fields["links"][-1] = {**attributes, "href": href, "is_text": True}
 
     def _resolve(self, href: str) -> str:
-        if not (self.base or ":///" in href) or not is_resolvable(href):
+        if _ABSOLUTE.fullmatch(href) or not (self.base or ":///" in href) or not is_resolvable(href):
             return href
         return str(_urljoin(self.base, href))
 
@@ -256,6 +266,12 @@ class Elements:
         """Read a text that is neither HTML nor translated: a date, a language."""
         value = leaf_text(element)
         self.store(key, value if value.isascii() else repaired(value), depth)
+
+    def filled(self, key: str, element: Element, depth: int) -> None:
+        """Read a date, or another plain text; an empty one replaces none."""
+        value = repaired(leaf_text(element))
+        if value or not self.fields.get(key):
+            self.store(key, value, depth)
 
     def category(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read a category: attributes, or a text."""
@@ -303,7 +319,9 @@ class Handlers(dict[str, Handler]):
         self._table, self._names = table, names
 
     def __missing__(self, tag: str) -> Handler:
-        found = self[tag] = self._table.get(self._names[tag], Elements.unknown)
+        name = self._names[tag]
+        other = Elements.meaningless if is_meaningless(name) else Elements.unexpected
+        found = self[tag] = self._table.get(name, other)
         return found
 
 

@@ -1,7 +1,8 @@
 """What becomes of an entry. The same for every tier.
 
-- url: the link; without one the guid if it is an http(s) URL (and not said to be none), else the first http(s)
-  enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the feed's own link, then its URL.
+- url: the link (of several `links.own_address`); without one the guid if it is an http(s) URL (and not said to be
+  none), else the first http(s) enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the
+  feed's own link, then its URL.
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
 - body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`), and read
@@ -11,9 +12,11 @@
   (`html_cut`).
 - published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`); counted
   from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
+- author: its authors' names, else those of the feed's, with commas between; an address where there is no name.
 - entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
 - An entry with neither url nor title nor body is dropped. Of entries with the same url, http or https, and title the
-  first stays. A guid says nothing here: it is neither unique within a feed nor stable from one fetch to the next.
+  first stays; another one too if both have a guid, and guids and texts differ. Whether a guid is stable from one fetch
+  to the next only the writer can tell.
 - The feed's order is kept. Of more than `max_entries` the newest by date stay, undated ones last.
 """
 
@@ -23,6 +26,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 
+from services.fetcher.parse.authors import read_names
 from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, settle_date
 from services.fetcher.parse.identity import article_md5, hash_tidied
@@ -63,8 +67,9 @@ def build_entries(
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     orders = Orders(timely(dates, deadline), now=now, language=language)
-    authors = ", ".join(_names(raw.authors))[:MAX_AUTHORS_CHARS]
-    found: dict[tuple[str, str], tuple[int, Entry]] = {}
+    authors = ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]
+    found: list[tuple[int, Entry]] = []
+    seen = _Seen()
     empty, repeated, beyond, files = raw.empty, 0, 0, MAX_FEED_ENCLOSURES
     for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries, deadline)):
         check_time(deadline)
@@ -77,20 +82,38 @@ def build_entries(
         entry = _build_entry(source, authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
-            continue
-        key = (entry.url.partition("://")[2], entry.title)
-        if key in found:
+        elif not seen.add(entry):
             repeated += 1
         else:
-            found[key] = at, _with_html(entry, source, bases, deadline) if keep_html else entry
+            found.append((at, _with_html(entry, source, bases, deadline) if keep_html else entry))
             files -= len(entry.enclosures)
     counted = (
         (empty, "without url, title and text dropped"),
         (repeated, "with the url and title of an earlier one dropped"),
         (beyond, f"beyond the newest {max_entries} dropped"),
     )
-    entries = [entry for _, entry in sorted(found.values(), key=itemgetter(0))]
+    entries = [entry for _, entry in sorted(found, key=itemgetter(0))]
     return tuple(entries), tuple(f"entries {what}: {number}" for number, what in counted if number)
+
+
+class _Seen:
+    """The entries of a document so far: tells which one is there already."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, str], set[str]] = {}
+        self._texts: dict[tuple[str, str], set[str]] = {}
+
+    def add(self, entry: Entry) -> bool:
+        """Return whether the entry is another one than those before: by url and title, or else by guid and text."""
+        key = (entry.url.partition("://")[2], entry.title)
+        given = entry.entry_id if entry.id_is_given else ""
+        ids = self._ids.setdefault(key, set())
+        texts = self._texts.setdefault(key, set())
+        if ids and (not given or "" in ids or given in ids or entry.content_hash in texts):
+            return False
+        ids.add(given)
+        texts.add(entry.content_hash)
+        return True
 
 
 def _newest_first(
@@ -149,9 +172,11 @@ def _build_entry(
     published_at = _settle(raw.published_at, orders, now, flags) if raw.published_at else None
     updated_at = _settle(raw.updated_at, orders, now, flags) if raw.updated_at else None
     md5 = article_md5(url, title)
+    guid = guid if len(guid) <= MAX_GUID_CHARS else ""
     return Entry.of_valid(
         {
-            "entry_id": (guid if len(guid) <= MAX_GUID_CHARS else "") or url or md5,
+            "entry_id": guid or url or md5,
+            "id_is_given": bool(guid),
             "url": url,
             "title": title,
             "body": body,
@@ -159,7 +184,7 @@ def _build_entry(
             "content_quality": content_quality(own_title, body),
             "published_at": published_at or updated_at,
             "updated_at": updated_at,
-            "author": ", ".join(_names(raw.authors)) or feed_authors or None,
+            "author": ", ".join(_authors(raw.authors)) or feed_authors or None,
             "categories": _names(raw.categories),
             "enclosures": enclosures,
             "language": read_language(raw.language) or language,
@@ -202,6 +227,10 @@ def _names(raw: Sequence[str]) -> tuple[str, ...]:
         return ()
     names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw[:MAX_LOOKED_AT]]
     return tuple(dict.fromkeys(filter(None, names)))[:MAX_NAMES]
+
+
+def _authors(raw: Sequence[str]) -> tuple[str, ...]:
+    return _names([name for text in raw[: 10 * MAX_NAMES] for name in read_names(text)]) if raw else ()
 
 
 def _enclosures(raw: Sequence[RawEnclosure], bases: tuple[str, ...]) -> tuple[Enclosure, ...]:

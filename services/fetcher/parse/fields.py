@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from services.fetcher.parse.authors import MAX_AUTHOR_CHARS
 from services.fetcher.parse.dates import Date, read_date
 from services.fetcher.parse.hints import read_hints
+from services.fetcher.parse.links import own_address
 from services.fetcher.parse.model import RawEnclosure, RawEntry, RawFeed, Text
 
 Fields = dict[str, Any]
 
-_SHORTER_TEXTS = ("summary", "itunes_summary", "media_description", "dc_description", "subtitle")
-_DETAILS = {name: f"{name}_detail" for name in ("title", *_SHORTER_TEXTS)}
+# Of each list the first with a value counts, wherever it stands: the format's own elements, then others about the
+# entry, then those about a part of it. Authors and categories are no such list: they add up.
+TITLES = ("title", "itunes_title", "dc_title", "media_title")
+SHORTER_TEXTS = ("summary", "itunes_summary", "media_description", "dc_description", "subtitle")
+PUBLISHED = ("published", "dcterms_issued", "created", "dcterms_created")
+UPDATED = ("updated", "dcterms_modified", "dc_date")
+_LANGUAGES = ("language", "dc_language")
+_DETAILS = {name: f"{name}_detail" for name in (*TITLES, *SHORTER_TEXTS)}
 
 
 def raw_feed(
@@ -25,10 +33,11 @@ def raw_feed(
     warnings: Iterable[str],
 ) -> RawFeed:
     """Return the feed that these fields tell of."""
+    language = _first(feed, _LANGUAGES)
     return RawFeed(
-        title=_text(feed, "title"),
-        link=_string(feed, "link") or _alternate(_dicts(feed, "links")),
-        language=_string(feed, "language"),
+        title=_title(feed),
+        link=own_address(_dicts(feed, "links"), language),
+        language=language,
         authors=_authors(feed) if is_atom else (),
         hints=read_hints(
             ttl=_string(feed, "ttl"),
@@ -48,18 +57,19 @@ def raw_entry(entry: Fields) -> RawEntry:
     if len(contents) > 1:
         contents.sort(key=lambda text: len(text.value), reverse=True)
     links = _dicts(entry, "links")
+    language = _first(entry, _LANGUAGES) or _language(entry)
     return RawEntry(
-        guid=_string(entry, "id"),
-        guid_is_link=entry.get("guid_is_link", True) is True,
-        link=_string(entry, "link") or _alternate(links),
-        title=_text(entry, "title"),
-        bodies=(*contents, *[_text(entry, name) for name in _SHORTER_TEXTS if name in entry]),
-        published_at=_moment(entry, "published") or _moment(entry, "created"),
-        updated_at=_moment(entry, "updated"),
-        authors=_authors(entry),
-        categories=tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
-        enclosures=_enclosures(links, _dicts(entry, "media_content")),
-        language=_string(entry, "language") or _language(entry),
+        _string(entry, "id"),
+        entry.get("guid_is_link", True) is True,
+        own_address(links, language),
+        _title(entry),
+        (*contents, *[_text(entry, name) for name in SHORTER_TEXTS if name in entry]),
+        first_date(entry, PUBLISHED),
+        first_date(entry, UPDATED),
+        _authors(entry),
+        tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
+        _enclosures(links, _dicts(entry, "media_content")),
+        language,
     )
 
 
@@ -87,42 +97,51 @@ def _typed(detail: Fields) -> Text:
 def _text(fields: Fields, name: str) -> Text:
     detail = fields.get(_DETAILS[name])
     if not isinstance(detail, dict):
-        return Text(_string(fields, name), _is_html(None))
+        return Text(_string(fields, name), is_html=True)
     return Text(_string(fields, name), _is_html(detail.get("type")), str(detail.get("base") or ""))
 
 
 def _is_html(kind: object) -> bool:
-    if kind == "text/plain":
-        return False
-    return not kind or kind == "text/html" or not str(kind).startswith("text/")
+    return kind == "text/html" or not str(kind or "").startswith("text/")
 
 
 def _language(entry: Fields) -> str:
-    for detail in (*_dicts(entry, "content"), entry.get("summary_detail"), entry.get("title_detail")):
+    details = (entry.get(_DETAILS[name]) for name in ("summary", *TITLES))
+    for detail in (*_dicts(entry, "content"), *details):
         if isinstance(detail, dict) and (language := detail.get("language")):
             return str(language)
     return ""
 
 
-def _alternate(links: Sequence[Fields]) -> str:
-    alternates = (link.get("href") for link in links if link.get("rel") == "alternate")
-    return next((str(href) for href in alternates if href), "")
+def _title(fields: Fields) -> Text:
+    return _text(fields, next((name for name in TITLES if _string(fields, name)), "title"))
 
 
-def _moment(fields: Fields, name: str) -> Date:
-    return read_date(_string(fields, name)) if name in fields else None
+def _first(fields: Fields, names: Sequence[str]) -> str:
+    return next(filter(None, (_string(fields, name) for name in names)), "")
+
+
+def first_date(fields: Mapping[str, Any], names: Sequence[str]) -> Date:
+    """Return the first of these dates that can be read."""
+    for name in names:
+        value = fields.get(name)
+        if value and isinstance(value, str) and (date := read_date(value)):
+            return date
+    return None
 
 
 def _authors(fields: Fields) -> tuple[str, ...]:
-    names = [str(author.get("name") or author.get("email") or "") for author in _dicts(fields, "authors")]
-    return tuple(filter(None, names)) or (_string(fields, "author"),)
+    authors = _dicts(fields, "authors")
+    texts = [str(one.get("name") or one.get("text") or one.get("email") or "") for one in authors]
+    return tuple([text[:MAX_AUTHOR_CHARS] for text in texts if text])
 
 
 def _enclosures(links: Sequence[Fields], media: Sequence[Fields]) -> tuple[RawEnclosure, ...]:
     found = [
         (link.get("href"), link.get("type"), link.get("length")) for link in links if link.get("rel") == "enclosure"
     ]
-    found += [(one.get("url"), one.get("type"), one.get("filesize")) for one in media]
+    if media:
+        found += [(one.get("url"), one.get("type"), one.get("filesize")) for one in media]
     if not found:
         return ()
     return tuple([RawEnclosure(str(url), str(kind or ""), str(length or "")) for url, kind, length in found if url])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape
@@ -15,11 +15,12 @@ from feedparser.mixin import _FeedParserMixin
 
 from services.fetcher.parse.guarded import HANDLED
 from services.fetcher.parse.model import Declined
-from services.fetcher.parse.tree import MAX_DEPTH, attributes_of, local_name
+from services.fetcher.parse.tree import MAX_DEPTH, Attributes, attributes_of, local_name
 
 XHTML = "application/xhtml+xml"
 _QUOTE = {'"': "&quot;"}
-_C1 = re.compile("[\x80-\x9f]")
+_FOREIGN = {"svg": "http://www.w3.org/2000/svg", "math": "http://www.w3.org/1998/Math/MathML"}
+_C1_IN_UTF8 = re.compile(b"\xc2[\x80-\x9f]")
 
 
 def leaf_text(element: Element) -> str:
@@ -32,11 +33,12 @@ def leaf_text(element: Element) -> str:
 def repaired(text: str) -> str:
     """Return `text` with UTF-8 that was taken for Latin-1, and windows-1252 beyond it, put right."""
     # U+0080 to U+00BF: the bytes that continue a character in UTF-8, and all that windows-1252 could mean.
-    if text.isascii() or b"\xc2" not in text.encode("utf-8", "replace"):
+    if text.isascii() or b"\xc2" not in (raw := text.encode("utf-8", "replace")):
         return text
     with suppress(UnicodeError):
-        text = text.encode("iso-8859-1").decode("utf-8")
-    return text.translate(_cp1252) if _C1.search(text) else text
+        latin = text.encode("iso-8859-1")
+        text, raw = latin.decode("utf-8"), latin
+    return text.translate(_cp1252) if _C1_IN_UTF8.search(raw) else text
 
 
 def looks_like_html(text: str) -> bool:
@@ -44,7 +46,7 @@ def looks_like_html(text: str) -> bool:
     return ("</" in text or "&" in text) and bool(_FeedParserMixin.looks_like_html(text))
 
 
-def inline(element: Element, kind: str, names: Mapping[str, str], *, is_atom10: bool) -> tuple[str, str]:
+def inline(element: Element, kind: str, writer: MarkupWriter, *, is_atom10: bool) -> tuple[str, str]:
     """Return the content of `element`, whose declared media type is `kind`, and what its type really is."""
     text = element.text or ""
     if kind == XHTML:
@@ -53,11 +55,11 @@ def inline(element: Element, kind: str, names: Mapping[str, str], *, is_atom10: 
         return text.strip(), kind
     if kind.endswith("xml") and kind != XHTML:
         raise Declined("XML as content")
-    if kind != XHTML and (names[element[0].tag] in {"div", "xhtml_div"} or "<div" in text):
+    if kind != XHTML and (writer.names[element[0].tag] in {"div", "xhtml_div"} or "<div" in text):
         raise Declined("a <div> in content that is said to be text")
-    pieces = [text] if text else []
+    pieces = writer.pieces = [text] if text else []
     for child in element:
-        _write(child, names, pieces, 1)
+        writer.write(child, 1)
     return "".join(_unwrapped(pieces) if is_atom10 else pieces).strip(), XHTML
 
 
@@ -71,21 +73,61 @@ def decoded_base64(element: Element, value: str) -> str:
         return value
 
 
-def _write(element: Element, names: Mapping[str, str], pieces: list[str], depth: int) -> None:
-    attributes, local = attributes_of(element), local_name(element)
-    if depth > MAX_DEPTH:
-        raise Declined("content that is nested too deep")
-    if names[element.tag] in HANDLED or local in {"svg", "math"} or "xml:base" in attributes or "base" in attributes:
-        raise Declined(f"<{local}> within content")
-    written = "".join([f' {key}="{escape(value, _QUOTE)}"' for key, value in attributes.items()])
-    pieces.append(f"<{local}{written}>")
-    if element.text:
-        pieces.append(escape(element.text))
-    for child in element:
-        _write(child, names, pieces, depth + 1)
-    pieces.append(f"</{local}>")
-    if element.tail:
-        pieces.append(escape(element.tail))
+class MarkupWriter:
+    """Writes the elements within a text as markup, as feedparser does.
+
+    An end tag makes feedparser do what it does at the end of an element of that name outside of texts, but for what is
+    within an <svg>: there it ends the text itself if the name is the text's own.
+    """
+
+    def __init__(self, names: Mapping[str, str], field: str, *, has_base: bool) -> None:
+        self.names = names
+        self.pieces: list[str] = []
+        self._own_names = {field, "content", "summary", "description"}
+        self._has_base = has_base
+        """Whether a base is in force: else one that is declared within holds beyond its element."""
+        self._svg_depth = 0
+
+    def write(self, element: Element, depth: int) -> None:
+        """Write an element, what is within, and the text behind it."""
+        attributes, local = attributes_of(element), local_name(element)
+        if depth > MAX_DEPTH:
+            raise Declined("content that is nested too deep")
+        name = self.names[element.tag]
+        if name in HANDLED and (not self._svg_depth or name in self._own_names):
+            raise Declined(f"<{local}> within content")
+        if not self._has_base and ("xml:base" in attributes or "base" in attributes):
+            raise Declined("an xml:base within content")
+        if local in _FOREIGN:
+            written = _with_namespace(element, attributes, name.removesuffix(local).removesuffix("_"))
+        else:
+            written = _written(attributes.items())
+        self.pieces.append(f"<{local}{written}>")
+        if element.text:
+            self.pieces.append(escape(element.text))
+        self._svg_depth += local == "svg"
+        for child in element:
+            self.write(child, depth + 1)
+        self._svg_depth -= local == "svg"
+        self.pieces.append(f"</{local}>")
+        if element.tail:
+            self.pieces.append(escape(element.tail))
+
+
+def _written(attributes: Iterable[tuple[str, str]]) -> str:
+    return "".join([f' {key}="{escape(value, _QUOTE)}"' for key, value in attributes])
+
+
+def _with_namespace(element: Element, attributes: Attributes, prefix: str) -> str:
+    """Return the attributes of an <svg> or <math> as markup, its namespace among them: twice if it has a prefix."""
+    uri, local, *given = (element.tag if " " in element.tag else f" {element.tag}").split(" ")
+    if _FOREIGN[local.lower()] != uri:
+        return _written(attributes.items())
+    if prefix != "".join(given):
+        raise Declined("a namespace with several prefixes")
+    declared = [(key, value) for key, value in attributes.items() if key.startswith("xmlns:")]
+    others = [(key, value) for key, value in attributes.items() if not key.startswith("xmlns:")]
+    return _written([*declared, ("xmlns", uri), *others, *([("xmlns", uri)] if prefix else [])])
 
 
 def _unwrapped(pieces: list[str]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from services.fetcher.parse.dates import Date, read_date
 from services.fetcher.parse.extents import newest
 from services.fetcher.parse.facts import MAX_HUBS
+from services.fetcher.parse.links import own_address
 from services.fetcher.parse.model import (
     Deadline,
     NotAFeed,
@@ -210,7 +211,7 @@ def _facts(feed: Json) -> RawFacts:
 def _raw_entry(item: Json) -> RawEntry:
     return RawEntry(
         guid=_id(item.get("id")),
-        link=_string(item, "url") or _string(item, "external_url"),
+        link=own_address({"href": _string(item, name)} for name in ("url", "external_url")),
         title=Text(_string(item, "title")),
         bodies=(
             Text(_string(item, "content_html"), is_html=True),

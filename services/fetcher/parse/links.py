@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from services.fetcher.parse.marks import has_long_run
@@ -17,6 +19,9 @@ _EDGES = "".join(map(chr, range(0x21)))
 # As most are: nothing to resolve, to clean or to refuse.
 _PLAIN = re.compile(r"https?://[a-zA-Z0-9._-]+(?::[0-9]*)?(?:[/?#][\x21-\x7e]*)?")
 _SPACE = re.compile(r"\s")
+_OTHER_SCHEME = re.compile(r"\s*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_HTML = frozenset({"text/html", "application/xhtml+xml", "html", "xhtml"})
+_IANA = "http://www.iana.org/assignments/relation/"
 _INSIDE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
 
 
@@ -43,6 +48,58 @@ def absolute(href: str, *bases: str) -> str:
 def is_resolvable(href: str) -> bool:
     """Return whether resolving `href` takes little time: `urlsplit` normalises what could be a host."""
     return len(href) <= MAX_URL_CHARS and not has_long_run(href)
+
+
+def has_other_scheme(href: str) -> bool:
+    """Return whether `href` is an address of something else than a page: `at://`, `mailto:`, `javascript:`."""
+    return bool(_OTHER_SCHEME.match(href))
+
+
+def without_other_schemes(attributes: dict[str, str]) -> dict[str, str]:
+    """Return the attributes of a link without an address of something else than a page."""
+    for name in ("href", "url", "uri"):
+        if name in attributes and has_other_scheme(attributes[name]):
+            del attributes[name]
+    return attributes
+
+
+def own_address(links: Iterable[Mapping[str, Any]], language: str = "") -> str:
+    """Return the address that a feed or an entry has by its links, or "".
+
+    The first of these kinds counts, and of one kind the first link:
+
+    1. RSS's: the address is the text (`is_text`);
+    2. Atom's alternates that are HTML, in `language` or in none;
+    3. those that are HTML in another language;
+    4. those of other media types, in the same order.
+
+    Links with any other relation, an empty address or a scheme that is not http(s) never count.
+    """
+    found = [
+        (_rank(link, language), str(href))
+        for link in links
+        if (href := link.get("href")) and is_alternate(link.get("rel")) and not has_other_scheme(str(href))
+    ]
+    return min(found, key=lambda one: one[0])[1] if found else ""
+
+
+def is_alternate(relation: object) -> bool:
+    """Return whether a link with this relation is to what the feed or the entry itself shows; without one it is."""
+    relations = str(relation or "").lower().removeprefix(_IANA).split()
+    return not relations or "alternate" in relations
+
+
+def _rank(link: Mapping[str, Any], language: str) -> int:
+    if link.get("is_text"):
+        return 0
+    kind = str(link.get("type") or "text/html").partition(";")[0].strip().lower()
+    own, other = _primary(language), _primary(str(link.get("hreflang") or ""))
+    is_foreign = own != "" and other not in {"", "x", own}  # `x-default` is for everyone
+    return 1 + is_foreign + 2 * (kind not in _HTML)
+
+
+def _primary(language: str) -> str:
+    return language.strip().lower().replace("_", "-").partition("-")[0]
 
 
 def _join(base: str, href: str) -> str:

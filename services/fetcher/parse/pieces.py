@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 
+from services.fetcher.parse.links import own_address
 from services.fetcher.parse.model import Text
 from services.fetcher.parse.prolog import MAX_ATTRIBUTES
 
@@ -18,11 +19,11 @@ MAX_SHORT_CHARS = 10_000
 """An element that holds no text for people ends within so many characters, or where the next one begins."""
 
 _KINDS = {
-    **dict.fromkeys(["title", "media:title", "dc:title"], "title"),
+    **dict.fromkeys(["title", "itunes:title", "dc:title", "media:title"], "title"),
     **dict.fromkeys(["link", "atom:link"], "link"),
     **dict.fromkeys(["guid", "id"], "guid"),
-    **dict.fromkeys(["pubdate", "published", "issued", "created", "dcterms:created"], "published"),
-    **dict.fromkeys(["updated", "modified", "dc:date", "dcterms:modified"], "updated"),
+    **dict.fromkeys(["pubdate", "published", "issued", "created", "dcterms:issued", "dcterms:created"], "published"),
+    **dict.fromkeys(["updated", "modified", "dcterms:modified", "dc:date"], "updated"),
     **dict.fromkeys(["content:encoded", "content"], "content"),
     **dict.fromkeys(["description", "summary", "itunes:summary"], "summary"),
     **dict.fromkeys(["author", "dc:creator", "managingeditor"], "author"),
@@ -30,6 +31,8 @@ _KINDS = {
     **dict.fromkeys(["language", "dc:language"], "language"),
     **{name: name for name in ("name", "enclosure", "ttl", "sy:updateperiod", "sy:updatefrequency")},
 }
+_OTHER = ("dc:", "dcterms:", "itunes:", "media:")
+"""Prefixes of elements that count behind the format's own."""
 _LONG = frozenset({"title", "content", "summary"})
 _START = re.compile(
     rf"<({'|'.join(sorted(_KINDS, key=len, reverse=True))})(?![\w.:-])([^<>]*+)>", re.IGNORECASE | re.ASCII
@@ -49,18 +52,24 @@ Element = tuple[dict[str, str], str]
 class Piece:
     """What was found, by kind and in order."""
 
-    elements: dict[str, list[Element]] = field(default_factory=dict)
+    own: dict[str, list[Element]] = field(default_factory=dict)
+    other: dict[str, list[Element]] = field(default_factory=dict)
+    """Of Dublin Core, iTunes and Media RSS."""
+
+    def elements(self, kind: str) -> list[Element]:
+        """Return the elements of this kind, the format's own first."""
+        return [*self.own.get(kind, ()), *self.other.get(kind, ())]
 
     def text(self, kind: str) -> Text:
         """Return the first text of this kind that is not empty."""
-        for attributes, markup in self.elements.get(kind, ()):
+        for attributes, markup in self.elements(kind):
             if markup.strip():
                 return Text(_unwrap(markup), is_html=attributes.get("type") != "text" or "<" in markup)
         return Text()
 
     def all_plain(self, kind: str) -> tuple[str, ...]:
         """Return all values of this kind without markup."""
-        elements = self.elements.get(kind, ())
+        elements = self.elements(kind)
         found = (_plain(markup) or attributes.get("term", "") for attributes, markup in elements)
         return tuple(filter(None, found))
 
@@ -70,21 +79,18 @@ class Piece:
 
     def attribute(self, kind: str, name: str) -> str:
         """Return an attribute of the first element of this kind, or ""."""
-        return next((attributes.get(name, "") for attributes, _ in self.elements.get(kind, ())), "")
+        return next((attributes.get(name, "") for attributes, _ in self.elements(kind)), "")
 
     def link(self) -> str:
-        """Return the first link that is no other relation's: its text or its `href`."""
-        links = (
-            _plain(markup) or attributes.get("href", "")
-            for attributes, markup in self.elements.get("link", ())
-            if attributes.get("rel", "alternate").lower() == "alternate"
-        )
-        return next(filter(None, links), "")
+        """Return the address that these links give."""
+        links = self.elements("link")
+        texts = [{**attributes, "href": text, "is_text": True} for attributes, m in links if (text := _plain(m))]
+        return own_address([*texts, *[attributes for attributes, _ in links]])
 
     def enclosures(self) -> list[tuple[str, str, str]]:
         """Return address, media type and length of each enclosure."""
-        links = [a for a, _ in self.elements.get("link", ()) if a.get("rel", "").lower() == "enclosure"]
-        found = [a for a, _ in self.elements.get("enclosure", ())] + links
+        links = [a for a, _ in self.elements("link") if a.get("rel", "").lower() == "enclosure"]
+        found = [a for a, _ in self.elements("enclosure")] + links
         return [(a.get("url") or a.get("href", ""), a.get("type", ""), a.get("length", "")) for a in found]
 
 
@@ -96,13 +102,15 @@ def read_piece(source: str) -> Piece:
         found = _START.search(source, at)
         if not found:
             break
-        kind, at = _KINDS[found[1].lower()], found.end()
+        name = found[1].lower()
+        kind, at = _KINDS[name], found.end()
         attributes = read_attributes(found[2])
         markup = ""
         if not found[2].endswith("/"):
-            end = ends.find(found[1].lower(), at, is_long=kind in _LONG)
+            end = ends.find(name, at, is_long=kind in _LONG)
             markup, at = source[at:end], end
-        piece.elements.setdefault(kind, []).append((attributes, markup))
+        found_as = piece.other if name.startswith(_OTHER) else piece.own
+        found_as.setdefault(kind, []).append((attributes, markup))
     return piece
 
 

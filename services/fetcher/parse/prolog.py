@@ -42,8 +42,11 @@ _ATTRIBUTE = r"\s++[^\s<>/=\"']++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
 _LONG_START = re.compile(rf"<[A-Za-z_][^<]{{{5 * MAX_ATTRIBUTES}}}")
 _MANY_ATTRIBUTES = re.compile(rf"(<[A-Za-z_][^\s<>/=]*+(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}+)(?:{_ATTRIBUTE})++")
 _LONG_TAG = re.compile(rf"(<[A-Za-z/][^<>]{{{MAX_TAG_CHARS}}})[^<>]+")
-# The five names that XML itself knows are left to the parser.
-_REFERENCE = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)(#?\w{1,64});")
+# The five names that XML itself knows are left to the parser, and nearly all numbers that XML allows.
+_REFERENCE = re.compile(
+    r"&(?!(?:lt|gt|amp|quot|apos|#(?:3[2-9]|[4-9][0-9]|[1-9][0-9]{2,3}|[12][0-9]{4}"
+    r"|x(?:[2-9a-fA-F][0-9a-fA-F]|[1-9a-cA-C][0-9a-fA-F]{2,3})));)(#?\w{1,64});"
+)
 _CDATA = "<![CDATA["
 
 

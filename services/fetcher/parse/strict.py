@@ -1,9 +1,9 @@
 """The strict tier: well-formed feeds at a tenth of the lenient tier's cost, to the same answer field by field.
 
 expat builds a tree (`tree`); it is given no DTD, so there is nothing to resolve or to open. Each element is then read
-for what feedparser makes of it (`elements`, `inline`; most entries by a shorter way, `plain`). Anything else is
-declined, which costs time and no answer: the lenient tier's stands. Elements that feedparser does something about
-(`guarded.HANDLED`) and that are not listed here are declined by that alone.
+for what feedparser makes of it (`elements`, `inline`, `people`, `extras`). Anything else is declined, which costs time
+and no answer: the lenient tier's stands. Elements that feedparser does something about (`guarded.HANDLED`) and that are
+not listed here are declined by that alone.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from services.fetcher.parse.document import Document
-from services.fetcher.parse.elements import Elements, Handler, Handlers
+from services.fetcher.parse.elements import Elements, Handler, Handlers, check_meaningless
+from services.fetcher.parse.extras import OF_IMAGE, chapter, image_of_entry, itunes_category, place
 from services.fetcher.parse.fields import Fields, raw_entry, raw_feed
+from services.fetcher.parse.guarded import APART
 from services.fetcher.parse.inline import leaf_text, repaired
 from services.fetcher.parse.model import Deadline, Declined, RawEntry, RawFeed, check_time
 from services.fetcher.parse.people import pass_person, read_author
-from services.fetcher.parse.plain import PlainEntries
 from services.fetcher.parse.tree import MAX_DEPTH, Attributes, Tree, attributes_of
 
 MAX_ENTRIES = 60_000
@@ -67,7 +68,6 @@ class _Reader(Elements):
         self.entries: list[RawEntry] = []
         self.empty = 0
         """Entries that say nothing, and are no `entries`."""
-        self._plain = PlainEntries(tree.names, _ENTRY, is_atom=self.is_atom)
         self.hours: list[str] = []
         self.days: list[str] = []
         self._has_channel = False
@@ -77,7 +77,7 @@ class _Reader(Elements):
         name, attributes = self.names[root.tag], attributes_of(root)
         self.enter(attributes)
         if self.language and name in {"feed", "rss"}:
-            self.feed["language"] = self.language.replace("_", "-")
+            self.feed["language"] = self.language
         if name == "feed":
             _check_no_cdf(attributes)
             self.table = self._of_feed
@@ -108,12 +108,6 @@ class _Reader(Elements):
             self.empty += 1
             self.title_depth = -1
             return
-        if not self.base:
-            plain = self._plain.read(element, about, (self.language or "").replace("_", "-"))
-            if plain:
-                self._add(plain)
-                self.title_depth = depth + 1 if self._plain.is_titled else -1
-                return
         table, self.table = self.table, self._of_entry
         self.fields, self.depths, self.title_depth = {}, {}, -1
         if about:
@@ -131,7 +125,7 @@ class _Reader(Elements):
     def image(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Pass over an image or a search box; its title ends the feed's claim to be the first."""
         self.title_depth = -1
-        known = _OF_IMAGE if self.names[element.tag] == "image" else _OF_SEARCH_BOX
+        known = OF_IMAGE if self.names[element.tag] == "image" else _OF_SEARCH_BOX
         for child in element:
             name, given = self.names[child.tag], attributes_of(child)
             if name not in known or (given and (name == "title" or "base" in given or "xml:base" in given)):
@@ -155,9 +149,12 @@ class _Reader(Elements):
         """Read the hours or the days on which not to come."""
         kind, found = ("hour", self.hours) if self.names[element.tag] == "skiphours" else ("day", self.days)
         for child in element:
-            if self.names[child.tag] != kind or child.keys() or attributes:
+            name, value = self.names[child.tag], leaf_text(child)
+            if child.keys() or attributes:
                 raise Declined("odd hours or days to skip")
-            if value := repaired(leaf_text(child)):
+            if name != kind:
+                check_meaningless(name)
+            elif value := repaired(value):
                 found.append(value)
 
     def pace(self, element: Element, attributes: Attributes, depth: int) -> None:
@@ -177,13 +174,10 @@ class _Reader(Elements):
         (read_author if self.is_atom else pass_person)(self, element, attributes, depth)
 
     def of_feed_owner(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Pass over the owner of a podcast; in Atom feedparser takes it for an author's."""
-        if self.is_atom:
-            raise Declined("an owner in Atom")
+        """Pass over the owner of a podcast."""
         pass_person(self, element, attributes, depth)
 
 
-_OF_IMAGE = frozenset({"title", "link", "description", "url", "width", "height"})
 _OF_SEARCH_BOX = frozenset({"title", "link", "description", "name"})
 _OF_SOURCE = frozenset(
     {"title", "id", "updated", "link", "author", "subtitle", "rights", "category", "generator", "icon", "logo"}
@@ -200,8 +194,8 @@ def _text(key: str, default: str) -> Handler:
     return lambda reader, element, attributes, depth: reader.text(key, default, element, attributes, depth) and None
 
 
-def _date(key: str) -> Handler:
-    return lambda reader, element, _, depth: reader.plain(key, element, depth)
+def _plain(key: str) -> Handler:
+    return lambda reader, element, _, depth: reader.filled(key, element, depth)
 
 
 def _keywords(scheme: str | None) -> Handler:
@@ -213,20 +207,8 @@ def _media_category(reader: Elements, element: Element, attributes: Attributes, 
     reader.category(element, attributes, depth)
 
 
-def _itunes_category(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
-    term = attributes.get("text")
-    reader.category(
-        element, {"scheme": "http://www.itunes.com/", **({"term": term} if term is not None else {})}, depth
-    )
-
-
 def _language(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
     reader.plain("language", element, depth)
-
-
-def _image_of_entry(reader: Elements, element: Element, _attributes: Attributes, _depth: int) -> None:
-    leaf_text(element)
-    reader.title_depth = -1
 
 
 def _all(names: str, handler: Handler) -> dict[str, Any]:
@@ -234,27 +216,26 @@ def _all(names: str, handler: Handler) -> dict[str, Any]:
 
 
 _COMMON: dict[str, Any] = {
-    **_all("title dc_title", Elements.title),
-    "media_title": Elements.media_title,
+    "title": Elements.title,
+    **{name: _text(name, kind) if kind else _plain(name) for name, kind in APART.items()},
     "link": Elements.link,
     **_all("guid id", Elements.guid),
     **_all("subtitle tagline itunes_subtitle", _text("subtitle", "text/plain")),
     **_all("rights copyright dc_rights", _text("rights", "text/plain")),
     **_all("info feedburner_browserfriendly", _text("info", "text/plain")),
-    "itunes_summary": _text("itunes_summary", "text/plain"),
-    "media_description": _text("media_description", "text/plain"),
-    "dc_description": _text("dc_description", "text/html"),
-    **_all("language dc_language", _language),
+    "language": _language,
     "media_group": Elements.transparent,
     "media_content": Elements.media_content,
     "contributor": pass_person,
     **_all(
         "cloud generator webmaster dc_publisher dc_contributor expirationdate dcterms_valid width height url uri "
-        "homepage email name itunes_name itunes_email itunes_image itunes_block itunes_explicit media_thumbnail "
-        "media_credit media_rating media_restriction media_license media_player cc_license creativecommons_license "
-        "georss_point georss_line georss_polygon georss_box",
+        "homepage email name itunes_name itunes_email itunes_image itunes_link itunes_block itunes_explicit "
+        "media_thumbnail media_credit media_rating media_restriction media_license media_player cc_license "
+        "creativecommons_license creativeCommons_license georss_point georss_line georss_polygon georss_box "
+        "newlocation",
         Elements.ignored,
     ),
+    **_all("where georss_where", place),
 }
 
 _ENTRY: dict[str, Any] = {
@@ -265,18 +246,22 @@ _ENTRY: dict[str, Any] = {
     "content": Elements.atom_content,
     **_all("content_encoded fullitem", Elements.encoded),
     **_all("body xhtml_body", Elements.body),
-    **_all("published issued pubdate dcterms_issued", _date("published")),
-    **_all("updated modified lastbuilddate dc_date dcterms_modified", _date("updated")),
-    **_all("created dcterms_created", _date("created")),
+    **_all("published issued pubdate", _plain("published")),
+    **_all("updated modified lastbuilddate", _plain("updated")),
+    "created": _plain("created"),
     **_all("author managingeditor dc_author dc_creator itunes_author", read_author),
     **_all("category keywords dc_subject", Elements.category),
     "media_category": _media_category,
-    "itunes_category": _itunes_category,
+    "itunes_category": itunes_category,
     "itunes_keywords": _keywords("http://www.itunes.com/"),
     "media_keywords": _keywords(None),
+    "tags": lambda reader, element, _attributes, _depth: reader.keywords(None, element, {}),
+    "psc_chapters": Elements.transparent,
+    "psc_chapter": chapter,
+    "itunes_owner": pass_person,
     "enclosure": Elements.enclosure,
     "source": _Reader.source,
-    "image": _image_of_entry,
+    "image": image_of_entry,
 }
 
 _OUTSIDE: dict[str, Any] = {
@@ -295,9 +280,13 @@ _FEED: dict[str, Any] = {
     **_all("ttl sy_updateperiod sy_updatefrequency", _Reader.pace),
     **_all(
         "published issued pubdate dcterms_issued updated modified lastbuilddate dc_date dcterms_modified created "
-        "dcterms_created category keywords dc_subject media_category itunes_keywords media_keywords",
+        "dcterms_created category keywords dc_subject media_category itunes_keywords media_keywords tags",
         Elements.ignored,
     ),
+    "summary": Elements.summary,
+    "content": Elements.atom_content,
+    **_all("content_encoded fullitem", Elements.encoded),
+    "enclosure": Elements.enclosure,
     "itunes_category": _Reader.nested,
     **_all("author managingeditor dc_author dc_creator itunes_author", _Reader.of_feed_author),
     "itunes_owner": _Reader.of_feed_owner,

@@ -11,11 +11,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, TypeVar
 
 from services.fetcher.parse.model import Text
 from services.fetcher.parse.prolog import cut_before
 
+T = TypeVar("T")
 Quality = Literal["full", "summary", "stub", "title_only"]
 
 STUB_BELOW_CHARS = 140
@@ -42,7 +43,7 @@ _PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
 
 # A tag ends at its first `>` outside a quoted value (HTML, section 13.2.5.38). Possessive: there is no way back.
 _TAG = re.compile(
-    r"</?([a-zA-Z][^\s/>]*+)[^>\"'=]*+"
+    r"<(/?[a-zA-Z][^\s/>]*+)[^>\"'=]*+"
     r"(?:=\"[^\"]*+\"[^>\"'=]*+|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+[^>\"'=]*+|[\"'][^>\"'=]*+)*+>"
     r"|<[!?/][^>]*>"
 )
@@ -53,13 +54,13 @@ _BLOCKS = (
     "summary table tbody tfoot thead title tr ul"
 )
 _INLINE = "a abbr b big cite code em font i img small span strong sub sup u"
-_SEPARATE = (
-    "script style svg select noscript noembed noframes template textarea head math iframe object audio video canvas pre"
+_HIDDEN = (
+    "script style svg select noscript noembed noframes template textarea head math iframe object audio video canvas"
 )
 
 
 class _Replacements(dict[str | None, str | None]):
-    """What stands in place of a tag; None for an element that is not dealt with by dropping its tags."""
+    """What stands in place of a tag; None for an element whose content is no text."""
 
     def __missing__(self, name: str) -> str | None:
         lower = name.lower()
@@ -73,16 +74,14 @@ class _LastReplacements(dict[str | None, str]):
         return self.get(name.lower(), "")
 
 
-_SPACES: dict[str | None, str] = {
-    None: "",
-    **dict.fromkeys(_INLINE.split(), ""),
-    **dict.fromkeys(_BLOCKS.split(), "\n"),
-    "td": " ",
-    "th": " ",
-}
-_NOT_YET: dict[str | None, str | None] = dict.fromkeys(_SEPARATE.split())
-_INSTEAD = _Replacements({**_SPACES, **_NOT_YET})
-_INSTEAD_AT_LAST = _LastReplacements({**_SPACES, "head": "\n", "pre": "\n"})
+def _tags(names: str, instead: T) -> dict[str | None, T]:
+    """Return what stands in place of the start tags and end tags of these elements."""
+    return dict.fromkeys([f"{slash}{name}" for name in names.split() for slash in ("", "/")], instead)
+
+
+_SPACES = {None: "", **_tags(_INLINE, ""), **_tags(_BLOCKS, "\n"), **_tags("td th", " ")}
+_INSTEAD = _Replacements({**_SPACES, **_tags(_HIDDEN, None)})
+_INSTEAD_AT_LAST = _LastReplacements({**_SPACES, **_tags("head", "\n")})
 
 _REFERENCE = re.compile(r"&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")  # as in Python's html
 
@@ -121,7 +120,7 @@ def html_to_text(source: str) -> str:
     if "<" not in source:
         return tidy(unescape(source))
     source = _drop_comments(source)
-    text = _drop_tags(source)
+    text = _drop_tags(_keep_preformatted(source))
     if text is None:
         text = _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(source)))
     return tidy(unescape(text))
@@ -137,15 +136,29 @@ def unescape(text: str) -> str:
 
 
 def _drop_tags(source: str) -> str | None:
-    """Return `source` without its tags, or None if there is more to it than tags of the plain kind."""
+    """Return `source` without its tags, or None if there is more to it than tags and hidden texts."""
     source = _without_breaks(source)
     end = source.rfind(">") + 1  # as below
     pieces = _TAG.split(source[:end])  # text, name of a tag, text, …
     replacements = [*map(_INSTEAD.__getitem__, pieces[1::2])]
-    if None in replacements or source.count("<") != len(replacements):
+    if source.count("<") != len(replacements) or (None in replacements and not _empty_hidden(pieces, replacements)):
         return None
     pieces[1::2] = replacements
     return "".join(pieces) + source[end:]
+
+
+def _empty_hidden(pieces: list[str], replacements: list[str | None]) -> bool:
+    """Empty the elements that show no text of their own, if nothing but text is in them; return whether that is so."""
+    for at, instead in enumerate(replacements):
+        if instead is not None:
+            continue
+        name = pieces[2 * at + 1].lower()
+        if not name.startswith("/"):
+            if at + 1 == len(replacements) or (pieces[2 * at + 3] or "").lower() != f"/{name}":
+                return False
+            pieces[2 * at + 2] = ""
+        replacements[at] = "" if name != "/head" else "\n"
+    return True
 
 
 def _drop_tags_one_by_one(source: str) -> str:
@@ -171,7 +184,7 @@ def split_tags(source: str) -> Iterator[tuple[str, str, str]]:
     source = _CONTROLS.sub("", _drop_hidden(_drop_comments(_within_bounds(source))))
     end, at = source.rfind(">") + 1, 0  # as above
     for tag in _TAG.finditer(source, 0, end):
-        yield source[at : tag.start()], tag[0], tag[1] or ""
+        yield source[at : tag.start()], tag[0], (tag[1] or "").removeprefix("/")
         at = tag.end()
     yield source[at:end] + _UNENDED_TAG.sub("", source[end:]), "", ""
 
@@ -215,10 +228,10 @@ def tidy(text: str) -> str:
         return text.strip(" ")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if _is_clean(text):  # as `clean_line` does, for all lines at once
-        while "  " in text:
-            text = text.replace("  ", " ")
-        return "\n".join([bare for line in text.split("\n") if (bare := line.strip(" "))])
+    text = text.replace("\xa0", " ").replace("\t", " ")  # by far the most of what is not printable
+    if _is_clean(text):  # as `clean_line` does, without a look at each line's characters
+        bare = [line.strip(" ") for line in text.split("\n")]
+        return "\n".join([line if "  " not in line else " ".join(line.split()) for line in bare if line])
     return "\n".join(filter(None, map(clean_line, text.split("\n"))))
 
 

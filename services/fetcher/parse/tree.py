@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 from feedparser.mixin import _FeedParserMixin
 
-from services.fetcher.parse.guarded import MAX_KINDS, MAX_NAMESPACE_CHARS
+from services.fetcher.parse.bounds import MAX_KINDS, MAX_NAMESPACE_CHARS
 from services.fetcher.parse.model import Deadline, Declined, check_time
 
 MAX_DEPTH = 100
@@ -24,6 +24,8 @@ _USERLAND = "http://backend.userland.com/rss"
 _XLINK = "http://www.w3.org/1999/xlink"
 _STANDARD: dict[str, str] = {uri.lower(): prefix for uri, prefix in _FeedParserMixin.namespaces.items()}
 _USUAL = frozenset(_STANDARD.values()) - {""}
+_ASKED_FOR = frozenset({"rdf", "xhtml"})
+"""Prefixes by which the readers ask for attributes and elements."""
 _CASELESS = frozenset({"rel", "type"})
 
 Attributes = dict[str, str]
@@ -88,18 +90,29 @@ class Tree:
         if _USERLAND[7:] in lower:
             uri = lower = _USERLAND
         standard = _STANDARD.get(lower)
-        if standard is None and self._prefixes.setdefault(uri, prefix) != prefix:
-            raise Declined("a namespace with several prefixes")
+        if standard is None:
+            self._add_prefix(uri, prefix)
         if not prefix:
             return
-        if standard is not None:
-            self._mapped[prefix] = standard
         meaning = standard if standard is not None else uri
-        # Names are asked for when all is read: a prefix has to mean the same in all of it, in capitals too.
+        # Names are asked for when all is read: a prefix has to mean the same in all of it, in capitals too. One that
+        # takes the place of a usual prefix does so from the root element on.
+        is_late = self._is_open and self._mapped.get(prefix) != standard
         if self._meanings.setdefault(prefix.lower(), meaning) != meaning or (
-            prefix in _USUAL and standard not in {None, prefix}
+            prefix in _USUAL and standard not in {None, prefix} and (is_late or prefix in _ASKED_FOR)
         ):
             raise Declined("a prefix with several meanings")
+        if standard is not None:
+            self._mapped[prefix] = standard
+
+    def _add_prefix(self, uri: str, prefix: str | None) -> None:
+        """Have the first prefix of an unknown namespace be the name of all its elements, as feedparser has."""
+        known = self._prefixes.setdefault(uri, prefix)
+        if known == prefix:
+            return
+        if (self._is_open and not known) or prefix in _USUAL:
+            raise Declined("a namespace with several prefixes")
+        self._prefixes[uri] = known or prefix
 
     def _declare_attribute(self, name: str, value: str) -> None:
         """Have the element that begins next carry an attribute of this name."""

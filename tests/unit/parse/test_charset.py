@@ -186,3 +186,69 @@ def test_utf_8_taken_for_latin_1_is_put_right_where_it_is_certain() -> None:
 def test_a_western_text_is_never_taken_for_another() -> None:
     for text in (FRENCH, "Größe", "Ñandú", "À É Î Õ Ü", "5 € – “ça va?”", "å ä ö"):
         assert read(feed(text, "iso-8859-1").encode("windows-1252")).entries[0].title == text
+
+
+# UTF-8 under whatever label
+
+LABELS = """
+    iso-8859-1 iso-8859-2 iso-8859-5 iso-8859-15 windows-1250 windows-1251 windows-1252 windows-1256 tis-620 koi8-r
+    macintosh cp866 gb2312 gbk gb18030 hz-gb-2312 big5 shift_jis euc-jp iso-2022-jp euc-kr us-ascii utf-16
+    no-such-charset
+    """.split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_valid_utf_8_beyond_ascii_is_utf_8_whatever_its_label(label: str) -> None:
+    for text in (*dict(DECLARED), "“q”", "Café", "naïve"):
+        assert read(feed(text, label).encode()).entries[0].title == text
+        assert read(feed(text, None).encode(), f"text/xml; charset={label}").entries[0].title == text
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "big5", "shift_jis", "euc-jp", "euc-kr"])
+def test_a_short_text_that_could_be_utf_8_too_is_in_the_encoding_of_its_label(encoding: str) -> None:
+    """All pieces of up to eight characters, of which some are valid UTF-8 by accident (`一` is `һ`)."""
+    text = {"gb18030": SIMPLIFIED, "big5": TRADITIONAL, "euc-kr": KOREAN}.get(encoding, JAPANESE)
+    for length in (1, 2, 3, 4, 8):
+        for start in range(len(text) - length):
+            piece = text[start : start + length].strip() or text
+            body = rss(f"<item><title>{piece}</title></item>").replace('"1.0"', f'"1.0" encoding="{encoding}"', 1)
+            assert read(body.encode(encoding)).entries[0].title == piece
+
+
+@pytest.mark.parametrize("label", [None, "utf-8", "iso-8859-1", "gb2312"])
+def test_a_replacement_character_of_the_feeds_own_is_valid_utf_8(label: str | None) -> None:
+    for text in ("a \ufffd b", "Caf\ufffd \ufffd\ufffd", "“q” \ufffd"):
+        assert read(feed(text, label).encode()).entries[0].title == text
+    assert read(feed("“Café” \ufffd", label).encode("utf-8-sig")).entries[0].title == "“Café” \ufffd"
+
+
+@pytest.mark.parametrize("label", ["iso-8859-1", "windows-1251", "gb18030", "shift_jis"])
+def test_a_stray_byte_does_not_make_utf_8_what_its_label_says(label: str) -> None:
+    body = feed(SIMPLIFIED + RUSSIAN, label).encode() + b"<!-- \x93 -->"
+    assert read(body).entries[0].title == SIMPLIFIED + RUSSIAN
+
+
+def test_iso_2022_jp_is_told_by_its_escapes_where_the_label_lies() -> None:
+    for label in (None, "utf-8", "shift_jis", "iso-2022-jp"):
+        assert read(feed(JAPANESE, label).encode("iso-2022-jp")).entries[0].title == JAPANESE
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "encoding"),
+    [
+        ("x-sjis", JAPANESE, "shift_jis"),
+        ("windows-31j", JAPANESE, "cp932"),
+        ("x-euc-jp", JAPANESE, "euc-jp"),
+        ("x-gbk", SIMPLIFIED, "gbk"),
+        ("x-x-big5", TRADITIONAL, "big5"),
+        ("windows-949", KOREAN, "cp949"),
+        ("windows-874", THAI, "cp874"),
+        ("x-cp1250", POLISH, "cp1250"),
+        ("win-1250", POLISH, "cp1250"),
+        ("cp-1250", POLISH, "cp1250"),
+        ("iso-8859-8-i", HEBREW, "iso-8859-8"),
+    ],
+)
+def test_a_label_may_be_spelt_as_browsers_know_it(label: str, text: str, encoding: str) -> None:
+    parsed = read(feed(text, label).encode(encoding))
+    assert (parsed.entries[0].title, parsed.warnings) == (text, ())

@@ -96,4 +96,4 @@ def test_strict_reads_what_lenient_reads_from_nearly_all_that_is_well_formed() -
         read[is_real] += 1
         assert strict == read_lenient(document), name
     assert read[True] == well_formed[True] > 50
-    assert read[False] > 0.97 * well_formed[False] > 1000
+    assert read[False] > 0.975 * well_formed[False] > 1000

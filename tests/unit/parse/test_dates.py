@@ -100,3 +100,76 @@ def test_anything_gives_an_aware_date_or_none(raw: str | float) -> None:
         date = reading.moment if reading else None
     assert not isinstance(date, str)
     assert date is None or date.utcoffset() == timedelta(0)
+
+
+# ISO 8601, in any mixture of its basic and its extended form
+
+DAYS = ["2024-01-01", "20240101", "2024/01/01", "2024-W01-1", "2024W011", "2024-001", "2024001"]
+TIMES = {
+    "10:15:30": (10, 15, 30, 0),
+    "101530": (10, 15, 30, 0),
+    "10:15": (10, 15, 0, 0),
+    "1015": (10, 15, 0, 0),
+    "10": (10, 0, 0, 0),
+    "12:35:9": (12, 35, 9, 0),
+    "9:5:7": (9, 5, 7, 0),
+    "10:15:30.000": (10, 15, 30, 0),
+    "10:15:30,5": (10, 15, 30, 500_000),
+    "101530.25": (10, 15, 30, 250_000),
+    "10:15:30.1234567890": (10, 15, 30, 123_456),
+    "24:00:00": (24, 0, 0, 0),
+    "240000": (24, 0, 0, 0),
+    "23:59:60": (23, 59, 59, 0),
+}
+ZONES = {
+    "": 0,
+    "Z": 0,
+    "z": 0,
+    "+02": 2,
+    "+0200": 2,
+    "+02:00": 2,
+    "+2": 2,
+    "-05:30": -5.5,
+    "-00:00": 0,
+    "\u221202:00": -2,
+    "UTC": 0,
+    "GMT+2": 2,
+    "UTC+02:00": 2,
+    "EST": -5,
+    "+02:00[Europe/Helsinki]": 2,
+}
+
+
+@pytest.mark.parametrize("time_of_day", TIMES)
+@pytest.mark.parametrize("zone", ZONES)
+def test_year_first_every_mixture_of_forms_keeps_its_zone(time_of_day: str, zone: str) -> None:
+    hour, minute, second, microsecond = TIMES[time_of_day]
+    past_midnight = timedelta(hours=hour - ZONES[zone], minutes=minute, seconds=second, microseconds=microsecond)
+    expected = datetime(2024, 1, 1, tzinfo=UTC) + past_midnight
+    for day in DAYS:
+        for between in ("T", "t", " "):
+            for before_zone in ("", " "):
+                text = f"{day}{between}{time_of_day}{before_zone}{zone}"
+                assert read_date(text) == expected, text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-01-01+02:00", datetime(2023, 12, 31, 22, tzinfo=UTC)),
+        ("2024-01-01Z", datetime(2024, 1, 1, tzinfo=UTC)),
+        ("2024-W01", datetime(2024, 1, 1, tzinfo=UTC)),
+        ("2024-366", datetime(2024, 12, 31, tzinfo=UTC)),
+        ("20240101101530+0200", datetime(2024, 1, 1, 8, 15, 30, tzinfo=UTC)),
+        ("2024-01-01T10:15:30-05:00[America/New_York]", datetime(2024, 1, 1, 15, 15, 30, tzinfo=UTC)),
+        ("2024-01-01 10:15:30 PM", datetime(2024, 1, 1, 22, 15, 30, tzinfo=UTC)),
+        ("Mon, 01 Jan 2024 10:15:3+0200", datetime(2024, 1, 1, 8, 15, 3, tzinfo=UTC)),
+        ("Mon, 01 Jan 2024 10:15:30.000+0200", datetime(2024, 1, 1, 8, 15, 30, tzinfo=UTC)),
+        ("2024-000", None),
+        ("2023-366", None),
+        ("2024-W54-1", None),
+        ("20241301T000000Z", None),
+    ],
+)
+def test_what_else_begins_with_its_year(text: str, expected: datetime | None) -> None:
+    assert read_date(text) == expected

@@ -60,6 +60,27 @@ def test_of_entries_with_the_same_url_and_title_the_first_stays() -> None:
     assert parsed.warnings == ("entries with the url and title of an earlier one dropped: 2",)
 
 
+def one_of_several(guid: str, text: str, scheme: str = "https") -> str:
+    about = f"<guid>{guid}</guid>" if guid else ""
+    return f"<item><title>t</title><link>{scheme}://example.org/1</link>{about}<description>{text}</description></item>"
+
+
+def test_entries_with_the_same_url_and_title_but_other_guids_and_texts_all_stay() -> None:
+    items = [("a", "up"), ("b", "down"), ("a", "left"), ("c", "down"), ("", "right"), ("d", "away")]
+    parsed = read(rss("".join(one_of_several(*item) for item in items)))
+    assert [(entry.entry_id, entry.body) for entry in parsed.entries] == [("a", "up"), ("b", "down"), ("d", "away")]
+    assert len({entry.md5 for entry in parsed.entries}) == 1
+    parsed = read(rss(one_of_several("", "up") + one_of_several("b", "down", "http")))
+    assert [entry.body for entry in parsed.entries] == ["up"]
+
+
+def test_an_entry_says_whether_the_feed_gave_its_id() -> None:
+    link = "<title>t</title><link>https://example.org/1</link>"
+    assert item(link).id_is_given is False
+    assert item(f"{link}<guid>{'x' * 2001}</guid>").id_is_given is False
+    assert item(f"{link}<guid>https://example.org/1</guid>").id_is_given is True
+
+
 def test_above_the_limit_the_newest_stay_in_the_order_of_the_feed() -> None:
     items = "".join(
         f"<item><title>{day}</title><pubDate>{day} Feb 2026 00:00:00 GMT</pubDate></item>" for day in (5, 9, 1, 7)

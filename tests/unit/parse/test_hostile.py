@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.fetcher.parse import OutOfTime, ParseError, Unparseable, guarded, parse_feed
+from services.fetcher.parse import OutOfTime, ParseError, Unparseable, bounds, parse_feed
 from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.guarded import run_feedparser
 from services.fetcher.parse.identity import content_hash
@@ -162,7 +162,7 @@ def test_a_long_address_is_no_base_for_others() -> None:
 
 
 def test_what_is_nested_too_deep_goes_to_salvage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded, "MAX_OPEN", 500)
+    monkeypatch.setattr(bounds, "MAX_OPEN", 500)
     body = rss("<item><title>t</title><link>http://a.example/</link></item>" + "<item><x>" + "<p>" * 501)
     assert read(body).tier == "salvage"
 

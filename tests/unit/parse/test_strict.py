@@ -122,16 +122,15 @@ def test_strict_reads_rdf_as_lenient_reads_it(namespace: str) -> None:
         rss("<item><date>2026-02-02</date></item>"),
         rss("<item><summary_detail a='b'/></item>"),
         rss("<item><title>t</title><description>a <div>b</div> c</description></item>"),
-        atom(
-            "<entry><content type='xhtml'><svg xmlns='http://www.w3.org/2000/svg'><title>t</title></svg></content></entry>"
-        ),
+        atom("<entry><title type='xhtml'><svg><title>t</title></svg></title></entry>"),
+        atom("<entry><content type='xhtml'><p xml:base='https://b.example/'>t</p></content></entry>"),
         atom("<entry><content type='xhtml'><p><title>t</title></p></content></entry>"),
         atom("<entry><content type='application/xml'><a>b</a></content></entry>"),
         atom("<entry><author><name>a <b>c</b></name></author></entry>"),
-        atom("<entry><id>1</id></entry>", "xml:base='sub/'"),
         "<channel><item><title>t</title></item></channel>",
-        "<rss xmlns:x='http://purl.org/dc/elements/1.1/' xmlns:dc='http://purl.org/dc/terms/'><channel><item>"
-        "<x:date>2026-02-02</x:date></item></channel></rss>",
+        "<rss xmlns:x='http://purl.org/dc/elements/1.1/'><channel><item><x:date>2026-02-02</x:date>"
+        "<a xmlns:dc='http://purl.org/dc/terms/'/></item></channel></rss>",
+        "<rss xmlns:rdf='http://purl.org/dc/terms/'><channel><item rdf:about='1'/></channel></rss>",
         "<rss xmlns='http://u.example/'><channel><item><u:title xmlns:u='http://u.example/'>t</u:title></item></channel>"
         "</rss>",
         "<rss><channel><item><p:dc xmlns:p='http://u.example/'><p:title xmlns:p='http://purl.org/rss/1.0/'>t</p:title>"
@@ -143,6 +142,74 @@ def test_what_strict_is_not_sure_about_is_lenients(feed: str) -> None:
     with pytest.raises(Declined):
         read_by_both(feed)
     assert read(feed).tier == "lenient"
+
+
+def test_a_chapter_at_which_feedparser_fails_is_not_read_by_strict() -> None:
+    with pytest.raises(Declined):
+        read_by_both(with_prefixes(rss("<item><psc:chapters><psc:chapter title='t'/></psc:chapters></item>")))
+
+
+SVG, XHTML_DIV = "xmlns='http://www.w3.org/2000/svg'", "<div xmlns='http://www.w3.org/1999/xhtml'>{}</div>"
+WELL_FORMED_BUT_RARE = {
+    "Medium's header": rss("<item><title>t</title><dc:creator>Ada</dc:creator></item>").replace(
+        "<rss", "<rss xmlns:cc='http://cyber.law.harvard.edu/rss/creativeCommonsRssModule.html'"
+    ),
+    "a relative base of the feed": atom("<entry><link href='1'/><id>1</id></entry>", "xml:base='sub/'"),
+    "a relative base of a text": atom(
+        "<entry><content type='html' xml:base='/2026/'>&lt;img src='a'></content><link href='1'/></entry>"
+    ),
+    "a base within content": atom(
+        "<entry><content type='xhtml'><div><p xml:base='sub/'>t</p></div></content><link href='1'/></entry>",
+        "xml:base='https://b.example/'",
+    ),
+    "a picture in content": atom(
+        f"<entry><content type='xhtml'>{XHTML_DIV}</content><title>t</title></entry>".format(
+            f"a<svg {SVG} xmlns:xlink='http://www.w3.org/1999/xlink' viewBox='0'><title>no</title><a xlink:href='u'>"
+            "<image/></a></svg>b<math xmlns='http://www.w3.org/1998/Math/MathML' display='block'><mi>x</mi></math>"
+        )
+    ),
+    "a picture by prefix": atom(
+        f"<entry><content type='xhtml'><s:svg xmlns:s={SVG[6:]} a='1'><s:title>no</s:title></s:svg></content></entry>"
+    ),
+    "a picture beside content": rss(f"<item><title>t</title><svg {SVG}><title>no</title></svg></item>"),
+    "chapters": rss(
+        "<item><title>t</title><psc:chapters version='1.2'><psc:chapter start='0' title='no'/></psc:chapters></item>"
+    ),
+    "a podcast's own": rss(
+        "<item><title>t</title><itunes:author>Ada</itunes:author><itunes:link href='u'/><itunes:keywords>a,b"
+        "</itunes:keywords><itunes:owner><itunes:name>Bob</itunes:name><itunes:email>b@example.org</itunes:email>"
+        "</itunes:owner><itunes:season>1</itunes:season><itunes:category text='A'><itunes:category text='B'/>"
+        "</itunes:category></item>"
+    ),
+    "an image of an entry": rss(
+        "<item><image><url>u</url><title>i</title><link>l</link></image><title>t</title><link>1</link></item>"
+    ),
+    "an author's post": atom(
+        "<entry><title>t</title><author><name>Ada</name><title>Dr</title><a>b</a></author></entry>"
+    ),
+    "a place": rss("<item><georss:where><gml:Point><gml:pos>1 2</gml:pos></gml:Point></georss:where></item>"),
+    "tags": rss("<item><tags a='b'>x, y</tags><category>z</category></item>"),
+    "several hours": rss("<item/>", "<skipHours><hours>1</hours><hour>2</hour></skipHours>"),
+    "an entry's elements in the channel": rss(
+        "<item><title>t</title></item>",
+        "<title>News</title><enclosure url='u'/><content:encoded>c</content:encoded><summary>s</summary><content>d"
+        "</content><newlocation>u</newlocation>",
+    ),
+}
+
+
+@pytest.mark.parametrize("feed", WELL_FORMED_BUT_RARE.values(), ids=WELL_FORMED_BUT_RARE)
+def test_strict_reads_what_is_well_formed_and_rare_as_lenient_reads_it(feed: str) -> None:
+    strict, lenient = read_by_both(with_prefixes(feed))
+    assert strict == lenient
+
+
+def test_a_usual_prefix_may_mean_something_else_in_the_whole_document() -> None:
+    strict, lenient = read_by_both(
+        "<rss xmlns:x='http://purl.org/dc/elements/1.1/' xmlns:dc='http://purl.org/dc/terms/'><channel><item>"
+        "<x:date>2026-02-02</x:date><dc:issued>2026-02-03</dc:issued></item></channel></rss>"
+    )
+    assert strict == lenient
 
 
 def test_the_tier_that_read_is_named_and_warns_of_nothing() -> None:

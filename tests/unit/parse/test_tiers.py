@@ -20,7 +20,9 @@ PREFIXES = {prefix.lower(): prefix for prefix in NAMESPACES}
 USUAL = """
     title link guid id description summary content content:encoded pubDate published updated dc:date dc:creator author
     category enclosure media:content media:group media:title source itunes:author itunes:summary language name email
-    uri dc:title dc:subject atom:link image xhtml:body ttl skipHours hour sy:updatePeriod foo item entry xhtml:div b
+    uri itunes:title dcterms:issued created dc:title dc:subject atom:link image xhtml:body ttl skipHours hour foo item
+    sy:updatePeriod entry xhtml:div b
+    svg math psc:chapters psc:chapter itunes:owner georss:where gml:Point gml:pos
     """.split()  # noqa: SIM905
 NAMES = USUAL * 3 + sorted(
     f"{PREFIXES[prefix]}:{local}" if prefix in PREFIXES else local
@@ -44,6 +46,7 @@ TEXTS = st.sampled_from(
         "https://example.org/?a=1&amp;b=2&c;",
         "/relative",
         "https:////example.org/x",
+        "at://did:plc:1/post/1",
         "one, two,,three",
         "Sunday",
         "daily",
@@ -59,7 +62,7 @@ TEXTS = st.sampled_from(
 )
 ATTRIBUTES = st.dictionaries(
     st.sampled_from(
-        "type mode href url uri rel isPermaLink term label scheme domain text length src xml:lang lang xml:base "  # noqa: SIM905
+        "type mode href url uri rel isPermaLink term label scheme domain text length src start xml:lang lang xml:base "  # noqa: SIM905
         "base rdf:about media:type version lastmod xmlns".split()
     ),
     st.sampled_from(
@@ -77,8 +80,10 @@ ATTRIBUTES = st.dictionaries(
             "",
             "https://base.example/a/",
             "sub/",
+            "at://did:plc:1/post/1",
             "de_AT",
             "http://www.w3.org/1999/xhtml",
+            "http://www.w3.org/2000/svg",
         ]
     ),
     max_size=2,
@@ -107,6 +112,8 @@ FRAMES: list[Callable[[str, str], str]] = [
     lambda feed, items: RDF.format(namespace='xmlns="http://purl.org/rss/1.0/"').replace(
         "<textinput>", items + "<textinput>"
     ),
+    lambda feed, items: atom(f"{feed}{items}{feed}", "xml:base='/b/'"),
+    lambda feed, items: atom(feed + items, "xmlns:cc='http://backend.userland.com/creativeCommonsRssModule'"),
     lambda feed, items: f'<feed xmlns="http://purl.org/atom/ns#" version="0.3">{feed}{items}</feed>',
 ]
 

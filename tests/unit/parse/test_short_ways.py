@@ -10,17 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.fetcher.parse import strict
 from services.fetcher.parse.dates import _plain, _usual, read_date
 from services.fetcher.parse.model import Declined
-from services.fetcher.parse.text import unescape
+from services.fetcher.parse.prolog import _is_legal, settle_references
+from services.fetcher.parse.text import (
+    _drop_comments,
+    _drop_hidden,
+    _drop_tags,
+    _drop_tags_one_by_one,
+    _keep_preformatted,
+    clean_line,
+    tidy,
+    unescape,
+)
 from shared.messages import Entry
 from tests.unit.parse.feeds import atom, read, read_by_both, rss, with_prefixes
 from tests.unit.parse.test_tiers import ISO_DATES, MAIL_DATES, TEXTS, element
 
 RSS = """
     title link guid description content:encoded pubDate dc:date dc:creator author category category itunes:summary
-    itunes:subtitle media:description dc:description comments foo source rights media:thumbnail
+    itunes:subtitle itunes:title media:description media:title dc:description dc:title dcterms:issued dcterms:modified
+    created published updated issued dc:language atom:link comments foo source rights media:thumbnail
     """.split()  # noqa: SIM905
 ATTRIBUTED = [
     '<guid isPermaLink="false">{}</guid>',
@@ -43,28 +53,48 @@ ATTRIBUTED = [
     '<link rel="alternate" type="application/pdf" href="https://example.org/3"/>',
     '<link rel="enclosure" href="https://example.org/4"/>',
     '<link rel="self" href="https:////example.org/5"/>',
+    '<link rel="replies" href="https://example.org/6">{}</link>',
+    '<link rel="alternate" hreflang="fr" href="/7"/>',
+    '<link rel="" href="https://example.org/8"/>',
+    '<link uri="at://did:plc:1/post/9"/>',
+    '<link uri="at://did:plc:1/post/9">{}</link>',
+    '<link rel="enclosure">{}</link>',
+    "<media:group><media:title>{}</media:title><media:description>{}</media:description></media:group>",
+    "<itunes:author>{}</itunes:author>",
+    "<itunes:keywords>{}</itunes:keywords>",
+    '<itunes:category text="A"><itunes:category text="B"/></itunes:category>',
+    "<itunes:owner><itunes:name>{}</itunes:name><itunes:email>e@example.org</itunes:email></itunes:owner>",
+    "<dc:subject>{}</dc:subject>",
+    '<media:content url="e.mp4"><media:title>{}</media:title><media:credit>c</media:credit></media:content>',
+    '<media:group><media:content url="f.mp4"/><media:description>{}</media:description></media:group>',
+    '<psc:chapters><psc:chapter start="0" title="{}"/></psc:chapters>',
+    "<image><url>u</url><title>{}</title></image>",
+    "<foo><bar>{}</bar></foo>",
+    '<content type="xhtml"><svg a="b"><title>{}</title></svg></content>',
+    '<content type="html" xml:base="/sub/">{}</content>',
     "<author><name>{}</name></author>",
+    "<author><name>a</name><title>{}</title></author>",
     "<author><name>{}</name><uri>u</uri><email>e@example.org</email></author>",
     "<author><uri>u</uri></author>",
 ]
 INNER = st.lists(
     st.builds(lambda name, text: element(name, {}, escape(text)), st.sampled_from(RSS), TEXTS)
-    | st.builds(lambda form, text: form.format(escape(text)), st.sampled_from(ATTRIBUTED), TEXTS),
+    | st.builds(lambda form, text: form.replace("{}", escape(text)), st.sampled_from(ATTRIBUTED), TEXTS),
     max_size=7,
 ).map("".join)
 
 
 @given(INNER, INNER, TEXTS.map(escape), st.booleans())
 @settings(max_examples=500, deadline=None, database=None)
-def test_a_plain_entry_is_read_as_the_lenient_tier_reads_it(one: str, two: str, title: str, is_atom: bool) -> None:
+def test_a_usual_entry_is_read_as_the_lenient_tier_reads_it(one: str, two: str, title: str, is_atom: bool) -> None:
     after = f"<media:group><title>{title}</title></media:group>"  # counts only if no title before it does
     if is_atom:
         document = atom(f"<entry>{one}</entry><entry>{two}</entry>{after}")
     else:
         document = rss(f"<item>{one}</item><item>{two}</item>{after}")
     with suppress(Declined):
-        plain, lenient = read_by_both(with_prefixes(document))
-        assert plain == lenient
+        strict, lenient = read_by_both(with_prefixes(document))
+        assert strict == lenient
 
 
 USUAL = [
@@ -80,13 +110,6 @@ USUAL = [
         "<category term='a'/><content type='html'>c</content></entry>"
     ),
 ]
-
-
-@pytest.mark.parametrize("feed", USUAL)
-def test_usual_entries_are_plain(feed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strict, "raw_entry", lambda _: pytest.fail("it was read the long way"))
-    plain, lenient = read_by_both(with_prefixes(feed))
-    assert plain == lenient
 
 
 @given(ISO_DATES | MAIL_DATES | st.text("0123456789-+:.TZW JanFebGMU,", max_size=31).map("Mon, 02 {}".format))
@@ -107,6 +130,49 @@ def test_the_short_way_knows_the_two_usual_shapes_and_no_others() -> None:
 def test_references_are_read_as_python_reads_them(pieces: list[str]) -> None:
     text = "".join(pieces)
     assert unescape(text) == html.unescape(text)
+
+
+MARKUP = st.lists(
+    st.builds(
+        "<{}{}{}>".format,
+        st.sampled_from(["", "/"]),
+        st.sampled_from(
+            "p b pre PRE iframe script Style head svg video textarea td ſvg iframex br img custom".split()  # noqa: SIM905
+        ),
+        st.sampled_from(["", " a=1", ' a="x>y"', " a='<'", "/"]),
+    )
+    | st.sampled_from(
+        ["\n", " ", "text", "\t", "\xa0", "  ", "\u2009", "é", "\x00", "<", ">", "&amp;", "<!--", "-->", '"']
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(MARKUP)
+@settings(max_examples=300, deadline=None, database=None)
+def test_html_becomes_the_same_text_by_the_short_way(source: str) -> None:
+    source = _drop_comments(source)
+    short = _drop_tags(_keep_preformatted(source))
+    if short is not None:
+        assert short == _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(source)))
+
+
+def test_elements_that_show_no_text_are_dropped_by_the_short_way() -> None:
+    source = "<p>a<iframe src='u'></iframe><script>b;</script></p>\n<pre>c\n  d</pre></style>"
+    assert (_drop_tags(_keep_preformatted(source)) or "").split("\n") == ["", "a", " ", "c", "  d", ""]
+
+
+@given(MARKUP)
+@settings(max_examples=300, deadline=None, database=None)
+def test_a_text_is_tidied_as_its_lines_are(text: str) -> None:
+    assert tidy(text) == "\n".join(filter(None, map(clean_line, text.split("\n"))))
+
+
+def test_numbers_that_xml_allows_are_left_to_the_parser() -> None:
+    for code in (*range(0x200), *range(0xCFF0, 0xE010), *range(0xFFF0, 0x10010), 0x1F600, 0x10FFFF, 0x110000):
+        for reference in (f"{code}", f"x{code:x}", f"X{code:X}", f"0{code}", f"x0{code:x}"):
+            expected = f"&#{reference};" if _is_legal(reference) else "\ufffd"
+            assert settle_references(f"&#{reference};", "") == expected
 
 
 @pytest.mark.parametrize("feed", USUAL)

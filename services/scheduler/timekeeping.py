@@ -1,0 +1,46 @@
+"""What time it is: read from the database once a second, and told to the fetchers, who have no database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from shared.broker import Publication, Session
+from shared.clock import WORD_TYPE, ServerClock, encode_word
+from shared.errors import Unavailable
+from shared.postgres import Database
+from shared.topology import FETCHERS
+
+log = logging.getLogger(__name__)
+
+WORD_SECONDS = 1.0
+
+
+class Timekeeping:
+    """See the module. Args: the database, the clock that it sets, and the session with the broker, if one stands."""
+
+    def __init__(self, database: Database, clock: ServerClock, session: Callable[[], Session | None]) -> None:
+        self._database = database
+        self._clock = clock
+        self._session = session
+        self._telling: asyncio.Task[None] | None = None
+
+    async def look(self) -> None:
+        """Read the database's clock, and tell it. Raises DatabaseUnavailable."""
+        self._clock.hear(await self._database.read_clock())
+        session = self._session()
+        if self._telling is not None:
+            if not self._telling.done():
+                return  # a broker under an alarm confirms nothing for minutes, and must not keep us from looking
+            self._telling.result()
+        if session is None:
+            return
+        self._telling = asyncio.create_task(self._tell(session))
+
+    async def _tell(self, session: Session) -> None:
+        body = encode_word(self._clock.now())
+        try:
+            await session.publish(Publication("", body, FETCHERS, WORD_TYPE, mandatory=False))
+        except Unavailable as error:
+            log.debug("the fetchers were not told what time it is: %s", error)

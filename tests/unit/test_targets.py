@@ -1,0 +1,98 @@
+"""What a redirect finds out about a host does not silence the host's own feeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.fetcher.admission import Called, Held, LetOut, Nobody
+from services.fetcher.group import Limits, Report, Requeue, Skip, Target
+from services.fetcher.leg import next_leg, target_of
+from services.fetcher.scoreboard import Scoreboard
+from shared.messages import Detour
+from tests.factories import NOW, make_job
+
+GOOD = Report(latency_seconds=0.1)
+DOWN = Report(latency_seconds=0.1, connected=False, succeeded=False)
+PLAIN, SECURE = Target("http"), Target("https")
+STRANGER = Target("http", is_foreign=True)
+
+
+def board(**limits: object) -> Scoreboard[str]:
+    return Scoreboard(Limits(**limits))  # type: ignore[arg-type]
+
+
+def fetch(scoreboard: Scoreboard[str], target: Target, now: float, report: Report) -> None:
+    ticket = f"{target} at {now}"
+    assert isinstance(scoreboard.admit("victim", ticket, now, target=target), Held)
+    assert scoreboard.call_next(now) == Called(ticket)
+    assert scoreboard.start(ticket, now) is None
+    scoreboard.sent(ticket, now)
+    scoreboard.finish(ticket, now, report)
+
+
+def test_a_strangers_redirect_that_finds_nobody_leaves_the_groups_own_feeds_alone() -> None:
+    scoreboard = board()
+    fetch(scoreboard, STRANGER, 0.0, DOWN)
+    assert scoreboard.admit("victim", "stranger", 10.0, target=STRANGER) == Skip(590.0)
+    fetch(scoreboard, PLAIN, 10.0, GOOD)
+    assert isinstance(scoreboard.admit("victim", "again", 20.0, target=STRANGER), Held)  # somebody is there after all
+
+
+def test_what_is_down_for_its_own_feeds_is_down_for_redirects_too() -> None:
+    scoreboard = board()
+    fetch(scoreboard, PLAIN, 0.0, DOWN)
+    assert scoreboard.admit("victim", "x", 10.0, target=STRANGER) == Skip(590.0)
+
+
+def test_a_host_without_tls_is_still_asked_by_http() -> None:
+    scoreboard = board()
+    fetch(scoreboard, SECURE, 0.0, DOWN)
+    assert scoreboard.admit("victim", "x", 10.0, target=SECURE) == Skip(590.0)
+    fetch(scoreboard, PLAIN, 10.0, GOOD)
+    assert scoreboard.admit("victim", "y", 20.0, target=SECURE) == Skip(580.0)
+
+
+def test_only_those_are_let_out_of_line_that_wait_for_what_is_down() -> None:
+    scoreboard = board()
+    scoreboard.admit("victim", "1", 0.0, target=STRANGER)
+    scoreboard.call_next(0.0)
+    scoreboard.start("1", 0.0)
+    scoreboard.admit("victim", "own", 0.0, target=PLAIN)
+    scoreboard.admit("victim", "2", 0.0, target=STRANGER)
+    scoreboard.finish("1", 0.5, DOWN)
+    assert scoreboard.call_next(0.5) == LetOut("2", Skip(600.0))
+    assert scoreboard.call_next(1.5) == Called("own")
+
+
+def test_a_429_behind_a_strangers_redirect_rests_the_group_as_a_bare_one_and_redirects_for_as_long_as_asked() -> None:
+    scoreboard = board(throttle_seconds=30.0, max_hold_seconds=20.0)
+    asked = Report(0.1, succeeded=False, throttled=True, retry_after_seconds=86_400.0)
+    fetch(scoreboard, STRANGER, 0.0, asked)
+    assert scoreboard.admit("victim", "own", 15.0, target=PLAIN) == Held(at_once=False, is_news=False)
+    assert scoreboard.call_next(15.0) == Nobody(15.0)
+    assert scoreboard.call_next(30.0) == Called("own")
+    assert scoreboard.admit("victim", "x", 30.0, target=STRANGER) == Skip(86_370.0, throttled=True)
+    assert scoreboard.admit("victim", "x", 86_399.0, target=STRANGER) == Requeue()  # not into line: others wait there
+
+
+def test_the_slowest_page_of_a_host_behind_a_strangers_redirect_does_not_slow_its_feeds() -> None:
+    scoreboard = board()
+    fetch(scoreboard, PLAIN, 0.0, GOOD)
+    fetch(scoreboard, STRANGER, 10.0, Report(29.0))
+    fetch(scoreboard, PLAIN, 20.0, Report(None, connected=None, succeeded=False))
+    assert scoreboard.dump(30.0)[0]["latency_seconds"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("http://victim.example/x", STRANGER),
+        ("https://victim.example/x", Target("https", is_foreign=True)),
+        ("http://victim.example./x", Target("http", is_rooted=True, is_foreign=True)),
+        ("https://news.example/feed", SECURE),
+    ],
+)
+def test_a_target_is_told_by_the_url_and_by_who_leads_there(url: str, target: Target) -> None:
+    detour = Detour(url=url, visited=("http://news.example/feed",), started_at=NOW, spent_seconds=0.1)
+    job = make_job(detour=detour)
+    assert target_of(job, next_leg(job, frozenset())) == target
