@@ -36,8 +36,9 @@ RUN_CHARS = 2_000_000
 FINDING_BYTES = 20_000
 RUN_SECONDS = 3.0
 """The deadline of a run; it may take `SLOW_SECONDS` more."""
+RUN_BYTES = 250_000_000
 RUN_GROWTH = 60
-"""Times a body's length: what takes more memory is a finding."""
+"""Times a body's length: what takes more memory than both is a finding."""
 MAX_CHILD_BYTES = 4 * 1024**3
 
 
@@ -85,7 +86,7 @@ def run_runs(seconds: float, seed: int) -> int:
         body = fill(place, unit, RUN_CHARS)
         spent, grown, ending = measure(body)
         count += 1
-        if spent > RUN_SECONDS + SLOW_SECONDS or grown > RUN_GROWTH * len(body) or ending.startswith("!"):
+        if spent > RUN_SECONDS + SLOW_SECONDS or grown > max(RUN_BYTES, RUN_GROWTH * len(body)) or ending.startswith("!"):
             findings += 1
             name = hashlib.sha256(f"{place} {unit}".encode()).hexdigest()[:12]
             FINDINGS.mkdir(exist_ok=True)
