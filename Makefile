@@ -10,7 +10,7 @@ SETUP_FLAGS := $(if $(and $(FEEDMILL_AMQP_URL),$(FEEDMILL_DATABASE_URL)),--no-se
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up test lint fmt bench lock audit image sbom release-notes clean
+.PHONY: help setup run up test lint fmt bench lock audit image sbom pin-images release-notes clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
@@ -68,6 +68,9 @@ image: ## Build the image (IMAGE=feedmill TAG=dev)
 
 sbom: ## Print the list of what is in the image, as CycloneDX (IMAGE=feedmill TAG=dev)
 	@docker run --rm --entrypoint cat $(IMAGE):$(TAG) /opt/feedmill/share/feedmill/sbom.cdx.json
+
+pin-images: ## Write the digests of all images of others into the files that name them (asks their registries)
+	@scripts/pin_images.sh $(ARGS)
 
 release-notes: ## Print the changelog's section of VERSION; refused unless pyproject.toml says the same version
 	@grep -qxF 'version = "$(VERSION)"' pyproject.toml || { \

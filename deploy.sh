@@ -2,8 +2,9 @@
 # Deploys Feedmill to Kubernetes. Here are the decisions; the values are in k8s/ (kustomize, and overlays/ENV/deploy.env).
 # Of the manifests this knows three labels (app.kubernetes.io/part-of, feedmill.dev/phase, feedmill.dev/fetch-type) and
 # what "ready" means for each kind of object. docs/deploying.md explains every option and every check.
-#   scripts/deploy/checks.sh   what must be true before     image.sh     the tag, the image
-#   scripts/deploy/cluster.sh  kubectl, waiting, the lock   rollback.sh  what was before, why it failed, the record
+#   scripts/deploy/checks.sh   what must be true before     image.sh     the tag, the image, its digest
+#   scripts/deploy/cluster.sh  kubectl, waiting, the lock,  rollback.sh  what was before, why it failed, the record
+#                              passwords of the broker's users
 set -euo pipefail
 
 usage() {
@@ -123,6 +124,7 @@ apply_phase() { # PHASE SECONDS
 
 deploy() {
   apply_phase 1-foundation "$FOUNDATION_SECONDS"
+  make_broker_users
   check_secrets ready
   # A Job can't be changed, so the former one goes. Migrations go forward only, and each leaves the tables usable for the
   # release before it: what runs meanwhile, and after a rollback, keeps working.
@@ -148,7 +150,7 @@ main() {
   source scripts/deploy/rollback.sh
 
   values=k8s/overlays/$environment/deploy.env
-  work='' child='' context='' stage='' outcome=failed reason='' git_tag='' locked=0 push=0 first=0 refusals=0
+  work='' child='' context='' digest='' stage='' outcome=failed reason='' git_tag='' locked=0 push=0 first=0 refusals=0
   # The record and the tag of git are called by the second: a deploy that follows within one waits for the next.
   while stamp=$(date -u +%Y%m%d-%H%M%S) && [[ -e .feedmill/deploys/$environment-$stamp.json ]]; do sleep 0.1; done
   started=$(date -u +%Y-%m-%dT%H:%M:%SZ)

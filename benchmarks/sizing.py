@@ -124,9 +124,9 @@ async def _pile_up(bench: Bench) -> list[Row]:
     ):
         publications = [encode_outgoing(item) for item in outgoing]
         async with open_session(bench.make_place(f"pile_{name}").amqp_url, topology) as session:
-            disk, memory = _bytes_under(node.directory), _family_rss(node.process_ids())
+            disk, memory = _bytes_under(node.directory / "cluster"), _family_rss(node.process_ids())
             await publish_all(session, publications)
-            disk, memory = _bytes_under(node.directory) - disk, _family_rss(node.process_ids()) - memory
+            disk, memory = _bytes_under(node.directory / "cluster") - disk, _family_rss(node.process_ids()) - memory
         body = sum(len(publication.body) for publication in publications)
         what = f"a waiting {name}" + (f" of {ENTRIES} articles" if name == "result" else "")
         rows += [

@@ -1,41 +1,128 @@
-"""Topology and messages as AMQP's libraries want them. For `shared/rabbitmq.py` alone."""
+"""AMQP's library: connections, its errors, topology and messages as it wants them. For `shared/rabbitmq.py` alone."""
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from typing import Any
 
-from aio_pika import DeliveryMode, ExchangeType, abc
-from aio_pika.exceptions import ChannelPreconditionFailed
+import aiormq
 from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
+from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
+from aiormq.exceptions import AMQPError, ChannelPreconditionFailed
 from pamqp.commands import Basic
+from yarl import URL
 
 from shared.broker import Delivery, Publication
-from shared.errors import TopologyMismatch
+from shared.errors import BrokerUnavailable, TopologyMismatch
 from shared.topology import Queue, Topology
 
+HEARTBEAT_SECONDS = 20
+"""Unless the URL says otherwise. RabbitMQ ends a connection that was silent for two to three of these."""
 
-async def bare_channel(channel: abc.AbstractChannel) -> Channel:
-    """Return what a channel of aio-pika stands on."""
-    underlay = await channel.get_underlay_channel()
-    assert isinstance(underlay, Channel)
-    return underlay
+AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
+"""What a lost or refusing broker looks like, all of it (RuntimeError: "channel is closed" and kin)."""
 
+_PERSISTENT = 2
 
-async def declare_topology(connection: abc.AbstractConnection, topology: Topology) -> None:
-    """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises."""
-    async with connection.channel(publisher_confirms=False) as channel:
-        for exchange in topology.exchanges:
-            await channel.declare_exchange(exchange.name, ExchangeType(exchange.type), durable=True)
-        for queue in topology.queues:
-            declared = await _declare_queue(channel, queue)
-            for routing_key in queue.bindings:
-                await declared.bind(queue.exchange, routing_key)
+_SOCKET_OPTIONS = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
+"""A machine that vanished is noticed after 30 seconds, whether we have something to say to it or not."""
 
 
-async def _declare_queue(channel: abc.AbstractChannel, queue: Queue) -> abc.AbstractQueue:
+class Connection(aiormq.Connection):
+    """A connection that forgets no frame.
+
+    The library drops its answer to a channel that the broker has closed if ten frames wait to be written at that
+    moment. The broker then takes the next channel of that number for a second opening, and ends the connection. With
+    room for all frames an acknowledgement never waits either, so it can't be cut off.
+    """
+
+    FRAME_BUFFER_SIZE = 0
+
+
+class _Watched(TransportFactory):
+    """Connections whose other end may not vanish unnoticed."""
+
+    def __init__(self, factory: TransportFactory) -> None:
+        self._factory = factory
+
+    async def create(self, url: URL, **kwargs: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await self._factory.create(url, **kwargs)
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _SOCKET_OPTIONS.items():
+            with suppress(AttributeError):  # where the system doesn't know it
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return reader, writer
+
+
+def heartbeat_seconds(url: str) -> int:
+    """Return the heartbeat timeout that a URL asks for; 0: none."""
+    text = URL(url).query.get("heartbeat", "")
+    return int(text) if text.isdecimal() else HEARTBEAT_SECONDS
+
+
+def make_connection(url: str, *, name: str) -> Connection:
+    """Return a connection that has yet to be made; `name` is shown in the management UI."""
+    address = URL(url).update_query(heartbeat=heartbeat_seconds(url))
+    return Connection(
+        address,
+        transport_factory=_Watched(TLSTransportFactory() if address.scheme == "amqps" else TCPTransportFactory()),
+        client_properties={"connection_name": name, "product": "feedmill"},
+    )
+
+
+@contextmanager
+def translated(what: str, *, but: tuple[type[AMQPError], ...] = ()) -> Iterator[None]:
+    """Turn every error that means "away" into BrokerUnavailable ("cannot `what`"), those of `but` excepted.
+
+    The library cancels pending calls when it misses heartbeats. Such a cancellation, which nobody asked this task for,
+    is one of these errors.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    requests = task.cancelling()
     try:
-        return await channel.declare_queue(queue.name, durable=True, arguments=dict(queue.arguments))
+        yield
+    except but:
+        raise
+    except AWAY as error:
+        raise BrokerUnavailable(f"cannot {what}: {error!r}") from error
+    except asyncio.CancelledError as error:
+        if task.cancelling() > requests:
+            raise
+        raise BrokerUnavailable(f"cannot {what}: the connection was given up") from error
+
+
+async def open_channel(connection: Connection, *, confirms: bool = False) -> Channel:
+    """Return a new channel. Raises what the library raises."""
+    channel = await connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
+    assert isinstance(channel, Channel)
+    return channel
+
+
+async def declare_topology(connection: Connection, topology: Topology) -> None:
+    """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises.
+
+    A user without the right to is refused: `Topology.declared_on_connect` says whether services try.
+    """
+    channel = await open_channel(connection)
+    for exchange in topology.exchanges:
+        await channel.exchange_declare(exchange.name, exchange_type=exchange.type, durable=True)
+    for queue in topology.queues:
+        await _declare_queue(channel, queue)
+        for routing_key in queue.bindings:
+            await channel.queue_bind(queue.name, queue.exchange, routing_key)
+    await channel.close()
+
+
+async def _declare_queue(channel: Channel, queue: Queue) -> None:
+    try:
+        await channel.queue_declare(queue.name, durable=True, arguments=dict(queue.arguments))
     except ChannelPreconditionFailed as error:
         raise TopologyMismatch(
             f"queue {queue.name} exists with other arguments: {error}. Let it drain, delete it in the"
@@ -49,7 +136,7 @@ def to_properties(publication: Publication) -> Basic.Properties:
         headers=dict(publication.headers),
         content_type="application/json",
         content_encoding=publication.content_encoding or "",
-        delivery_mode=DeliveryMode.PERSISTENT,
+        delivery_mode=_PERSISTENT,
         message_id=publication.message_id,
         timestamp=datetime.now(UTC),
         message_type=publication.type,

@@ -52,7 +52,8 @@ class Delivery:
 class Session(Protocol):
     """A connection that stands, with the topology declared. It ends once and is not repaired: connect anew.
 
-    Every method raises `BrokerUnavailable` once the session is lost.
+    Every method raises `BrokerUnavailable` once the session is lost. A caller may be cancelled at any time: the call
+    that it waits for goes on to its end, and the session is none the worse for it.
     """
 
     lost: asyncio.Event
@@ -61,10 +62,11 @@ class Session(Protocol):
     async def publish(self, publication: Publication) -> None:
         """Return once the broker has confirmed that the message is in a queue.
 
-        Publishing the same publication again while its confirm is outstanding waits for that confirm.
+        Publishing the same publication again after `Unconfirmed` sends nothing: it waits for the same confirm.
 
         Raises:
-            BrokerUnavailable: lost, refused (a full queue) or not confirmed in time; it may be tried again.
+            BrokerUnavailable: refused (a full queue), or never sent; no queue has it, and it may be tried again.
+            Unconfirmed: not confirmed in time, or the session was lost meanwhile; a queue may have it.
             Unroutable: no queue takes this routing key. The session is lost with it, since
                 connecting anew declares whatever queue somebody deleted.
             MessageTooLarge: the broker does not take bodies of this size.
@@ -94,8 +96,15 @@ class Session(Protocol):
     async def unlock(self, name: str) -> None:
         """Give back a lock that this session has."""
 
-    async def listen(self, exchange: str, hear: Callable[[bytes], None]) -> None:
-        """Have `hear` called with each body that is published to a fanout exchange from now on, by us as well."""
+    async def is_locked(self, name: str) -> bool:
+        """Return whether some session has the lock of this name."""
+
+    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> bool:
+        """Have `hear` called with each body that is published to a fanout exchange from now on, by us as well.
+
+        The session has the lock `name` from then on, so that others can tell that it stands. False if another session
+        has that lock: nothing will be heard.
+        """
 
     async def count_consumers(self, queue: str) -> int:
         """Return how many consumers `queue` has in all; 0 if there is no such queue."""
@@ -103,6 +112,10 @@ class Session(Protocol):
 
 class Broker(Protocol):
     """Where sessions come from."""
+
+    @property
+    def max_message_bytes(self) -> int:
+        """Return how many bytes a body may have that is published; what consumers unpack is bounded by it."""
 
     def connect(self, topology: Topology | None) -> AbstractAsyncContextManager[Session]:
         """Connect, declare `topology` (None: declare nothing), and close at the end.

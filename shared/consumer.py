@@ -106,30 +106,39 @@ class Consumer(Generic[M]):
                 self._kind,
                 self._handler,
                 failures=self._failures,
+                max_message_bytes=self._broker.max_message_bytes,
                 unpublished=self._unpublished,
             )
-            feeding = asyncio.create_task(self._feed(session, arrivals, settler))
+            enough = asyncio.Event()
+            feeding = asyncio.create_task(self._feed(session, arrivals, settler, enough))
             try:
                 running = await self._pump(arrivals, settler)
-                await _cancel(feeding)
+                self._end(enough)
+                await asyncio.wait((feeding,))
                 await self._drain(session, arrivals, settler, running)
-                if not feeding.cancelled():
-                    feeding.result()  # what ended the session: connect anew, but not at once
+                feeding.result()  # what ended the session: connect anew, but not at once
             finally:
                 watcher.cancel()
-                feeding.cancel()
+                self._end(enough)
                 self.session = None
         if not stop.is_set():
             log.warning("the session with the broker was lost, connecting anew")
 
-    async def _feed(self, session: Session, arrivals: Arrivals, settler: Settler[M]) -> None:
-        """Take as many messages as the valve lets through, from where it points at, until cancelled."""
+    def _end(self, enough: asyncio.Event) -> None:
+        enough.set()
+        self._valve.wake()
+
+    async def _feed(self, session: Session, arrivals: Arrivals, settler: Settler[M], enough: asyncio.Event) -> None:
+        """Take as many messages as the valve lets through, from where it points at, until `enough` is set.
+
+        It is told, and not cancelled: between two calls to the broker it ends, and not within one.
+        """
         standing: dict[str, int] = {}
         try:
-            while True:
+            while not enough.is_set():
                 wanted = self._wanted()
                 if wanted != standing:
-                    await self._follow(session, arrivals, settler, standing, wanted)
+                    await self._follow(session, arrivals, settler, standing, wanted, enough)
                     standing = wanted
                 if self._wanted() == standing:
                     self._valve.note_followed()
@@ -151,15 +160,17 @@ class Consumer(Generic[M]):
         settler: Settler[M],
         standing: dict[str, int],
         wanted: dict[str, int],
+        enough: asyncio.Event,
     ) -> None:
         """From what each queue hands out at most to what it is to hand out."""
         changed = [queue for queue in standing if wanted.get(queue) != standing[queue]]
         for queue in changed:
-            await session.stop_consuming(queue)
+            if not enough.is_set():
+                await session.stop_consuming(queue)
         for delivery in arrivals.take_rest([queue for queue in changed if wanted.get(queue, 0) < standing[queue]]):
             await settler.give_back(delivery)
         for queue, prefetch in wanted.items():
-            if prefetch != standing.get(queue):
+            if prefetch != standing.get(queue) and not enough.is_set():
                 await session.consume(queue, prefetch=prefetch, deliver=arrivals.put)
         what = "consuming" if wanted else "taking no more for now"
         log.info(what, extra={"queue": self._stage.service, "prefetch": sum(wanted.values()), "queues": [*wanted]})
@@ -194,8 +205,3 @@ class Consumer(Generic[M]):
             if late:
                 log.warning("%d messages were not finished and will be handed out again", len(late))
                 await asyncio.wait(late)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task])

@@ -3,10 +3,11 @@
     FeedmillError
     ├── Unprocessable        this message can never work: to the dead queue, with the reason
     │   ├── DecodeError          the body is not the message that it says it is
-    │   └── MessageTooLarge      the broker would not take it
+    │   └── MessageTooLarge      larger than the broker or a service takes
     ├── Unavailable          a server that we need is away: keep the message, wait, try again
     │   ├── BrokerUnavailable
-    │   │   └── Unroutable           no queue took it: connecting anew declares the missing one
+    │   │   ├── Unroutable           no queue took it: connecting anew declares the missing one
+    │   │   └── Unconfirmed          it was sent, and the broker has not said whether a queue has it
     │   └── DatabaseUnavailable
     │       └── DatabaseBusy         it answers, but this took too long, or somebody holds the rows
     ├── ConfigurationError   a person must act: say what to do and exit
@@ -34,7 +35,7 @@ class DecodeError(Unprocessable):
 
 
 class MessageTooLarge(Unprocessable):
-    """The encoded message exceeds what the broker accepts."""
+    """The message exceeds what the broker accepts, or unfolds to more than a service may take."""
 
 
 class Unavailable(FeedmillError):
@@ -47,6 +48,10 @@ class BrokerUnavailable(Unavailable):
 
 class Unroutable(BrokerUnavailable):
     """A publish reached no queue. Nothing is lost (`mandatory`); the topology has to be declared again."""
+
+
+class Unconfirmed(BrokerUnavailable):
+    """A publish that may have reached its queue: no confirm came in time, or the session ended before it came."""
 
 
 class DatabaseUnavailable(Unavailable):

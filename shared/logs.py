@@ -1,14 +1,16 @@
-"""One JSON object per log line on standard error, or a line for people; every credential masked."""
+"""One JSON object per log line on standard error, or a line for people; every credential masked, nothing that acts."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from shared.secrets import mask_credentials
+from shared.display import ascii_json, safe_to_show
+from shared.secrets import mask_within
 
 LogFormat = Literal["json", "text"]
 
@@ -35,7 +37,7 @@ class JsonFormatter(logging.Formatter):
         line |= _fields(record)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return mask_credentials(json.dumps(line, default=str, ensure_ascii=False))
+        return ascii_json(mask_within(line))
 
 
 class TextFormatter(logging.Formatter):
@@ -48,19 +50,29 @@ class TextFormatter(logging.Formatter):
         """Return the line, without its newline."""
         at = datetime.fromtimestamp(record.created, UTC)
         time = f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}"
-        words = [f"{time} {record.levelname:<7} {_on_one_line(record.getMessage())}"]
-        words += [f"{key}={_quote(str(value))}" for key, value in _fields(record).items() if value is not None]
+        words = [f"{time} {record.levelname:<7} {safe_to_show(record.getMessage(), None)}"]
+        fields = mask_within(_fields(record))
+        words += [f"{safe_to_show(key)}={_quote(value)}" for key, value in fields.items() if value is not None]
         if record.exc_info:
-            words.append("\n" + self.formatException(record.exc_info))
-        return mask_credentials(" ".join(words))
+            words.append("\n" + _safe_traceback(record.exc_info[1]))
+        return " ".join(words)
 
 
-def _on_one_line(text: str) -> str:
-    return text if text.isprintable() else json.dumps(text, ensure_ascii=False)
+def _quote(value: object) -> str:
+    text = str(value)
+    if {" ", '"', "="}.isdisjoint(text) and text.isprintable():
+        return safe_to_show(text, None)
+    return safe_to_show(json.dumps(text, ensure_ascii=False), None)
 
 
-def _quote(value: str) -> str:
-    return value if value.isprintable() and not {" ", '"', "="} & set(value) else json.dumps(value, ensure_ascii=False)
+def _safe_traceback(error: BaseException | None) -> str:
+    """Return the traceback in its lines; but an error's own text, which may be a stranger's, stays on one."""
+    if error is None:
+        return ""
+    pieces = traceback.TracebackException.from_exception(error).format()
+    return "\n".join(
+        safe_to_show(piece.rstrip("\n"), None, lines=piece.startswith((" ", "\n", "Traceback "))) for piece in pieces
+    )
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

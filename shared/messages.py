@@ -13,25 +13,27 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import reduce
-from operator import getitem
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 from uuid import UUID, uuid4
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, Field, JsonValue, PlainSerializer, ValidationError
 from pydantic_core import ErrorDetails
 
-from shared.errors import DecodeError
+from shared.bodies import DECODED_MULTIPLE, has_more_values, unpack
+from shared.errors import DecodeError, MessageTooLarge
 
 COMPRESS_ABOVE_BYTES = 4096
 """Bodies above this are gzipped; below it the header costs more than it saves."""
 
-MAX_DECODED_BYTES = 256 * 1024 * 1024
-"""A compressed body may not unfold to more than this (a stray bomb must not take the process down)."""
+MAX_MESSAGE_BYTES = 15 * 1024 * 1024
+"""What FEEDMILL_MAX_MESSAGE_BYTES is unless it is set."""
+
+FULLY_CHECKED_VALUES = 20_000
+"""Of a message with more values unknown fields are left out without a word: each would be an error of its own."""
 
 
 def _to_wire(moment: datetime) -> str:
@@ -122,22 +124,43 @@ FIRST_OUTCOMES = frozenset(
 """What every version knows. An outcome that is added does not come in here."""
 
 
+Reason = Literal["due", "manual", "batch"]
+"""Why a feed is fetched."""
+
+ContentQuality = Literal["full", "summary", "stub", "title_only"]
+"""How much of an article its feed gives."""
+
+T = TypeVar("T")
+
+Many = Annotated[tuple[T, ...], FailFast()]
+"""A list of which the first wrong element is reported: a million wrong ones would be a million errors."""
+
+
 class Record(BaseModel):
     """Frozen, strict about unknown fields where it is made, aware datetimes only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-StandIn = Callable[[Mapping[str, Any]], str]
-"""From a record, as it came, to the value to read in place of one that we don't know."""
+@dataclass(frozen=True)
+class Listed:
+    """A field that has one of a closed list of texts, which a later version may make longer."""
+
+    known: frozenset[str]
+    stand_in: Callable[[Mapping[str, Any]], str]
+    """From a record, as it came, to the value to read in place of one that we don't know."""
 
 
 class Message(Record):
     """A record that travels on its own. Subclasses name their `KIND`."""
 
     KIND: ClassVar[str]
-    STAND_INS: ClassVar[Mapping[str, StandIn]] = {}
-    """By the name of a field that has one of a closed list of texts, as `decode` tells names."""
+    LISTED: ClassVar[Mapping[str, Listed]] = {}
+    """By the name of the field, as `decode` tells names."""
+    MOST_BYTES: ClassVar[int | None] = None
+    """Of its JSON; None: as many as the caller of `unpack` allows."""
+    MOST_VALUES: ClassVar[int] = 1_500_000
+    """Members and elements in its JSON. Each takes some 100 bytes of memory, however short it is."""
 
     def encode(self) -> tuple[bytes, str | None]:
         """Return the body and its content encoding (`gzip`, or None for plain JSON)."""
@@ -152,7 +175,12 @@ class Message(Record):
 
     @classmethod
     def decode(
-        cls, body: bytes, content_encoding: str | None = None, *, on_unknown: Callable[[set[str]], None] | None = None
+        cls,
+        body: bytes,
+        content_encoding: str | None = None,
+        *,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+        on_unknown: Callable[[set[str]], None] | None = None,
     ) -> Self:
         """Return the message in `body`, which may be of a later version: what this one doesn't know is passed over.
 
@@ -160,54 +188,85 @@ class Message(Record):
 
         Raises:
             DecodeError: the body is no JSON of this kind; names the field and the reason.
+            MessageTooLarge: it unfolds to more than a service may take.
         """
-        plain = _decompress(body, content_encoding)
+        return cls.read(cls.unpack(body, content_encoding, max_message_bytes=max_message_bytes), on_unknown=on_unknown)
+
+    @classmethod
+    def unpack(cls, body: bytes, content_encoding: str | None, *, max_message_bytes: int) -> bytes:
+        """Return the JSON in `body`, which may have several times the `max_message_bytes` that are published.
+
+        Raises:
+            DecodeError: it is not packed as it says.
+            MessageTooLarge: it has more bytes or values than a service may take.
+        """
+        most = DECODED_MULTIPLE * max_message_bytes
+        plain = unpack(body, content_encoding, min(most, cls.MOST_BYTES or most))
+        if has_more_values(plain, cls.MOST_VALUES):
+            raise MessageTooLarge(f"the body holds more than {cls.MOST_VALUES} values")
+        return plain
+
+    @classmethod
+    def read(cls, plain: bytes, *, on_unknown: Callable[[set[str]], None] | None = None) -> Self:
+        """Return the message that this JSON is. See `decode`."""
+        unknown: set[str] = set()
         try:
-            return cls.model_validate_json(plain)
+            if not has_more_values(plain, FULLY_CHECKED_VALUES):
+                return cls.model_validate_json(plain)
         except ValidationError as error:
-            problems = error.errors(include_url=False)
-            unknown = [problem for problem in problems if cls._is_unknown(problem)]
-            if len(unknown) < len(problems):
-                first = next(problem for problem in problems if problem not in unknown)
-                where = ".".join(str(part) for part in first["loc"]) or "body"
-                raise DecodeError(
-                    f"not a {cls.KIND} message: {where}: {first['msg']} ({len(problems) - len(unknown)} error(s))"
-                ) from error
-        if on_unknown:
-            on_unknown({_name_unknown(problem) for problem in unknown})
-        return cls.model_validate_json(cls._replace_unknown(plain, unknown), extra="ignore")
+            unknown = {_field_name(item["loc"]) for item in _problems(error) if item["type"] == "extra_forbidden"}
+        try:
+            message = cls.model_validate_json(plain, extra="ignore")
+        except ValidationError as error:
+            if not any(item["type"] in _NOT_IN_LIST for item in _problems(error)):
+                raise cls._refusal(error) from error
+            plain, unlisted = cls._replace_unlisted(plain)
+            unknown |= unlisted
+            try:
+                message = cls.model_validate_json(plain, extra="ignore")
+            except ValidationError as second:
+                raise cls._refusal(second) from second
+        if unknown and on_unknown:
+            on_unknown(unknown)
+        return message
 
     @classmethod
-    def _is_unknown(cls, problem: ErrorDetails) -> bool:
-        """Whether a later version may have sent this on purpose."""
-        if problem["type"] == "extra_forbidden":
-            return True
-        return problem["type"] in _NOT_IN_LIST and _is_replaced(cls, problem) and isinstance(problem["input"], str)
+    def _replace_unlisted(cls, plain: bytes) -> tuple[bytes, set[str]]:
+        """Return the JSON with texts that we know in place of those that we don't, and what these were."""
+        record, unlisted = json.loads(plain), set[str]()
+        for name, listed in cls.LISTED.items():
+            *path, field = name.split(".")
+            for holder in _holders(record, path):
+                value = holder.get(field)
+                if isinstance(value, str) and value not in listed.known:
+                    unlisted.add(f"{name}={value[:50]!r}")
+                    holder[field] = listed.stand_in(holder)
+        return json.dumps(record).encode(), unlisted
 
     @classmethod
-    def _replace_unknown(cls, plain: bytes, unknown: Sequence[ErrorDetails]) -> bytes:
-        """Return the JSON with values that we know in place of those that we don't."""
-        places = [problem["loc"] for problem in unknown if problem["type"] in _NOT_IN_LIST]
-        if not places:
-            return plain
-        record = json.loads(plain)
-        for *path, field in places:
-            holder = reduce(getitem, path, record)
-            holder[field] = cls.STAND_INS[_field_name((*path, field))](holder)
-        return json.dumps(record).encode()
+    def _refusal(cls, error: ValidationError) -> DecodeError:
+        first, *others = _problems(error)
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        return DecodeError(f"not a {cls.KIND} message: {where}: {first['msg']} ({len(others) + 1} error(s))")
 
 
 _NOT_IN_LIST = frozenset({"enum", "literal_error"})
 """pydantic's names for a value that is not one of those that are listed."""
 
 
-def _is_replaced(kind: type[Message], problem: ErrorDetails) -> bool:
-    return _field_name(problem["loc"]) in kind.STAND_INS
+def _problems(error: ValidationError) -> list[ErrorDetails]:
+    return error.errors(include_url=False, include_input=False)
 
 
-def _name_unknown(problem: ErrorDetails) -> str:
-    name = _field_name(problem["loc"])
-    return f"{name}={problem['input'][:50]!r}" if problem["type"] in _NOT_IN_LIST else name
+def _holders(record: Any, path: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects that stand at a path through objects and lists."""
+    if isinstance(record, list):
+        for item in record:
+            yield from _holders(item, path)
+    elif isinstance(record, dict) and path:
+        yield from _holders(record.get(path[0]), path[1:])
+    elif isinstance(record, dict):
+        yield record
 
 
 def _field_name(place: tuple[int | str, ...]) -> str:
@@ -215,27 +274,12 @@ def _field_name(place: tuple[int | str, ...]) -> str:
     return ".".join(part for part in place if isinstance(part, str))
 
 
-def _decompress(body: bytes, content_encoding: str | None) -> bytes:
-    if not content_encoding:
-        return body
-    if content_encoding != "gzip":
-        raise DecodeError(f"content encoding {content_encoding!r} is unknown; expected gzip or none")
-    stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    try:
-        plain = stream.decompress(body, MAX_DECODED_BYTES)
-    except zlib.error as error:
-        raise DecodeError(f"the body is not the gzip stream that it is announced as: {error}") from error
-    if not stream.eof:
-        raise DecodeError(f"the gzip stream is cut short or unfolds to more than {MAX_DECODED_BYTES} bytes")
-    return plain
-
-
 class Detour(Record):
     """Where the redirects of a fetch have led so far. Its next request waits for the turn of another host."""
 
     url: str
     """The next URL to ask."""
-    visited: tuple[str, ...]
+    visited: Many[str]
     """Those asked before, oldest first."""
     moved_to: str | None = None
     """Where an all-permanent prefix of redirects led."""
@@ -250,7 +294,9 @@ class FetchFeed(Message):
     """Command: fetch this feed once. Holds all that the fetcher may know; it has no database."""
 
     KIND: ClassVar[str] = "feed.fetch.v1"
-    STAND_INS: ClassVar[Mapping[str, StandIn]] = {"reason": lambda _: "due"}
+    LISTED: ClassVar[Mapping[str, Listed]] = {"reason": Listed(frozenset(get_args(Reason)), lambda _: "due")}
+    MOST_BYTES: ClassVar[int | None] = 512 * 1024
+    MOST_VALUES: ClassVar[int] = 20_000
 
     feed_id: int
     url: str
@@ -277,7 +323,7 @@ class FetchFeed(Message):
     """How often the job was put off because its host was down or throttled, without an attempt."""
     detour: Detour | None = None
     """A fetch under way: goes on here instead of at `url`."""
-    reason: Literal["due", "manual", "batch"] = "due"
+    reason: Reason = "due"
     dry_run: bool = False
     probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
     """Leave the validators out this once, to see whether the server's 304 have been true."""
@@ -312,18 +358,18 @@ class Entry(Record):
     html: str | None = Field(default=None, exclude_if=lambda html: html is None)
     """The body as HTML that is safe to show, if it was kept and has markup (docs/configuration.md); else not sent, so
     that older readers of this version take the message."""
-    content_quality: Literal["full", "summary", "stub", "title_only"]
+    content_quality: ContentQuality
     published_at: Moment | None = None
     updated_at: Moment | None = None
     author: str | None = None
-    categories: tuple[str, ...] = ()
-    enclosures: tuple[Enclosure, ...] = ()
+    categories: Many[str] = ()
+    enclosures: Many[Enclosure] = ()
     language: str | None = None
     md5: str = Field(pattern=r"^[0-9a-f]{32}$")
     """MD5(url + title), lower-case hex: the name of the article if it is new (docs/writing.md)."""
     content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
-    flags: tuple[str, ...] = ()
+    flags: Many[str] = ()
     """What the reader had to guess or to cut, e.g. `date_guessed`, `date_clamped` (docs/messages.md)."""
 
     @classmethod
@@ -359,9 +405,9 @@ class ServerHints(Record):
     """From Retry-After, delta or HTTP-date, at most 24 h."""
     ttl_seconds: float | None = None
     """From RSS ttl or sy:updatePeriod / sy:updateFrequency."""
-    skip_hours: tuple[int, ...] = ()
+    skip_hours: Many[int] = ()
     """UTC hours, 0–23."""
-    skip_days: tuple[int, ...] = ()
+    skip_days: Many[int] = ()
     """Monday is 0."""
 
 
@@ -382,11 +428,11 @@ class FeedFetched(Message):
     """Event: one attempt at a feed, with *all* of its results, so that they commit together or not at all."""
 
     KIND: ClassVar[str] = "feed.fetched.v1"
-    STAND_INS: ClassVar[Mapping[str, StandIn]] = {
-        "outcome": _outcome_like,
-        "outcome_class": lambda _: OutcomeClass.SOFT,
-        "reason": lambda _: "due",
-        "entries.content_quality": lambda _: "summary",
+    LISTED: ClassVar[Mapping[str, Listed]] = {
+        "outcome": Listed(frozenset(Outcome), _outcome_like),
+        "outcome_class": Listed(frozenset(OutcomeClass), lambda _: OutcomeClass.SOFT),
+        "reason": Listed(frozenset(get_args(Reason)), lambda _: "due"),
+        "entries.content_quality": Listed(frozenset(get_args(ContentQuality)), lambda _: "summary"),
     }
 
     result_id: UUID = Field(default_factory=uuid4)
@@ -397,7 +443,7 @@ class FeedFetched(Message):
     claim_id: UUID
     claim_until: Moment | None = None
     """Not final: the new deadline of the claim, since a retry follows."""
-    reason: Literal["due", "manual", "batch"] = "due"
+    reason: Reason = "due"
     probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
     """The validators were left out on purpose."""
     outcome: Outcome
@@ -424,7 +470,7 @@ class FeedFetched(Message):
     tier: str | None = None
     """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
     feed: FeedInfo = FeedInfo()
-    entries: tuple[Entry, ...] = ()
+    entries: Many[Entry] = ()
     error_class: str | None = None
     error: str | None = Field(default=None, max_length=500)
 

@@ -11,7 +11,7 @@ from shared.topology import EXCHANGE
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A message to publish: through the exchange by its routing key, or straight into a queue (`exchange=""`)."""
+    """A message to publish to an exchange, with the routing key that leads it on."""
 
     message: Message
     routing_key: str
@@ -19,8 +19,8 @@ class Outgoing:
 
     @classmethod
     def into(cls, queue: str, message: Message) -> Outgoing:
-        """Return `message` addressed straight to `queue`."""
-        return cls(message, routing_key=queue, exchange="")
+        """Return `message` addressed to `queue`, one that services read or a dead queue: these are bound by name."""
+        return cls(message, routing_key=queue)
 
     @classmethod
     def after(cls, delay: str, message: Message, *, then: str) -> Outgoing:

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from shared.build import announce
+from shared.display import safe_to_show
 from shared.errors import ConfigurationError
 from shared.logs import configure_logging
-from shared.secrets import mask_credentials
 from shared.settings import TelemetrySettings, read_settings
 from shared.telemetry import Health, serve_telemetry
 from shared.waiting import pause
@@ -39,7 +39,7 @@ def run_service(name: str, settings_class: type[S], serve: Serve[S]) -> None:
         configure_logging(name, settings.log_level, settings.log_format)
         asyncio.run(_run(name, settings, serve))
     except ConfigurationError as error:
-        print(f"feedmill {name}: {mask_credentials(str(error))}", file=sys.stderr)  # noqa: T201 - may precede logging
+        print(f"feedmill {name}: {safe_to_show(error, None)}", file=sys.stderr)  # noqa: T201 - may precede logging
         sys.exit(EXIT_MISCONFIGURED)
 
 

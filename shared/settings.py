@@ -6,14 +6,18 @@ environment. Every field is a variable `FEEDMILL_<NAME>`; docs/configuration.md 
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Annotated, Literal, TypeVar
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import AmqpDsn, BeforeValidator, Field, PostgresDsn, UrlConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import ConfigurationError
 from shared.logs import LogFormat
+from shared.messages import MAX_MESSAGE_BYTES
 from shared.topology import MOST_SHARDS, SHARDS, Topology, build_topology
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
@@ -81,9 +85,10 @@ class BrokerSettings(FeedmillSettings):
         description="RabbitMQ: `amqp://user:password@host:port/vhost` (or `amqps://`).",
     )
     max_message_bytes: int = Field(
-        15 * 1024 * 1024,
+        MAX_MESSAGE_BYTES,
         ge=1024,
-        description="Largest message body that is published (RabbitMQ 4 takes 16 MiB unless told otherwise).",
+        description="Largest message body that is published (RabbitMQ 4 takes 16 MiB unless told otherwise); unpacked,"
+        " one of four times as much is read.",
     )
     fast_delay_seconds: DelaySeconds = Field(
         20.0, description="How long a job that can't start yet waits in fast-delay."
@@ -106,14 +111,21 @@ class BrokerSettings(FeedmillSettings):
         " fetchers than these have work. The same for all services.",
     )
 
+    declare_topology: bool = Field(
+        True,
+        description="Whether services declare exchanges and queues when they connect. Off where `feedmill migrate` has,"
+        " and their users may not.",
+    )
+
     def topology(self) -> Topology:
         """Return the map that these settings stand for."""
-        return build_topology(
+        topology = build_topology(
             fast_delay_seconds=self.fast_delay_seconds,
             retry_delay_seconds=self.retry_delay_seconds,
             message_retry_seconds=self.message_retry_seconds,
             fetcher_shards=self.fetcher_shards,
         )
+        return replace(topology, declared_on_connect=self.declare_topology)
 
 
 class DatabaseSettings(FeedmillSettings):
@@ -156,17 +168,23 @@ class ClaimSettings(FeedmillSettings):
     )
 
 
+SECRETS: Final = "FEEDMILL_SECRETS"
+"""The variable that names a directory of files, each the value of the setting that it is named for."""
+
 S = TypeVar("S", bound=FeedmillSettings)
 
 
 def read_settings(cls: type[S]) -> S:
-    """Return `cls` read from the environment.
+    """Return `cls` read from the environment, and what is not set there from the files in the directory of secrets.
 
     Raises:
         ConfigurationError: names each variable that is wrong, and why; never its value, which may be a secret.
     """
+    secrets = os.environ.get(SECRETS)
+    if secrets and not Path(secrets).is_dir():
+        raise ConfigurationError(f"{SECRETS}: there is no directory {secrets}")
     try:
-        return cls()
+        return cls(_secrets_dir=secrets or None)
     except ValidationError as error:
         wrong = [
             f"FEEDMILL_{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"

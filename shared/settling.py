@@ -21,7 +21,7 @@ from shared.messages import Message
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.retry import Bury, TryLater, after_failure
 from shared.secrets import mask_credentials
-from shared.topology import Stage
+from shared.topology import EXCHANGE, Stage
 from shared.waiting import keep_trying, pause
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class Settler(Generic[M]):
 
     Args:
         failures: how often a message that raised a bug is tried again before it is buried.
+        max_message_bytes: as they may be published; a batch that unfolds to more is handled in parts.
         unpublished: what messages came to that an earlier session was lost with, so that they are not handled twice.
     """
 
@@ -76,6 +77,7 @@ class Settler(Generic[M]):
         handler: Handler[M],
         *,
         failures: int,
+        max_message_bytes: int,
         unpublished: Unpublished,
     ) -> None:
         self._session = session
@@ -84,30 +86,44 @@ class Settler(Generic[M]):
         self._kind = kind
         self._handler = handler
         self._failures = failures
+        self._max_message_bytes = max_message_bytes
         self._unpublished = unpublished
         self._unknown: set[str] = set()
 
     async def settle(self, batch: list[Delivery]) -> None:
-        """Handle a batch to its end. If the session ends first, the broker hands the messages out again."""
+        """Handle a batch to its end. If the session ends first, the broker hands the messages out again.
+
+        What can't be settled while the service stops is left as it is: the end of the session gives it back. Losing
+        the session for it would cost everything else that is still running.
+        """
         try:
             good: list[tuple[Delivery, M]] = []
+            size = 0
             for delivery in batch:
                 try:
-                    good.append((delivery, self._decode(delivery)))
+                    plain = self._unpack(delivery)
+                    good.append((delivery, self._kind.read(plain, on_unknown=self._note_unknown)))
+                    size += len(plain)
                 except Exception as error:  # noqa: BLE001 - a decoder may fail in any way on any bytes
                     await self._fail(delivery, error)
+                if size > self._max_message_bytes:
+                    await self._handle(good)
+                    good, size = [], 0
             if good:
                 await self._handle(good)
         except Unavailable as error:
             log.info("unsettled, the broker will hand it out again: %s", error)
-            self._session.lost.set()
+            if not self._stop.is_set():
+                self._session.lost.set()
         except Exception:
             log.exception("the consumer loop itself failed; starting it anew with a new session")
             await pause(STUMBLE_SECONDS, self._stop)
-            self._session.lost.set()
+            if not self._stop.is_set():
+                self._session.lost.set()
 
-    def _decode(self, delivery: Delivery) -> M:
-        return self._kind.decode(delivery.body, delivery.content_encoding, on_unknown=self._note_unknown)
+    def _unpack(self, delivery: Delivery) -> bytes:
+        encoding, most = delivery.content_encoding, self._max_message_bytes
+        return self._kind.unpack(delivery.body, encoding, max_message_bytes=most)
 
     def _note_unknown(self, names: set[str]) -> None:
         FROM_LATER_VERSIONS.labels(self._stage.service).inc()
@@ -211,7 +227,7 @@ class Settler(Generic[M]):
             headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
         later = isinstance(decision, TryLater)
         return Publication(
-            exchange=self._stage.again if later else "",
+            exchange=self._stage.again if later else EXCHANGE,
             routing_key=delivery.queue if later else self._stage.dead,
             body=delivery.body,
             type=delivery.type,

@@ -15,7 +15,7 @@ from typing import Any
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 from shared.errors import ConfigurationError
-from shared.secrets import mask_credentials
+from shared.secrets import mask_within
 
 log = logging.getLogger(__name__)
 
@@ -112,12 +112,13 @@ def serve_telemetry(health: Health, host: str, port: int) -> Iterator[int]:
 
 
 def _report(failures: Mapping[str, str], warnings: Mapping[str, str]) -> Answer:
-    body = json.dumps({"ok": not failures, "failures": dict(failures), "warnings": dict(warnings)}).encode()
+    said = {"ok": not failures, "failures": dict(failures), "warnings": dict(warnings)}
+    body = json.dumps(mask_within(said)).encode()
     return HTTPStatus.SERVICE_UNAVAILABLE if failures else HTTPStatus.OK, "application/json", body
 
 
 def _show(page: Callable[[], Any]) -> Answer:
-    return HTTPStatus.OK, "application/json", mask_credentials(json.dumps(page(), indent=1)).encode()
+    return HTTPStatus.OK, "application/json", json.dumps(mask_within(page()), indent=1).encode()
 
 
 def _handler_for(

@@ -13,6 +13,10 @@ that the routing key names. Each is fed by a fanout exchange of its own name, wh
 is: so one delay queue leads each job back to its own shard. A queue's TTL can't be changed once it is declared, so it
 is part of the name: a new setting makes a new queue, and the old one drains by itself.
 
+Nothing is published to the default exchange, since who may, may write to every queue. A queue that a service addresses
+by its name is bound by that name, too, so that its user can be held to the keys of its room
+(`services/cli/broker_users.py`).
+
 Everything is a durable quorum queue. Rules that keep every message (RabbitMQ 3.10 to 4.x):
 
 - delay queues dead-letter *at least once* (`x-dead-letter-strategy`, which requires `x-overflow: reject-publish`),
@@ -70,7 +74,7 @@ class Queue:
 
     name: str
     bindings: tuple[str, ...] = ()
-    """Routing keys of the exchange that feeds it."""
+    """Routing keys of the exchange that feeds it; its own name is one where services address it by that."""
     exchange: str = EXCHANGE
     arguments: Mapping[str, Argument] = field(default_factory=dict)
 
@@ -110,6 +114,8 @@ class Topology:
     writer: Stage
     queues: tuple[Queue, ...]
     exchanges: tuple[Exchange, ...] = (Exchange(EXCHANGE, "topic"), Exchange(FETCHERS))
+    declared_on_connect: bool = True
+    """Whether whoever connects declares it; if not, it is there already and its user may not."""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -182,7 +188,7 @@ def _shard_key(number: int) -> str:
 def _work_queue(name: str, stage: Stage, *bindings: str) -> Queue:
     return Queue(
         name,
-        bindings,
+        (name, *bindings),
         arguments={
             "x-queue-type": "quorum",
             "x-delivery-limit": DELIVERY_LIMIT,
@@ -206,7 +212,7 @@ def _delay_queue(name: str, seconds: float, *, then: str | None = None) -> Queue
 
 
 def _dead_queue(stage: Stage) -> Queue:
-    return Queue(stage.dead, arguments={"x-queue-type": "quorum", "x-delivery-limit": LOOKED_AT_LIMIT})
+    return Queue(stage.dead, (stage.dead,), arguments={"x-queue-type": "quorum", "x-delivery-limit": LOOKED_AT_LIMIT})
 
 
 def _dead_letter_to(queue: str | None) -> dict[str, Argument]:

@@ -59,6 +59,10 @@ class Valve:
         await self._turned.wait()
         self._turned.clear()
 
+    def wake(self) -> None:
+        """Have whoever waits for a change look again, although nothing was turned."""
+        self._turned.set()
+
     def note_followed(self) -> None:
         """Say that the consumer does as the valve says (or that there is none that takes anything)."""
         waiting, self._followed = self._followed, []
@@ -73,5 +77,5 @@ class Valve:
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._followed.append(future)
-        self._turned.set()  # it has to look, even if nothing was turned
+        self.wake()
         return future

@@ -99,8 +99,9 @@ check_variables() {
   stop_for_problems "values are wrong"
 }
 
-# Secrets are made by people or by operators, never here. What an operator makes of an object of ours is named for it
-# (broker-default-user, database-app) and is there only once that object is ready.
+# Secrets are made by people or by operators; only those of the broker's users by a deploy (make_broker_users). What an
+# operator makes of an object of ours is named for it (broker-default-user, database-app) and is there only once that
+# object is ready.
 check_secrets() { # now | ready
   local name owner missing=()
   [[ $context ]] || return 0
@@ -113,14 +114,14 @@ check_secrets() { # now | ready
   ((${#missing[@]} == 0)) || refuse "secrets are missing in the namespace $NAMESPACE: ${missing[*]} (docs/deploying.md)"
 }
 
-# render TYPE [IMAGE TAG]: the overlay; with a tag, by a kustomization of our own around it, outside of the tree. It can
+# render TYPE [IMAGE TAG]: the overlay; with a tag (and the digest, if it is known), by a kustomization of our own around it, outside of the tree. It can
 # name the overlay by a relative path only.
 render() {
   local overlay="k8s/overlays/$environment/$1"
   if (($# == 1)); then kubectl kustomize "$overlay"; return; fi
   cat >"$work/kustomization.yaml" <<YAML
 resources: ["$(tr -dc / <<<"$work" | sed 's:/:../:g')${root#/}/$overlay"]
-images: [{name: "$2", newTag: "$3"}]
+images: [{name: "$2", newTag: "$3"${digest:+, digest: "$digest"}}]
 transformers:
 - |-
   {apiVersion: builtin, kind: AnnotationsTransformer, metadata: {name: change-cause},
@@ -147,6 +148,7 @@ check_manifests() {
     break
   done
   stop_for_problems "the manifests are wrong"
+  warn_of_tags
   ((!found)) || say "The manifests fit Kubernetes' schemas. (Fields of custom resources are checked by the cluster only.)"
   ((found || build)) || [[ $context ]] ||
     refuse "nobody looked at the fields of the manifests: install kubernetes-validate (make setup), or use a context whose cluster answers"
@@ -163,6 +165,14 @@ check_manifests() {
   elif ! k apply --dry-run=server -f "$work/manifests" -l "$NO_JOB" >/dev/null 2>"$work/error"; then
     refuse "the cluster would not take the manifests:"$'\n'"$(cat "$work/error")"
   fi
+}
+
+# Images of others, whose tags others may move.
+warn_of_tags() {
+  local tagged
+  [[ $environment == prod ]] || return 0
+  tagged=$(facts image | cut -f 2 | grep -vE '(@sha256:|(^|/)feedmill:)' | sort -u | paste -s -d ' ' -) || true
+  [[ -z $tagged ]] || complain "not pinned by a digest, so a node may pull another image tomorrow (make pin-images): $tagged"
 }
 
 # By kind and group, not by version: only the preferred one is listed. An API of somebody else that is down makes this

@@ -97,3 +97,18 @@ take_lock() {
   stop "another deploy is under way: $(k get configmap feedmill-deploy-lock -o 'jsonpath={.data.holder}' 2>/dev/null)
 If it is dead: kubectl delete configmap feedmill-deploy-lock --context=$context --namespace=$NAMESPACE"
 }
+
+# A password for each user of the broker that the manifests name (NAME-broker-user-USER), if there is none yet. Nobody is
+# shown it, and no process has it among its arguments.
+make_broker_users() {
+  local name
+  for name in $(facts secret | cut -f 2 | grep -E '(^|-)broker-user-[a-z]+$' | sort -u); do
+    if k get secret "$name" -o name >/dev/null 2>"$work/error"; then continue; fi
+    not_found || stop "the secret $name can't be looked for: $(error)"
+    head -c 24 /dev/urandom | base64 | tr '+/' '-_' | tr -d '\n' >"$work/password"
+    k create secret generic "$name" --from-literal=username="${name##*-}" --from-file=password="$work/password" >/dev/null 2>"$work/error" ||
+      stop "the secret $name can't be made: $(error)"
+    rm "$work/password"
+    say "secret/$name created, with a new password"
+  done
+}

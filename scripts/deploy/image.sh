@@ -17,7 +17,7 @@ check_image() {
   fi
   if [[ $image == */* ]]; then
     in_registry "$full" || code=$?
-    ((code)) || return 0
+    ((code)) || { pin_image; return 0; }
     # Missing is only what the registry says is missing: silence isn't, nor is a credential helper that is "not found".
     if ((code == 124)) || ! grep -qiE "no such manifest|manifest .*(unknown|not found)|name.unknown|$full: not found\$" "$work/error"; then
       refuse "the registry can't be asked for $full: $([[ -s $work/error ]] && error || echo "it gives no answer")"
@@ -29,6 +29,28 @@ check_image() {
   if [[ $given_tag ]]; then refuse "there is no image $full, and one that is named by -t is not built by a deploy (-b builds it)"
   elif ((dry)); then say "$full would be built$( ((!push)) || printf ' and pushed')."
   else build_image; fi
+}
+
+# A tag may mean another image tomorrow, and what nodes have pulled by then nobody knows: prod names the image by the
+# digest that the registry has for it, once it is there.
+pin_image() {
+  [[ $environment == prod && $image == */* ]] || return 0
+  digest=$(digest_in_registry "$image:$tag" 2>"$work/error") || digest=
+  if [[ ! $digest =~ ^sha256:[0-9a-f]{64}$ ]]; then
+    digest=
+    complain "the registry does not say the digest of $image:$tag ($(error)): it is deployed by its tag"
+    return
+  fi
+  say "$image:$tag is $digest."
+  render "$type" "$image" "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the digest (see above)"
+}
+
+digest_in_registry() {
+  local limit=()
+  ! command -v timeout >/dev/null || limit=(timeout 30)
+  if command -v docker >/dev/null; then "${limit[@]}" docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$1"
+  elif command -v crane >/dev/null; then "${limit[@]}" crane digest "$1"
+  else "${limit[@]}" skopeo inspect --format '{{.Digest}}' "docker://$1"; fi
 }
 
 in_registry() {
@@ -50,7 +72,9 @@ build_image() {
 publish_image() {
   local full="$image:$tag"
   if [[ $image == */* ]]; then
-    ((!push)) || in_child docker push "$full" || stop "the image could not be pushed (see above)"
+    ((push)) || return 0
+    in_child docker push "$full" || stop "the image could not be pushed (see above)"
+    pin_image
     return
   fi
   case $context in

@@ -118,7 +118,7 @@ apply_as_before() { # PHASE
 # The same fields in a file here, and in a ConfigMap in the cluster, which keeps the last 20.
 record() {
   local field fields file=".feedmill/deploys/$environment-$stamp.json" name="feedmill-deploy-$stamp" separator='{' old
-  fields=("at=$started" "seconds=$SECONDS" "who=$who" "environment=$environment" "type=$type" "image=$image:$tag"
+  fields=("at=$started" "seconds=$SECONDS" "who=$who" "environment=$environment" "type=$type" "image=$image:$tag${digest:+@$digest}"
     "commit=$commit" "context=$context" "outcome=$outcome" "reason=${reason//[$'\n"\\']/ }")
   mkdir -p "${file%/*}"
   for field in "${fields[@]}"; do

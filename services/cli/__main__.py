@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from services.cli import addresses, dead_commands, feed_commands, pending_commands, registry
+from services.cli import add_command, addresses, dead_commands, feed_commands, pending_commands, registry
 from services.cli.feed_commands import LONGEST_INTERVAL
+from services.cli.screen import Screen, print_error
 from services.cli.settings import CliSettings
 from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
-from services.fetcher.options import read_options
+from shared.display import ascii_json, safe_to_show
 from shared.errors import ConfigurationError, FeedmillError
 from shared.logs import quieten_libraries
-from shared.secrets import mask_credentials
 from shared.service import EXIT_MISCONFIGURED
 from shared.settings import TelemetrySettings, read_settings
 
@@ -32,12 +30,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 feeds = feed_commands.app
+feeds.command("add")(add_command.add)
 app.add_typer(feeds, name="feeds")
 app.add_typer(dead_commands.app, name="dead")
 app.add_typer(pending_commands.app, name="pending")
 
-# What comes from feeds is shown as it is: a title like "[/b]" is no markup of ours.
-console = Console(markup=False)
+console = Screen()
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -69,13 +67,13 @@ def demo(as_json: AsJson = False) -> None:
     from services.cli.demo_venue import open_venue
 
     interrupt_on_sigterm()
-    shown = Console(stderr=True, markup=False) if as_json else console
+    shown = Screen(stderr=True) if as_json else console
     shown.print("starting the servers and the feed farm ...")
     with open_venue(read_settings(CliSettings)) as venue:
         result = run_interruptible(demo_view.watch(Demo(venue), shown))
     demo_view.show_summary(result, shown, venue.logs)
     if as_json:
-        print(json.dumps(dataclasses.asdict(result), ensure_ascii=False))
+        print(ascii_json(dataclasses.asdict(result)))
     elif result.perfect:
         console.print(demo_view.WAY_ON, soft_wrap=True)
     raise typer.Exit(0 if result.perfect else 1)
@@ -105,18 +103,27 @@ def batch(
 
 @app.command()
 def migrate() -> None:
-    """Bring the database's tables up to date. Safe to run at any time, by several at once."""
+    """Bring the database's tables up to date, and the broker's queues and users. Safe to run at any time.
+
+    The broker is left alone unless FEEDMILL_BROKER_USERS names its users' passwords.
+    """
+    from services.cli.broker_users import prepare_broker
     from services.writer.migrate import migrate as run
 
     try:
-        applied = run(addresses.find(read_settings(CliSettings)).database_url)
+        settings = read_settings(CliSettings)
+        there = addresses.find(settings)
+        applied = run(there.database_url)
+        users = prepare_broker(there.amqp_url, settings)
     except ConfigurationError as error:  # a Job should not try again what another try can't mend
-        print(f"feedmill: {mask_credentials(str(error))}", file=sys.stderr)
+        print_error(str(error))
         raise typer.Exit(EXIT_MISCONFIGURED) from None
     for migration in applied:
         console.print(f"applied {migration.version:04d}_{migration.name}")
     if not applied:
         console.print("nothing to do, the tables are up to date")
+    if users:
+        console.print(f"the broker has its queues, and these users: {', '.join(users)}")
 
 
 def _run_service(name: str) -> None:
@@ -177,101 +184,20 @@ def health() -> None:
     raise typer.Exit(view.report(view.look(settings.metrics_port, host)))
 
 
-@feeds.command("add")
-def feeds_add(
-    url: Annotated[str, typer.Argument(help="The feed's http(s) URL, or that of a page that links to it.")],
-    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
-    interval: Annotated[
-        float | None,
-        typer.Option(min=1, max=LONGEST_INTERVAL, help="Poll exactly every so many seconds, without adapting."),
-    ] = None,
-    priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Higher goes first when many feeds are due.")] = 0,
-    header: Annotated[list[str] | None, typer.Option(help="'Name: value', sent with its requests; repeatable.")] = None,
-    user: Annotated[
-        str | None, typer.Option(help="Log in as NAME (HTTP Basic); asks for the password, or takes NAME:PASSWORD.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds that a fetch of it may take, redirects included.")
-    ] = None,
-    check: Annotated[
-        bool | None,
-        typer.Option(help="Look whether a feed is there. By default only if the URL doesn't say that it is one."),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Of a page's feeds take the first, without asking.")] = False,
-) -> None:
-    """Register a feed; it is due at once. Its own headers and password go to its own origin only.
-
-    Given a page, its feeds are looked for: asks which at a terminal, otherwise takes the first.
-    """
-    config = registry.make_config(header or [], _with_password(user), timeout)
-    url = _settle_url(url, config, check=check, yes=yes)
-    feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
-    settings = read_settings(CliSettings)
-    with registry.connect_here(create=True) as connection:
-        id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set())
-    said = "added as" if is_new else "is there already, unchanged, as"
-    console.print(f"{mask_credentials(url)} {said} feed {id_}", soft_wrap=True)
-
-
-def _settle_url(url: str, config: dict[str, Any], *, check: bool | None, yes: bool) -> str:
-    """Return the URL to register: that of the page's feed, if `url` is a page."""
-    from services.cli import discovery
-    from services.fetcher.__main__ import make_client
-    from services.fetcher.settings import FetcherSettings
-
-    registry.check_feed(registry.NewFeed(url, config=config))
-    if check is False or (check is None and discovery.looks_meant(url)):
-        return url
-
-    def choose(found: list[discovery.Found]) -> discovery.Found:
-        if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            return found[0]
-        for number, one in enumerate(found, 1):
-            console.print(f"{number}  {one.title or '(no title)'}  {mask_credentials(one.url)}", soft_wrap=True)
-        return found[_ask_number("Which feed", len(found)) - 1]
-
-    settings = read_settings(FetcherSettings)
-    client = make_client(settings)
-    try:
-        search = discovery.Discovery(client, read_options(config), settings.parse_seconds)
-        return discovery.settle_url(url, search, choose, lambda text: console.print(text, soft_wrap=True))
-    finally:
-        client.close()
-
-
-def _ask_number(question: str, most: int) -> int:
-    """Ask until the answer is a number from 1 to `most`. Not by click's IntRange: newer typers refuse its types."""
-    while True:
-        try:
-            typed = typer.prompt(question, default="1").strip()
-        except typer.Abort:  # Ctrl-C or Ctrl-D
-            raise Interrupted from None
-        if typed.isascii() and typed.isdecimal() and len(typed) < 5 and 1 <= int(typed) <= most:
-            return int(typed)
-        console.print(f"a number from 1 to {most}, please")
-
-
-def _with_password(user: str | None) -> tuple[str, str] | None:
-    if user is None:
-        return None
-    name, colon, password = user.partition(":")
-    return name, password if colon else typer.prompt("password", hide_input=True, default="", show_default=False)
-
-
 @feeds.command("list")
 def feeds_list(as_json: AsJson = False) -> None:
     """List all feeds with how they fare."""
     with registry.connect_here() as connection:
         rows = registry.list_feeds(connection)
     if as_json:
-        print(json.dumps(rows, default=str, ensure_ascii=False))
+        print(ascii_json(rows))
         return
     table = Table("id", "feed", "next fetch", "last outcome", "failures")
     for row in rows:
         due = f"{row['next_fetch_at']:%Y-%m-%d %H:%M:%S}" if row["enabled"] else f"disabled ({row['disabled_reason']})"
         outcome = " - ".join(str(part) for part in (row["last_outcome"], row["last_error"]) if part)
-        label = f"{row['name']}\n{row['url']}" if row["name"] else row["url"]
-        table.add_row(str(row["id"]), label, due, outcome, str(row["failures"]))
+        label = "\n".join(safe_to_show(row[part]) for part in ("name", "url") if row[part])
+        table.add_row(str(row["id"]), label, safe_to_show(due), safe_to_show(outcome), str(row["failures"]))
     console.print(table)
 
 
@@ -289,14 +215,12 @@ def parse(
         parsed = reading.read_source(source, base_url=base_url, content_type=content_type)
     except reading.ReadingFailed as error:
         if as_json:
-            print(json.dumps({"error": {"outcome": error.outcome.value, "reason": str(error)}}, ensure_ascii=False))
+            print(ascii_json({"error": {"outcome": error.outcome.value, "reason": str(error)}}))
         else:
-            Console(stderr=True, markup=False).print(
-                f"{mask_credentials(source)}: {error.outcome.value}: {error}", soft_wrap=True
-            )
+            Screen(stderr=True).print(safe_to_show(f"{source}: {error.outcome.value}: {error}", None), soft_wrap=True)
         raise typer.Exit(1) from None
     if as_json:
-        print(json.dumps(reading.as_json(parsed), ensure_ascii=False))
+        print(ascii_json(reading.as_json(parsed)))
     else:
         reading.show(parsed, console)
 
@@ -308,7 +232,7 @@ def status(as_json: AsJson = False) -> None:
 
     found = view.look(addresses.find(read_settings(CliSettings)))
     if as_json:
-        print(json.dumps(found.as_json(), ensure_ascii=False))
+        print(ascii_json(found.as_json()))
     else:
         view.show(found, console)
 
@@ -319,10 +243,10 @@ def main() -> None:
     try:
         app()
     except (FeedmillError, OSError) as error:
-        print(f"feedmill: {mask_credentials(str(error))}", file=sys.stderr)
+        print_error(str(error))
         sys.exit(1)
     except (Interrupted, KeyboardInterrupt):
-        print("feedmill: stopped", file=sys.stderr)
+        print_error("stopped")
         sys.exit(EXIT_INTERRUPTED)
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from services.cli import addresses, dead
+from services.cli.screen import Screen
 from services.cli.settings import CliSettings
+from shared.display import ascii_json, safe_to_show
 from shared.errors import ConfigurationError
 from shared.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings, read_settings
 from shared.topology import Topology
 
 app = typer.Typer(help="Messages that could not be handled: look, requeue, purge.", no_args_is_help=True)
-console = Console(markup=False)  # errors and reasons are shown as they are
+console = Screen()
 
 Service = Annotated[str | None, typer.Option(help="Only this service's dead queue: fetcher or writer.")]
 Most = Annotated[int, typer.Option(min=1, help="Look at so many letters of each queue, the oldest first.")]
@@ -41,14 +41,14 @@ def list_letters(service: Service = None, most: Most = 100, as_json: AsJson = Fa
     letters = asyncio.run(dead.read_letters(broker, topology, dead.select_stages(topology, service), most))
     rows = [letter.summary() for letter in letters]
     if as_json:
-        print(json.dumps(rows, ensure_ascii=False))
+        print(ascii_json(rows))
         return
     table = Table(caption=f"{len(rows)} dead letters")
     table.add_column("message", no_wrap=True, min_width=32)  # to be copied: never cut
     for column in ("queue", "reason", "error", "died"):
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(row["message_id"], row["queue"], row["reason"], row["error"], row["died_at"])
+        table.add_row(*(safe_to_show(row[name]) for name in ("message_id", "queue", "reason", "error", "died_at")))
     console.print(table)
 
 
@@ -60,11 +60,14 @@ def show(
 ) -> None:
     """Show one dead letter: its headers and its body."""
     broker, topology = _broker()
-    letters = asyncio.run(dead.read_letters(broker, topology, dead.select_stages(topology, service), most))
+    stages = dead.select_stages(topology, service)
+    letters = asyncio.run(
+        dead.read_letters(broker, topology, stages, most, keep=lambda delivery: delivery.message_id == message_id)
+    )
     for letter in letters:
         if letter.delivery.message_id == message_id:
             for name, value in sorted(letter.delivery.headers.items()):
-                console.print(f"{name}: {value}", soft_wrap=True, highlight=False, markup=False)
+                console.print(f"{safe_to_show(name)}: {safe_to_show(value)}", soft_wrap=True, highlight=False)
             print(letter.body())
             return
     raise ConfigurationError(f"there is no dead letter {message_id}: see `feedmill dead list`")

@@ -1,8 +1,8 @@
 """`feedmill feeds add PAGE`: the feeds of a page, by what its head says, or else by the usual addresses.
 
-A URL that says it is a feed is added unseen: scripts add thousands. Any other costs one unconditional GET, as the
-fetcher would make it (address guard, limits, redirects), which tells a feed from a page. What a page links to is
-believed without asking there. Only a page that links to none has a few usual addresses tried, a second apart.
+A URL that says it is a feed is added unseen: scripts add thousands. Any other costs one unconditional GET, which is its
+first poll if a feed is there: made and read as the fetcher does, and written as the writer does. What a page links to
+is believed without asking there. Only a page that links to none has a few usual addresses tried.
 """
 
 from __future__ import annotations
@@ -11,25 +11,29 @@ import html
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import urljoin
+from uuid import uuid4
 
-from services.fetcher.client import Answer, FeedClient, Request
-from services.fetcher.failure import FetchFailed
-from services.fetcher.options import FeedOptions
-from services.fetcher.parse import NotAFeed, ParseError, parse_feed
+from services.cli.host_slot import LeftAlone
+from services.fetcher.attempt import Client, Clock, FeedReader
+from services.fetcher.client import Answer, Request
+from services.fetcher.leg import Leg, next_leg
+from services.fetcher.options import read_options
 from services.fetcher.parse.links import absolute
 from services.fetcher.parse.pieces import read_attributes
-from services.fetcher.trail import Trail
+from services.fetcher.settings import FetcherSettings
+from services.fetcher.verdict import WAIT_STATUSES, RetryRules, settle
+from shared.display import safe_to_show
 from shared.errors import FeedmillError
-from shared.secrets import mask_credentials
+from shared.messages import FeedFetched, FetchFeed, Outcome
+from shared.politeness import politeness_group
 
 MAX_REQUESTS = 5
 """All that one `feeds add` may make, redirects included."""
-
-SPACING_SECONDS = 1.0
-"""Between two requests, as between any two to one host."""
 
 USUAL_PATHS = ("/feed", "/rss.xml", "/atom.xml", "/index.xml")
 """Tried on a page that links to no feed, in this order."""
@@ -43,16 +47,30 @@ _BASE = re.compile(r"<base(\s[^<>]*+)>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+-->")
 
 
+_TAKEN = {
+    Outcome.FETCHED,
+    Outcome.UNPARSEABLE,
+    Outcome.TOO_LARGE,
+    Outcome.GAVE_UP,
+    Outcome.THROTTLED,
+    Outcome.BLOCKED,
+}
+"""What is there is a feed, was meant to be one, or may well be one tomorrow."""
+
+
 class NoFeed(FeedmillError):
     """There is no feed to add. Says what was found instead."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A feed that a page links to."""
+    """A feed that was found."""
 
     url: str
     title: str = ""
+    """What a page that links to it calls it."""
+    fetched: FeedFetched | None = None
+    """What came of asking there, if somebody did: a final result, as the writer takes it."""
 
 
 def looks_meant(url: str) -> bool:
@@ -79,89 +97,104 @@ def linked_feeds(page: str, url: str) -> list[Found]:
 
 
 class Discovery:
-    """One search for the feed that is meant by a URL."""
+    """One search for the feed that is meant by a URL.
+
+    Args:
+        client: makes the requests.
+        settings: the fetcher's: how a feed is read, how hosts are grouped, which distance they are given.
+        config: the feed's own settings (`source_config`).
+        slot: waits for a politeness group's turn (`host_slot`), and is told when the request leaves.
+    """
 
     def __init__(
         self,
-        client: FeedClient,
-        options: FeedOptions,
-        parse_seconds: float,
-        sleep: Callable[[float], None] = time.sleep,
-        cpu: Callable[[], float] = time.thread_time,
+        client: Client,
+        settings: FetcherSettings,
+        config: dict[str, Any],
+        slot: Callable[[str, float], AbstractContextManager[Callable[[], None]]],
+        clock: Clock | None = None,
     ) -> None:
-        """Prepare; reading one answer may take `parse_seconds` of `cpu`, as in the fetcher."""
-        self._client = client
-        self._options = options
-        self._parse_seconds = parse_seconds
-        self._sleep = sleep
-        self._cpu = cpu
+        self._heard = _Heard(client)
+        self._clock = clock or Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
+        self._reader = FeedReader(self._heard, self._clock, settings.reader_limits())
+        self._limits = settings.limits()
+        self._proxy_hosts = settings.proxy_host_set()
+        self._rules = RetryRules(max_retries=0, retry_delay_seconds=settings.retry_delay_seconds)
+        self._config = config
+        self._slot = slot
         self._requests = 0
 
     def find(self, url: str) -> list[Found]:
-        """Return `url` itself if a feed is there, else the feeds of the page.
+        """Return `url` itself if a feed is there, or nothing can be said of it now; else the feeds of the page.
 
         Raises:
             NoFeed: there is none; says what is there.
-            FetchFailed: nothing could be had.
         """
-        answer = self._get(url, url)
-        reason = self._no_feed(answer)
-        if not reason:
-            return [Found(url)]
-        found = linked_feeds(answer.body.decode("utf-8", "replace"), answer.url) or self._usual(url, answer.url)
+        fetched = self._fetch(url, self._config)
+        if fetched is None:
+            raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
+        if fetched.status is None or fetched.outcome in _TAKEN:
+            return [Found(url, fetched=fetched)]
+        if fetched.outcome is not Outcome.NOT_A_FEED or self._heard.answer is None:
+            raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
+        page = self._heard.answer
+        found = linked_feeds(page.body.decode("utf-8", "replace"), page.url) or self._usual(url, page.url)
         if not found:
-            raise NoFeed(f"{mask_credentials(url)}: {reason}, and no feed was found from there")
+            raise NoFeed(f"{safe_to_show(url)}: {fetched.error}, and no feed was found from there")
         return found
 
-    def _usual(self, url: str, page_url: str) -> list[Found]:
+    def _usual(self, origin: str, page_url: str) -> list[Found]:
         for path in USUAL_PATHS:
             if self._requests >= MAX_REQUESTS:
                 break
             address = urljoin(page_url, path)
-            try:
-                if not self._no_feed(self._get(address, url)):
-                    return [Found(address)]
-            except FetchFailed:
-                continue
+            fetched = self._fetch(address, config_for(self._config, origin, address))
+            if fetched and fetched.outcome in {Outcome.FETCHED, Outcome.UNPARSEABLE}:
+                return [Found(address, fetched=fetched)]
+            if fetched and fetched.status in WAIT_STATUSES:
+                break
         return []
 
-    def _no_feed(self, answer: Answer) -> str:
-        """Return why an answer is no feed, or "" if it is one, or was meant to be one: broken, or too much to read."""
-        if answer.status != 200:
-            return f"the server answered {answer.status}"
-        end = self._cpu() + self._parse_seconds
-        try:
-            parse_feed(
-                answer.body,
-                url=answer.url,
-                content_type=answer.headers.get("content-type"),
-                now=datetime.now(UTC),
-                deadline=lambda: self._cpu() > end,
-            )
-        except NotAFeed as error:
-            return str(error)
-        except ParseError:
-            return ""
-        return ""
-
-    def _get(self, url: str, origin: str) -> Answer:
-        trail = Trail(url)
-        while True:
-            if self._requests:
-                self._sleep(SPACING_SECONDS)
+    def _fetch(self, url: str, config: dict[str, Any]) -> FeedFetched | None:
+        """Return what a first poll of `url` comes to, as a result that the writer takes; None: too many redirects."""
+        now = self._clock.now()
+        job = FetchFeed(
+            feed_id=0,  # until it is registered
+            url=url,
+            source_config=config,
+            group=politeness_group(url, self._proxy_hosts),
+            claim_id=uuid4(),
+            not_after=now + timedelta(seconds=self._rules.claim_seconds),
+            reason="manual",
+            queued_at=now,
+        )
+        found: FeedFetched | Leg = next_leg(job, self._proxy_hosts)
+        while isinstance(found, Leg):
+            if self._requests >= MAX_REQUESTS:
+                return None
             self._requests += 1
-            own = self._options.for_url(origin, trail.url)
-            request = Request(trail.url, headers=own.headers, credentials=own.credentials, seconds=own.timeout_seconds)
-            with self._client.get(request) as answer:
-                if answer.redirect is None or self._requests >= MAX_REQUESTS:
-                    return replace(answer, permit=None)
-                trail = trail.follow(answer.status, answer.redirect)
+            with self._slot(found.group, self._limits.policy(found.group).min_interval_seconds or 0.0) as sent:
+                found, _ = self._reader.request(job, found, sent)
+        return settle(job, found, self._rules, self._clock.now())[0]
+
+
+class _Heard:
+    """A client that keeps the last answer: a page is read for its links."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.answer: Answer | None = None
+
+    def get(self, request: Request) -> Answer:
+        self.answer = None
+        self.answer = self._client.get(request)
+        return self.answer
 
 
 def settle_url(
     url: str, discovery: Discovery, choose: Callable[[list[Found]], Found], say: Callable[[str], None]
-) -> str:
-    """Return the URL to register for `url`: itself, or that of the feed chosen among those of the page.
+) -> Found:
+    """Return what to register for `url`: itself, or the feed chosen among those of the page.
 
     What can't be fetched now is taken as it is: it may well be there tomorrow, and the fetcher will tell.
 
@@ -170,11 +203,24 @@ def settle_url(
     """
     try:
         found = discovery.find(url)
-    except FetchFailed as error:
-        say(f"could not be checked, taken as it is: {mask_credentials(str(error))}")
-        return url
-    if [one.url for one in found] == [url]:
-        return url
+    except LeftAlone as error:
+        say(f"could not be checked, taken as it is: {error}")
+        return Found(url)
+    if found[0].url == url:
+        if found[0].fetched and not found[0].fetched.outcome.is_success:
+            say(f"could not be checked, taken as it is: {found[0].fetched.error}")
+        return found[0]
     chosen = choose(found) if len(found) > 1 else found[0]
-    say(f"a page with {len(found)} feed{'s' if len(found) > 1 else ''}; took {mask_credentials(chosen.url)}")
-    return chosen.url
+    say(f"a page with {len(found)} feed{'s' if len(found) > 1 else ''}; took {safe_to_show(chosen.url)}")
+    return chosen
+
+
+def config_for(config: dict[str, Any], origin: str, url: str) -> dict[str, Any]:
+    """Return the settings that a feed at `url` may have, which a page at `origin` led to.
+
+    What logs in at one origin is not given to another that a page names: as with redirects.
+    """
+    own = read_options(config).for_url(origin, url)
+    if own.headers or own.credentials:
+        return config
+    return {name: value for name, value in config.items() if name not in {"headers", "user", "password"}}

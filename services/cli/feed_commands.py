@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from calendar import day_name
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 from psycopg import sql
-from rich.console import Console
 from rich.table import Table
 
 from services.cli import registry
 from services.cli.diagnosis import in_words
+from services.cli.screen import Screen
 from services.writer.floors import plan_first
+from shared.display import ascii_json, safe_to_show
 from shared.errors import ConfigurationError
 from shared.secrets import mask_credentials
 
@@ -25,7 +25,7 @@ RESTART_SECONDS = 300.0
 """A feed that is enabled again has its first poll within this time, at a place of its own."""
 
 app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
-console = Console(markup=False)
+console = Screen()
 
 Feed = Annotated[str, typer.Argument(help="A feed's id, or its URL.")]
 Feeds = Annotated[list[str], typer.Argument(help="Ids or URLs of feeds.")]
@@ -53,11 +53,11 @@ def show(feed: Feed, attempts: Annotated[int, typer.Option(min=0, max=1000)] = 1
         log = connection.execute(_ATTEMPTS, [id_, attempts]).fetchall()
     row = {**row, **{name: mask_credentials(row[name]) for name in ("url", "moved_to") if row[name]}}
     if as_json:
-        print(json.dumps({**row, "last_attempts": log}, default=str, ensure_ascii=False))
+        print(ascii_json({**row, "last_attempts": log}))
         return
-    state = Table("feed", mask_credentials(row["url"]), show_lines=False)
+    state = Table("feed", safe_to_show(row["url"]), show_lines=False)
     for name, value in _facts(row):
-        state.add_row(name, value)
+        state.add_row(name, safe_to_show(value))
     console.print(state)
     if log:
         console.print(_attempts_table(log))
@@ -156,7 +156,7 @@ def _attempts_table(log: list[dict[str, Any]]) -> Table:
             str(row["items_seen"]),
             str(row["items_new"]),
             f"{row['elapsed_seconds']:.2f}",
-            row["error"] or "",
+            safe_to_show(row["error"] or ""),
         )
     return table
 

@@ -33,7 +33,8 @@ def look(port: int, host: str = "127.0.0.1") -> Mapping[str, str]:
 
 def report(failures: Mapping[str, str]) -> int:
     """Print the reasons in one line, and return the exit code that goes with them."""
-    print("; ".join(f"{name}: {reason}" for name, reason in failures.items()) or "ready")
+    said = "; ".join(f"{name}: {reason}" for name, reason in failures.items()) or "ready"
+    print("".join(character if character.isprintable() else " " for character in said))
     return 1 if failures else 0
 
 

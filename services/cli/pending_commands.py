@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from services.cli import registry
 from services.cli.diagnosis import in_words
+from services.cli.screen import Screen
+from shared.display import ascii_json, safe_to_show
 from shared.errors import ConfigurationError
 
 app = typer.Typer(help="Articles that wait for a consumer: count, look, settle by hand.", invoke_without_command=True)
-console = Console(markup=False)
+console = Screen()
 
 Md5s = Annotated[list[str], typer.Argument(help="Keys of articles.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -69,7 +69,7 @@ def count(context: typer.Context, as_json: AsJson = False) -> None:
         row = connection.execute(_COUNTS).fetchone()
     assert row is not None
     if as_json:
-        print(json.dumps(row))
+        print(ascii_json(row))
         return
     oldest = row.pop("oldest_seconds")
     table = Table("articles", "", show_lines=False)
@@ -97,7 +97,7 @@ def list_dead(limit: Limit = 20, as_json: AsJson = False) -> None:
 
 def _show_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(rows, default=str, ensure_ascii=False))
+        print(ascii_json(rows))
         return
     table = Table(caption=f"{len(rows)} shown")
     table.add_column("md5", no_wrap=True, min_width=32)  # to be copied: never cut
@@ -106,7 +106,7 @@ def _show_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], *, as_json:
     for row in rows:
         values = (row[column] for column in columns)
         table.add_row(
-            *("" if v is None else f"{v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "year") else str(v) for v in values)
+            *("" if v is None else f"{v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "year") else safe_to_show(v) for v in values)
         )
     console.print(table)
 
@@ -123,11 +123,17 @@ def show(md5: Annotated[str, typer.Argument(help="The article's key.")], as_json
             f"there is no article {md5[:100]}, pending or dead: it was acknowledged, or never came"
         )
     if as_json:
-        print(json.dumps(row, default=str, ensure_ascii=False))
+        print(ascii_json(row))
         return
     for name, value in row.items():
         if value not in (None, [], ""):
-            console.print(f"{name}: {value}", soft_wrap=True, highlight=False)
+            console.print(f"{name}: {_of_article(name, value)}", soft_wrap=True, highlight=False)
+
+
+def _of_article(column: str, value: object) -> str:
+    """Return a value as it is shown. A text that has lines is indented, so that none of them looks like a column."""
+    is_text = column in {"body", "html"}
+    return safe_to_show(value, None, lines=is_text).replace("\n", "\n    ")
 
 
 @app.command()

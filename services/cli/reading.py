@@ -20,6 +20,7 @@ from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.trail import Trail
 from services.fetcher.verdict import outcome_of_failure, outcome_of_status
+from shared.display import safe_to_show
 from shared.messages import Outcome
 from shared.secrets import mask_credentials
 from shared.settings import read_settings
@@ -116,21 +117,22 @@ def show(parsed: ParsedFeed, console: Console) -> None:
     for name, value in facts.items():
         if value and name != "title":
             shown = ", ".join(map(str, value)) if isinstance(value, tuple | list) else value
-            console.print(f"{name.replace('_', ' ')}: {shown}", soft_wrap=True)
+            console.print(f"{name.replace('_', ' ')}: {safe_to_show(shown)}", soft_wrap=True)
     console.print(f"read by: the {parsed.tier} tier")
-    table = Table(title=parsed.feed.title or "(a feed without a title)", caption=f"{len(parsed.entries)} entries")
+    title = safe_to_show(parsed.feed.title or "(a feed without a title)")
+    table = Table(title=title, caption=f"{len(parsed.entries)} entries")
     for column in ("published", "title", "url", "quality", "text", "flags"):
         table.add_column(column, overflow="fold" if column == "url" else "ellipsis")
     for entry in parsed.entries:
         published = entry.published_at.strftime("%Y-%m-%d %H:%M") if entry.published_at else "-"
         table.add_row(
             published,
-            entry.title,
-            entry.url,
+            safe_to_show(entry.title),
+            safe_to_show(entry.url),
             entry.content_quality,
             f"{len(entry.body)} characters",
             ", ".join(entry.flags),
         )
     console.print(table)
     for warning in parsed.warnings:
-        console.print(f"warning: {warning}", style="yellow")
+        console.print(f"warning: {safe_to_show(warning)}", style="yellow")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import errors
@@ -66,8 +67,19 @@ class NewFeed:
     """Its own `headers`, `user` and `password`, `timeout_seconds` (services/fetcher/options.py)."""
 
 
-def add_feed(connection: Connection, feed: NewFeed, proxy_hosts: frozenset[str] = frozenset()) -> tuple[int, bool]:
+FIRST_CLAIM = "1 minute"
+"""How long a feed that was asked while it was added waits for what came of it. If that is lost, it is due."""
+
+
+def add_feed(
+    connection: Connection,
+    feed: NewFeed,
+    proxy_hosts: frozenset[str] = frozenset(),
+    claim_id: UUID | None = None,
+) -> tuple[int, bool]:
     """Return the feed's id, and whether it is new. A feed that is there already stays as it is.
+
+    With a `claim_id` a new feed is not due: the result of that claim is about to be written.
 
     Raises:
         ConfigurationError: the URL can't be fetched from, or its own settings can't be used; says why.
@@ -76,16 +88,33 @@ def add_feed(connection: Connection, feed: NewFeed, proxy_hosts: frozenset[str] 
     group = politeness_group(url, proxy_hosts)
     row = connection.execute(
         """
-        INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group, source_config)
-        VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (url) DO NOTHING RETURNING id
+        INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group, source_config, claim_id,
+            claim_expires_at)
+        VALUES (%(url)s, %(name)s, %(interval)s, %(priority)s, %(group)s, %(config)s, %(claim_id)s,
+            CASE WHEN %(claim_id)s::uuid IS NOT NULL THEN now() + %(span)s::interval END)
+        ON CONFLICT (url) DO NOTHING RETURNING id
         """,
-        [url, feed.name, feed.interval_seconds, feed.priority, group, Jsonb(feed.config)],
+        {
+            "url": url,
+            "name": feed.name,
+            "interval": feed.interval_seconds,
+            "priority": feed.priority,
+            "group": group,
+            "config": Jsonb(feed.config),
+            "claim_id": claim_id,
+            "span": FIRST_CLAIM,
+        },
     ).fetchone()
     if row is not None:
         return row["id"], True
     there = connection.execute("SELECT id FROM feeds WHERE url = %s", [url]).fetchone()
     assert there is not None
     return there["id"], False
+
+
+def is_registered(connection: Connection, url: str) -> bool:
+    """Return whether there is a feed of this URL, in the form that `check_feed` gives it."""
+    return connection.execute("SELECT 1 FROM feeds WHERE url = %s", [url]).fetchone() is not None
 
 
 def check_feed(feed: NewFeed) -> str:
@@ -98,7 +127,8 @@ def check_feed(feed: NewFeed) -> str:
         read_options(feed.config)
         return clean_url(feed.url)
     except (BadUrl, BadOptions) as error:
-        raise ConfigurationError(f"{mask_credentials(feed.url)[:200]}: {error}") from error
+        shown = mask_credentials("".join(feed.url.split()))  # a space within a password would end the URL
+        raise ConfigurationError(f"{shown[:200]}: {error}") from error
 
 
 def make_config(

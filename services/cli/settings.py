@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from shared.settings import AmqpUrl, DatabaseSettings, DatabaseUrl, PolitenessSettings, TelemetrySettings
 
@@ -16,6 +16,17 @@ class CliSettings(PolitenessSettings):
 
     amqp_url: AmqpUrl | None = Field(None, description="RabbitMQ, if one is given.")
     database_url: DatabaseUrl | None = Field(None, description="PostgreSQL, if one is given.")
+    feed_password: SecretStr = Field(
+        SecretStr(""), description="The password for `feedmill feeds add --user NAME`, instead of asking for it."
+    )
+    broker_users: str = Field(
+        "",
+        description="Directory of passwords, each in a file that is named like its user: with it, `feedmill migrate`"
+        " declares the queues and makes these users at the broker, each with the rights of its service.",
+    )
+    management_url: str = Field(
+        "http://127.0.0.1:15672", description="RabbitMQ's management API, which `feedmill migrate` asks to make users."
+    )
     home: Path = Field(Path(".feedmill"), description="Directory of the private servers that `feedmill` starts.")
 
 

@@ -16,6 +16,7 @@ from services.cli.registry import busiest_groups, connect, count_all
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from shared.broker import Session
+from shared.display import safe_to_show
 from shared.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings, read_settings
 from shared.topology import MOST_SHARDS, Topology, is_shard, shard_name
@@ -97,7 +98,7 @@ def show(status: Status, console: Console) -> None:
         queues.add_row(name, *("not declared", "") if level is None else (f"{level.ready:,}", str(level.consumers)))
     console.print(queues, _counts_table(status.counts, status.busiest))
     for reason in status.reasons:
-        console.print(f"- {reason}", soft_wrap=True)
+        console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
 
 
 def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel | None]:
@@ -119,7 +120,7 @@ def _counts_table(counts: FeedCounts, busiest: Mapping[str, int]) -> Table:
         ("  in flight, nothing heard yet", f"{counts.queued:,}"),
         ("  in flight, to be tried again", f"{counts.retrying:,}"),
     ]
-    rows += [(f"    of {group}", f"{jobs:,}") for group, jobs in busiest.items() if jobs > 1]
+    rows += [(f"    of {safe_to_show(group)}", f"{jobs:,}") for group, jobs in busiest.items() if jobs > 1]
     rows += [
         ("pending articles", f"{counts.pending_articles:,}"),
         ("longest due for", _span(counts.longest_due_seconds)),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from services.cli.addresses import Addresses, given_or_kept
 from services.cli.log_view import LogView
+from services.cli.screen import Screen
 from services.cli.server_watch import looking_after
 from services.cli.servers import Servers
 from services.cli.settings import CliSettings, child_environment
@@ -32,7 +31,7 @@ def all_processes(*, fetchers: int = 1, writers: int = 1) -> list[Process]:
     ]
 
 
-def up(settings: CliSettings, console: Console, *, fetchers: int, writers: int) -> None:
+def up(settings: CliSettings, console: Screen, *, fetchers: int, writers: int) -> None:
     """Run everything until Ctrl-C or SIGTERM.
 
     Raises:
@@ -50,15 +49,15 @@ def up(settings: CliSettings, console: Console, *, fetchers: int, writers: int) 
             console.print("stopping")
 
 
-async def _supervise(addresses: Addresses, servers: Servers | None, console: Console, processes: list[Process]) -> None:
+async def _supervise(addresses: Addresses, servers: Servers | None, console: Screen, processes: list[Process]) -> None:
     view = LogView(console)
     supervisor = Supervisor(processes, child_environment(addresses.environment() | FREE_PORTS), view.show)
-    async with supervisor.run(), looking_after(servers, lambda line: console.print(line, markup=False)):
+    async with supervisor.run(), looking_after(servers, console.print):
         await until_any(supervisor.failed)
     raise ConfigurationError("a service refused its configuration; see its line above")
 
 
-def _say_where(console: Console, addresses: Addresses, home: Path) -> None:
+def _say_where(console: Screen, addresses: Addresses, home: Path) -> None:
     lines = [f"RabbitMQ       {mask_credentials(addresses.amqp_url)}"]
     if addresses.management_url:
         lines.append(

@@ -14,6 +14,7 @@ from services.fetcher.attempt import Clock, FeedReader
 from services.fetcher.backpressure import Backpressure
 from services.fetcher.client import ClientLimits, FeedClient
 from services.fetcher.handler import FetchFeeds
+from services.fetcher.lease import Lease, lease_seconds
 from services.fetcher.scoreboard import Scoreboard
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.shards import Shards
@@ -26,6 +27,7 @@ from shared.background import beside
 from shared.build import read_version
 from shared.clock import ServerClock
 from shared.consumer import DRAIN_SECONDS, Consumer
+from shared.errors import GiveBack
 from shared.messages import FetchFeed
 from shared.rabbitmq import RabbitMQ
 from shared.service import run_service
@@ -44,8 +46,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
     )
     drain_seconds = settings.longest_fetch_seconds() + DRAIN_SECONDS
     server_clock = ServerClock()
-    broker = RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes)
-    time_told = TimeTold(broker, server_clock)
+    time_told = TimeTold(server_clock)
     with fetching(
         settings,
         topology.fetcher,
@@ -53,15 +54,20 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         clock=Clock(now=server_clock.now, monotonic=time.monotonic, confirmed=time_told.confirmed),
         owns=lambda queue: shards.owns(queue),  # noqa: PLW0108 - they stand on the room, and come after it
         owned=lambda: shards.owned(),  # noqa: PLW0108
+        may_leave=lambda queue: shards.may_leave(queue),  # noqa: PLW0108
     ) as room:
+        broker = RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes)
         shards = Shards(
-            time_told,
+            broker,
             topology.fetcher,
             room.valve,
             room.turns,
             stop=stop,
             drain_seconds=drain_seconds,
             clock=time.monotonic,
+            lease=Lease(lease_seconds(broker.heartbeat_seconds)),
+            uptime=uptime,
+            hear=time_told.hear,
         )
         consumer = Consumer(
             shards,
@@ -102,19 +108,33 @@ def fetching(
     clock: Clock,
     owns: Callable[[str], bool] = lambda queue: True,
     owned: Callable[[], list[str]] = list,
+    may_leave: Callable[[str], bool] = lambda queue: True,
 ) -> Iterator[Fetching]:
     """Put together what these settings describe; its threads end with the block. `feedmill batch` uses it too.
 
-    `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are.
+    `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are;
+    `may_leave`: the same as `owns`, asked on a worker thread before each request, and certain.
     """
     lock, valve = WatchedLock(), Valve(settings.fetcher_prefetch)
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
     workers, client = Workers(threads), make_client(settings)
     turns = Turns(
-        board, workers, valve, window=valve.most, threads=threads, clock=clock.monotonic, lane_of=stage.queue_of
+        board,
+        workers,
+        valve,
+        window=valve.most,
+        threads=threads,
+        clock=clock.monotonic,
+        lane_of=stage.queue_of,
+        may_leave=may_leave,
     )
-    reader = FeedReader(client, clock, settings.reader_limits())
+
+    def check_leaving(group: str) -> None:
+        if not may_leave(stage.queue_of(group)):
+            raise GiveBack("the shard of its group was lost")
+
+    reader = FeedReader(client, clock, settings.reader_limits(), check_leaving)
     proxy_hosts = settings.proxy_host_set()
     handler = FetchFeeds(reader, turns, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:
@@ -122,6 +142,11 @@ def fetching(
     finally:
         workers.close()
         client.close()
+
+
+def uptime() -> float:
+    """Return seconds of a clock that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def make_client(settings: FetcherSettings) -> FeedClient:

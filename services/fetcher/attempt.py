@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from services.fetcher.client import Answer, FeedClient, Request
+from services.fetcher.client import Answer, Request
 from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.group import Report
 from services.fetcher.hints import max_age_seconds, retry_after_seconds
@@ -99,13 +99,28 @@ class _Asked:
         )
 
 
+class Client(Protocol):
+    """What makes the requests: `FeedClient`, or what looks on."""
+
+    def get(self, request: Request) -> Answer:
+        """See `FeedClient.get`."""
+
+
 class FeedReader:
     """Asks for feeds and reads them; safe to use from many threads."""
 
-    def __init__(self, client: FeedClient, clock: Clock, limits: ReaderLimits) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        limits: ReaderLimits,
+        check_leaving: Callable[[str], None] = lambda group: None,
+    ) -> None:
+        """`check_leaving` is called before a request of this group leaves, and raises GiveBack if it must not."""
         self._client = client
         self._clock = clock
         self._limits = limits
+        self._check_leaving = check_leaving
         self._large = threading.Semaphore(1)
         self._small = threading.Semaphore(SMALL_AT_ONCE)
 
@@ -160,6 +175,7 @@ class FeedReader:
             headers=options.headers,
             credentials=options.credentials,
             seconds=max(left, 0.0),
+            leaving=lambda: self._check_leaving(leg.group),
             sent=sent,
         )
 
@@ -201,9 +217,7 @@ class FeedReader:
                 outcome = Outcome.SOFT_ERROR
             # Without its articles the body's validators must not be kept, or we would never see it again.
             facts |= {"etag": None, "last_modified": None}
-            return _Findings(
-                outcome, facts | {"error_class": _error_class(error), "error": str(error)[:ERROR_CHARACTERS]}
-            )
+            return _Findings(outcome, facts | {"error_class": _error_class(error), "error": _described(error)})
         return _Findings(Outcome.FETCHED, facts | {"body_hash": body_hash} | _contents(parsed, facts["hints"]))
 
 
@@ -231,13 +245,18 @@ def unattempted(
         started_at=now,
         elapsed_seconds=0.0,
         error_class=error_class or outcome.value,
-        error=mask_credentials(error[:ERROR_CHARACTERS]),
+        error=mask_credentials(error)[:ERROR_CHARACTERS],
     )
 
 
 def _is_conditional(job: FetchFeed, url: str) -> bool:
     """Whether the job's validators belong to `url` and are sent to it."""
     return not job.probe and job.validators_url == url and bool(job.etag or job.last_modified)
+
+
+def _described(error: Exception) -> str:
+    """Return the error's text as the log table and the dashboards take it. Masked first: a cut could hide an `@`."""
+    return mask_credentials(str(error))[:ERROR_CHARACTERS]
 
 
 def _error_class(error: ParseError) -> str:

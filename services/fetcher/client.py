@@ -51,6 +51,8 @@ class Request:
     """User and password (Basic, RFC 7617); those in the URL count likewise."""
     seconds: float | None = None
     """What is left of the fetch's wall-clock deadline; None: the client's own deadline."""
+    leaving: Callable[[], None] | None = field(default=None, repr=False)
+    """Called when all is ready for the request to leave; it may raise."""
     sent: Callable[[], None] | None = field(default=None, repr=False)
     """Called when the request has left. Not before: a stall in between would bring the next one close to it."""
 
@@ -183,6 +185,8 @@ class _Fetch:
         host, port = url.raw_host.decode(), DEFAULT_PORTS[url.scheme] if url.port is None else url.port
         message = _compose(self._request, url, ours)
         with connector.connect(host, port, self._deadline, tls=url.scheme == "https") as connection:
+            if self._request.leaving is not None:
+                self._request.leaving()
             connection.send(message)
             if self._request.sent is not None:
                 self._request.sent()

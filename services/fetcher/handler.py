@@ -17,6 +17,7 @@ from services.fetcher.options import BadOptions, read_options
 from services.fetcher.trail import check_url
 from services.fetcher.turns import Turns
 from services.fetcher.verdict import RetryRules, settle
+from shared.errors import GiveBack
 from shared.keeping import Kept
 from shared.messages import FeedFetched, FetchFeed, Outcome
 from shared.outgoing import Outgoing
@@ -144,7 +145,12 @@ class FetchFeeds:
                 return self._reader.request(job, leg, sent)
 
         label = f"feed {job.feed_id} {mask_credentials(leg.trail.url)}"
-        return await self._turns.take(leg.group, label, request, target=target_of(job, leg), front=front)
+        try:
+            return await self._turns.take(leg.group, label, request, target=target_of(job, leg), front=front)
+        except GiveBack:
+            if front:
+                return Requeue()
+            raise
 
     def _prepare(self, job: FetchFeed) -> Leg:
         """Return the job's first leg. Raises BadOptions and BadUrl for what a person has to put right."""
@@ -178,7 +184,7 @@ class FetchFeeds:
                 "outcome": result.outcome.value,
                 "feed_id": job.feed_id,
                 "claim_id": str(job.claim_id),
-                "url": job.url[:LOGGED_CHARACTERS],
+                "url": mask_credentials(job.url)[:LOGGED_CHARACTERS],
                 "attempt": job.attempt,
                 "status": result.status,
                 "entries": len(result.entries),

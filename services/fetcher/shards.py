@@ -7,6 +7,9 @@ All requests to a host go through the fetcher that owns the host's shard, so tha
 - **Even shares** come from what the fetchers tell each other: once a second, and whenever something changes, each says
   what it owns. All work out the same deal from that (`deal.py`). If they are mistaken about each other, a lock is
   refused, and that is all.
+- **Who is gone** is told by the broker, and not by silence (`peers.py`).
+- **A lease** (`lease.py`): the broker takes away the locks of a process that was frozen. Before a request leaves, its
+  thread makes sure that the broker was heard of a short while ago, and waits for its answer if not.
 - **A connection that is lost** takes the locks along, and what was begun goes on. So what a fetcher still runs
   something of counts as its own: others leave it alone, and it comes back to who has it in hand.
 - **Giving a shard up**: nothing more is taken from its queue, what has not begun goes back, what runs comes to its end;
@@ -16,19 +19,19 @@ All requests to a host go through the fetcher that owns the host's shard, so tha
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from uuid import uuid4
 
 from prometheus_client import Gauge
 
 from services.fetcher.deal import Hello, next_steps
+from services.fetcher.lease import Lease
+from services.fetcher.peers import Peers, new_name, to_publication
 from services.fetcher.turns import Turns
-from shared.broker import Broker, Publication, Session
-from shared.errors import Unavailable
+from shared.broker import Broker, Session
+from shared.errors import BrokerUnavailable, Unavailable
 from shared.topology import FETCHERS, Stage, Topology
 from shared.valve import Valve
 from shared.waiting import pause
@@ -39,9 +42,6 @@ OWNED = Gauge("feedmill_shards_owned", "Shards of the fetchers' work that this p
 
 BEAT_SECONDS = 1.0
 """How often a fetcher says what it owns."""
-
-MISSED_BEATS = 3
-"""Who was not heard for so many beats (of our own: a pause of ours makes nobody else silent) is gone."""
 
 LISTEN_SECONDS = 0.5
 """How long a fetcher that comes listens to the others before it takes anything."""
@@ -61,9 +61,12 @@ class Shards:
         stop: gives all up, one after the other as what runs there ends.
         drain_seconds: how long what runs may take to its end before its shard is given up.
         clock: monotonic seconds, as the turns have it.
+        lease: what is known of the locks; of all, since they end together.
+        uptime: the seconds that the lease counts by.
+        hear: told everything that is said where fetchers talk; schedulers tell the time there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - clocks, locks and ears: each has a stand-in in tests
         self,
         broker: Broker,
         stage: Stage,
@@ -73,6 +76,9 @@ class Shards:
         stop: asyncio.Event,
         drain_seconds: float,
         clock: Callable[[], float],
+        lease: Lease,
+        uptime: Callable[[], float],
+        hear: Callable[[bytes], None] = lambda body: None,
     ) -> None:
         self._broker = broker
         self._stage = stage
@@ -81,19 +87,26 @@ class Shards:
         self._stop = stop
         self._drain_seconds = drain_seconds
         self._clock = clock
-        self._name = uuid4().hex
+        self._lease = lease
+        self._uptime = uptime
+        self._tell = hear
+        self.name = new_name()
+        self._peers = Peers(self.name, len(stage.queues))
         self._owned: set[str] = set()
         self._releasing: set[str] = set()
         self._abandoned: set[str] = set()
         """Given up although something of them still ran."""
-        self._others: dict[str, Hello] = {}
-        self._silent: dict[str, int] = {}
         self._refused: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._due_hello = False
         self._was_standby = False
         self._forget()
+
+    @property
+    def max_message_bytes(self) -> int:
+        """Return how many bytes a body may have. See `shared.broker.Broker`."""
+        return self._broker.max_message_bytes
 
     def owned(self) -> list[str]:
         """Return the shards that this process owns, those included that it is about to give up."""
@@ -102,6 +115,16 @@ class Shards:
     def owns(self, queue: str) -> bool:
         """Return whether requests to groups of this shard are ours to make."""
         return queue in self._owned
+
+    def may_leave(self, queue: str) -> bool:
+        """Return whether a request to a group of this shard may leave now.
+
+        On a worker thread: it waits until that is certain, which after a pause of the whole process takes a round trip
+        to the broker, or the loss of the session.
+        """
+        while self.owns(queue) and not self._lease.is_certain(self._uptime()):
+            time.sleep(LOOK_SECONDS)
+        return self.owns(queue)
 
     @asynccontextmanager
     async def connect(self, topology: Topology | None) -> AsyncIterator[Session]:
@@ -127,7 +150,7 @@ class Shards:
 
     def _forget(self) -> None:
         """Own nothing: with the session all locks are gone."""
-        for known in (self._owned, self._releasing, self._others, self._silent, self._refused):
+        for known in (self._owned, self._releasing, self._peers, self._refused):
             known.clear()
         OWNED.set(0)
         self._valve.point_at(())
@@ -148,7 +171,11 @@ class Shards:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, session: Session, ended: asyncio.Event) -> None:
-        await session.listen(FETCHERS, self._hear)
+        while not await session.listen(FETCHERS, self._hear, name=self.name):
+            log.info("the broker has yet to notice that the last session of this fetcher has ended")
+            await pause(BEAT_SECONDS, ended, session.lost)
+            if ended.is_set() or session.lost.is_set():
+                return
         self._say_hello(session, is_new=True)
         await pause(LISTEN_SECONDS, ended, self._stop)
         beat_at = 0.0
@@ -157,11 +184,11 @@ class Shards:
             now = self._clock()
             if now >= beat_at - LOOK_SECONDS:
                 beat_at = now + BEAT_SECONDS
-                self._count_beat()
+                await self._beat(session)
             await self._step(session, ended)
             self._note_standby()
-            if self._due_hello:
-                self._due_hello = False
+            if self._due_hello or self._peers.is_asked:
+                self._due_hello = self._peers.is_asked = False
                 self._say_hello(session)
             events = (ended, session.lost, self._news, *(() if self._stop.is_set() else (self._stop,)))
             await pause(max(beat_at - self._clock(), 0.0), *events)
@@ -171,12 +198,12 @@ class Shards:
         if self._stop.is_set():
             release, take = frozenset(self._owned), frozenset[str]()
         else:
-            others = self._others.values()
-            steps = next_steps(self._name, self._owned, others, self._stage.queues, self._busy())
+            others = self._peers.others()
+            steps = next_steps(self.name, self._owned, others, self._stage.queues, self._busy())
             release, take = steps.release, steps.take
         changed = False
         for queue in sorted(take - self._refused.keys()):
-            if await session.lock(f"{queue}.owner"):
+            if await self._lock(session, f"{queue}.owner"):
                 self._turns.open(queue, self._clock())
                 self._owned.add(queue)
                 self._abandoned.discard(queue)
@@ -227,65 +254,45 @@ class Shards:
 
     # ---- what the fetchers tell each other ----
 
-    def _count_beat(self) -> None:
-        """Say hello, and forget who was silent for too long."""
+    def _hear(self, body: bytes) -> None:
+        self._tell(body)
+        if self._peers.hear(body):
+            self._news.set()
+
+    async def _beat(self, session: Session) -> None:
+        """Renew the lease, say hello, and forget who is gone."""
         self._due_hello = True
-        for name in list(self._others):
-            self._silent[name] += 1
-            if self._silent[name] > MISSED_BEATS:
-                if not self._others[name].leaving:
-                    log.info("another fetcher is silent: its shards are dealt out anew", extra={"fetcher": name})
-                del self._others[name], self._silent[name]
+        if not await self._lock(session, self.name):
+            raise BrokerUnavailable("the locks of this session are gone")
+        await self._peers.count_beat(session)
         self._refused = {queue: beats - 1 for queue, beats in self._refused.items() if beats > 1}
 
+    async def _lock(self, session: Session, name: str) -> bool:
+        """Take a lock. Those that this session has stood at least when it was asked for."""
+        asked_at = self._uptime()
+        is_ours = await session.lock(name)
+        if is_ours:
+            self._lease.renew(asked_at)
+        return is_ours
+
     def _note_standby(self) -> None:
-        is_standby = not self._owned and len(self._others) >= len(self._stage.queues)
+        is_standby = not self._owned and len(self._peers) >= len(self._stage.queues)
         if is_standby and not self._was_standby:
             log.info(
                 "standing by: there are as many fetchers as shards without this one",
-                extra={"fetchers": len(self._others) + 1, "shards": len(self._stage.queues)},
+                extra={"fetchers": len(self._peers) + 1, "shards": len(self._stage.queues)},
             )
         self._was_standby = is_standby
 
     def _say_hello(self, session: Session, *, is_new: bool = False) -> None:
         owned = frozenset(self._owned | self._busy())
-        hello = Hello(self._name, owned, self._stop.is_set(), is_new, len(self._stage.queues))
-        body = json.dumps({**asdict(hello), "owned": sorted(owned)}).encode()
-        publication = Publication(routing_key="", exchange=FETCHERS, body=body, type="fetcher.hello")
+        hello = Hello(self.name, owned, self._stop.is_set(), is_new, len(self._stage.queues))
 
         async def say() -> None:
             try:
-                await session.publish(publication)
+                await session.publish(to_publication(hello))
             except Unavailable as error:
                 log.debug("not heard by the others: %s", error)
 
         # Beside what else is to be done: a broker under an alarm confirms nothing for a long time.
         self._start(session, say())
-
-    def _hear(self, body: bytes) -> None:
-        hello = _read_hello(body)
-        if hello is None or hello.fetcher == self._name:
-            return
-        known = self._others.get(hello.fetcher)
-        self._others[hello.fetcher] = hello
-        self._silent[hello.fetcher] = 0
-        if known is None and hello.shards != len(self._stage.queues):
-            log.error(
-                "another fetcher counts %d shards and this one %d: FEEDMILL_FETCHER_SHARDS must be the same for all",
-                hello.shards,
-                len(self._stage.queues),
-            )
-        if hello.is_new or known is None:
-            self._due_hello = True
-        if hello != known:
-            self._news.set()
-
-
-def _read_hello(body: bytes) -> Hello | None:
-    """Return what was said; None if it is of a kind that this version does not know."""
-    try:
-        said = json.loads(body)
-        return Hello(**{**said, "owned": frozenset(said["owned"])})
-    except (ValueError, TypeError, KeyError) as error:
-        log.debug("a hello that can't be read: %r", error)
-        return None

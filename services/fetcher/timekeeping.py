@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
-from shared.broker import Broker, Session
 from shared.clock import ServerClock, decode_word
-from shared.topology import FETCHERS, Topology
 from shared.waiting import pause
 
 PATIENCE_SECONDS = 3.0
@@ -16,19 +12,11 @@ PATIENCE_SECONDS = 3.0
 
 
 class TimeTold:
-    """A broker, to be put before another, over whose sessions `clock` is set."""
+    """Sets `clock` by what is said on the exchange where fetchers listen."""
 
-    def __init__(self, broker: Broker, clock: ServerClock) -> None:
-        self._broker = broker
+    def __init__(self, clock: ServerClock) -> None:
         self._clock = clock
         self._heard = asyncio.Event()
-
-    @asynccontextmanager
-    async def connect(self, topology: Topology | None) -> AsyncIterator[Session]:
-        """Yield a session, and listen for its length. See `shared.broker.Broker.connect`."""
-        async with self._broker.connect(topology) as session:
-            await session.listen(FETCHERS, self.hear)
-            yield session
 
     def hear(self, body: bytes) -> None:
         """Set the clock, if this is about it: fetchers talk here, too."""

@@ -62,12 +62,13 @@ class _Turn(Generic[R]):
 
     def begin(self) -> bool:
         """Check the rules at the last moment; return whether the work may be done."""
-        board, now = self.turns.board, self.turns.clock()
-        if self.ending.cancelled():  # nobody can settle its message any more
+        board = self.turns.board
+        may_leave = self.turns.may_leave(self.lane)
+        if self.ending.cancelled() or not may_leave:  # nobody can settle its message any more, or another asks there
             board.turn_away(self)
             refusal: Refusal | None = Requeue()
         else:
-            refusal = board.start(self, now)
+            refusal = board.start(self, self.turns.clock())
         if refusal is not None:
             self.turns.ended_elsewhere(self, refusal)
         return refusal is None
@@ -96,6 +97,8 @@ class Turns:
         clock: monotonic seconds.
         threads: how many turns `pool` runs at a time.
         lane_of: which of the queues behind the valve the jobs of a group come from, if there are several.
+        may_leave: asked on a worker thread before a request begins: whether those of this queue are ours to make. It
+            may wait.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class Turns:
         threads: int,
         clock: Callable[[], float],
         lane_of: Callable[[str], Hashable] = lambda group: None,
+        may_leave: Callable[[Any], bool] = lambda lane: True,
     ) -> None:
         self.board = board
         self.clock = clock
@@ -118,6 +122,7 @@ class Turns:
         self._waiting: set[_Turn[Any]] = set()
         self._aside: list[_Turn[Any]] = []
         self._lane_of = lane_of
+        self.may_leave = may_leave
         self._in_hand: Counter[Hashable] = Counter()
         self._opened: dict[Hashable, float] = {}
         self._closed: set[Hashable] = set()

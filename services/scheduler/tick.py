@@ -1,4 +1,12 @@
-"""One tick: look at the backlog, claim what is due, publish it, give back what could not be published."""
+"""One tick: look at the backlog, claim what is due, publish it, give back what could not be published.
+
+A job whose publish was not confirmed may stand in its shard. Its claim is kept, since a second job would have its feed
+fetched twice:
+
+- While the session stands, the next tick waits for the same confirm, and claims nothing before it has come. (A broker
+  under a memory or disk alarm confirms nothing for as long as that lasts.)
+- Once the session is lost nobody will ever know. The claim runs out by itself.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +17,8 @@ from collections.abc import Sequence
 from prometheus_client import Counter, Histogram
 
 from services.scheduler.store import claim_due_feeds, disable_feed, release_claims
-from shared.broker import Session
-from shared.errors import FeedmillError, Unprocessable
+from shared.broker import Publication, Session
+from shared.errors import BrokerUnavailable, FeedmillError, Unconfirmed, Unprocessable
 from shared.messages import FetchFeed
 from shared.outgoing import Outgoing, encode_outgoing
 from shared.postgres import Database
@@ -27,6 +35,10 @@ LATENESS = Histogram(
 )
 PUBLISHED = Counter("feedmill_jobs_published_total", "Jobs that the broker confirmed.")
 RELEASED = Counter("feedmill_claims_released_total", "Claims given back because their job could not be published.")
+
+IN_DOUBT = Counter(
+    "feedmill_jobs_in_doubt_total", "Jobs that were neither confirmed nor refused before their session was lost."
+)
 
 IN_FLIGHT = 100
 """Publishes awaiting their confirm at the same time; more gains nothing (measured)."""
@@ -51,14 +63,19 @@ class Tick:
         self._claim_seconds = claim_seconds
         self._high_water = high_water
         self._group_jobs = group_jobs
+        self._unconfirmed: list[tuple[FetchFeed, Publication]] = []
+        self._session: Session | None = None
+        """Where they were published."""
 
     async def run(self, session: Session) -> int:
         """Issue the feeds that are due, up to one batch; return how many were claimed.
 
         Raises:
-            Unavailable: database or broker away. Claims whose jobs were not confirmed were given back, or, if
-                the database is away too, run out by themselves.
+            Unconfirmed: some jobs still are. Nothing was claimed; the session is to be kept.
+            Unavailable: database or broker away. Claims whose jobs were refused or never sent were given back, or,
+                if the database is away too, run out by themselves.
         """
+        await self._settle_unconfirmed(session)
         backlog = await self._count_backlog(session)
         room = self._high_water - backlog
         if room <= 0:
@@ -84,24 +101,53 @@ class Tick:
         """Return how many jobs wait in all shards together."""
         return sum([await session.count_ready(queue) or 0 for queue in self._topology.fetcher.queues])
 
-    async def _publish_all(self, session: Session, jobs: Sequence[FetchFeed]) -> None:
-        slots, shards = asyncio.Semaphore(IN_FLIGHT), len(self._topology.fetcher.queues)
+    async def _settle_unconfirmed(self, session: Session) -> None:
+        """Wait for what an earlier tick has published."""
+        unconfirmed, self._unconfirmed = self._unconfirmed, []
+        if unconfirmed and self._session is session and not session.lost.is_set():
+            await self._publish(session, unconfirmed)
+        elif unconfirmed:
+            feeds = [job.feed_id for job, _ in unconfirmed]
+            IN_DOUBT.inc(len(feeds))
+            log.warning(
+                "nobody knows whether these jobs were published, their claims run out", extra={"feed_ids": feeds}
+            )
 
-        async def publish(job: FetchFeed) -> None:
+    async def _publish_all(self, session: Session, jobs: Sequence[FetchFeed]) -> None:
+        shards = len(self._topology.fetcher.queues)
+        outgoing = (Outgoing(job, fetch_routing_key(job.group, shards)) for job in jobs)
+        await self._publish(session, list(zip(jobs, map(encode_outgoing, outgoing), strict=True)))
+
+    async def _publish(self, session: Session, jobs: Sequence[tuple[FetchFeed, Publication]]) -> None:
+        """Publish, and see to each job that was not confirmed. After the first one without an answer none is sent."""
+        slots, unanswered = asyncio.Semaphore(IN_FLIGHT), asyncio.Event()
+
+        async def publish(publication: Publication) -> None:
             async with slots:
-                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, shards))))
+                if unanswered.is_set():
+                    raise BrokerUnavailable("not sent: the broker does not confirm what it was sent before")
+                try:
+                    await session.publish(publication)
+                except Unconfirmed:
+                    unanswered.set()
+                    raise
                 PUBLISHED.inc()
 
-        results = await asyncio.gather(*map(publish, jobs), return_exceptions=True)
-        failed = [(job, result) for job, result in zip(jobs, results, strict=True) if result is not None]
-        for job, error in failed:
+        results = await asyncio.gather(*(publish(publication) for _, publication in jobs), return_exceptions=True)
+        failed = [(*job, result) for job, result in zip(jobs, results, strict=True) if result is not None]
+        unconfirmed = [error for *_, error in failed if isinstance(error, Unconfirmed)]
+        self._session = session
+        self._unconfirmed = [(job, sent) for job, sent, error in failed if isinstance(error, Unconfirmed)]
+        for job, _, error in failed:
             if isinstance(error, Unprocessable):  # no broker will ever take this one
                 async with self._database.transaction() as connection:
                     await disable_feed(connection, job.feed_id, f"its job can't be published: {error}")
-        unpublished = [(job, error) for job, error in failed if not isinstance(error, Unprocessable)]
-        if unpublished:
-            await self._release([job for job, _ in unpublished], unpublished[0][1])
-            raise unpublished[0][1]
+        refused = [(job, error) for job, _, error in failed if not isinstance(error, Unprocessable | Unconfirmed)]
+        if refused:
+            await self._release([job for job, _ in refused], refused[0][1])
+        errors = [*unconfirmed, *(error for _, error in refused)]
+        if errors:
+            raise errors[0]  # what is unconfirmed needs the session, whatever else was refused
 
     async def _release(self, jobs: Sequence[FetchFeed], cause: BaseException) -> None:
         log.warning("could not publish, giving %d claims back: %s", len(jobs), cause)

@@ -7,7 +7,7 @@ import logging
 
 from services.scheduler.tick import Tick
 from shared.broker import Broker, Session
-from shared.errors import Unavailable
+from shared.errors import Unavailable, Unconfirmed
 from shared.topology import Topology
 from shared.waiting import keep_trying, pause
 
@@ -51,7 +51,17 @@ class Ticker:
             self._session = session
             try:
                 while not (stop.is_set() or session.lost.is_set()):
-                    if await self._tick.run(session) < self._full:
+                    if await self._run_tick(session) < self._full:
                         await pause(self._seconds, stop, session.lost)
             finally:
                 self._session = None
+
+    async def _run_tick(self, session: Session) -> int:
+        """Return how many feeds were claimed. While jobs wait for their confirm the session is kept: it brings it."""
+        try:
+            return await self._tick.run(session)
+        except Unconfirmed as error:
+            if session.lost.is_set():
+                raise
+            log.warning("the broker does not confirm what is published, nothing is claimed meanwhile: %s", error)
+            return 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,6 +67,10 @@ class Stack:
     def query(self, statement: str) -> str:
         """Return what psql in the database's container answers, without its ornaments."""
         return self("exec", "-T", "postgres", "psql", "-U", "feedmill", "-Atc", statement).strip()
+
+    def password(self) -> str:
+        """Return the password of the management UI, as the documentation says to find it."""
+        return self("exec", "-T", "rabbitmq", "cat", "/run/feedmill/password")
 
     def count(self) -> dict[str, Any]:
         """Return the farm's own count."""
@@ -126,6 +132,16 @@ class Stack:
     def story(self, what: object) -> str:
         """Return what a failed test should show."""
         return f"{what}\n{self('ps', '--all', check=False)}\n{self('logs', '--tail', '40', check=False)}"
+
+
+def management(stack: Stack, path: str, *, user: str = "feedmill", password: str | None = None) -> Any:
+    """Return what the management UI's API says, to its one user unless another is named."""
+    port = stack("port", "rabbitmq", "15672").strip()
+    who = f"{user}:{stack.password() if password is None else password}".encode()
+    request = urllib.request.Request(f"http://{port}/api/{path}")
+    request.add_header("Authorization", "Basic " + base64.b64encode(who).decode())
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
 
 
 def left_of(project: str) -> dict[str, list[str]]:

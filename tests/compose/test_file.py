@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 import yaml
 from pydantic_settings import BaseSettings
 
+from services.cli.broker_users import service_rights
 from services.cli.farm_service import public_specs
-from services.cli.settings import FarmSettings
+from services.cli.settings import CliSettings, FarmSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings
 from shared.consumer import DRAIN_SECONDS
+from shared.settings import BrokerSettings
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, type[BaseSettings]] = {
@@ -23,6 +26,9 @@ SETTINGS: dict[str, type[BaseSettings]] = {
     "writer": WriterSettings,
     "farm": FarmSettings,
 }
+SECRET = {"FEEDMILL_AMQP_URL", "FEEDMILL_DATABASE_URL"}
+"""Whose values stand in files."""
+
 LENT = {"farm": {"FEEDMILL_PREPARED_STATEMENTS", "FEEDMILL_STATEMENT_SECONDS"}}
 """What the class has from its parents and the service makes no use of."""
 
@@ -42,14 +48,38 @@ def seconds(span: str) -> int:
 def test_a_service_is_handed_the_settings_that_it_reads(compose: dict[str, Any], service: str) -> None:
     given = set(compose["services"][service]["environment"])
     read = {f"FEEDMILL_{name.upper()}" for name in SETTINGS[service].model_fields}
-    assert given == read - LENT.get(service, set())
+    assert given == read - LENT.get(service, set()) - SECRET | {"FEEDMILL_SECRETS"}
+
+
+def test_a_service_is_handed_its_own_passwords(compose: dict[str, Any]) -> None:
+    (script,) = compose["services"]["passwords"]["command"]
+    lines = re.findall(r"^\s*folder (\w+) (\d+) (.*)$", script, re.MULTILINE)
+    folders = {name: (group, users) for name, group, users in lines}
+    groups = [group for group, _ in folders.values()]
+    assert len(set(groups)) == len(groups)
+    services = compose["services"]
+    for name, folder in {**{name: name for name in SETTINGS}, "feedmill": "command", "migrate": "migrate"}.items():
+        assert services[name]["environment"]["FEEDMILL_SECRETS"] == f"/run/feedmill/{folder}"
+        assert services[name]["group_add"] == [folders[folder][0]]
+        at_broker, at_database = folders[folder][1].split(" ")
+        cls = SETTINGS.get(name, CliSettings)
+        assert (at_broker != "''") == ("amqp_url" in cls.model_fields), name
+        assert (at_database != "''") == ("database_url" in cls.model_fields), name
+    users = re.search(r"for user in ([\w ]+);", script)
+    assert users is not None
+    assert set(users[1].split()) == {"scheduler", "fetcher", "writer", "command"}
+    assert set(users[1].split()) <= service_rights(BrokerSettings().topology()).keys()
 
 
 def test_commands_go_by_the_settings_of_the_services(compose: dict[str, Any]) -> None:
     services = compose["services"]
     given = services["feedmill"]["environment"]
     for name in ("scheduler", "fetcher"):
-        own = {key: value for key, value in services[name]["environment"].items() if "METRICS" not in key}
+        own = {
+            key: value
+            for key, value in services[name]["environment"].items()
+            if "METRICS" not in key and key != "FEEDMILL_SECRETS"
+        }
         assert own.items() <= given.items()
 
 

@@ -13,5 +13,5 @@ MOST_BYTES = 100_000
 def broker(request: pytest.FixtureRequest) -> Broker:
     """The fake, and the real one in a vhost of its own."""
     if request.param == "memory":
-        return MemoryBroker(max_message_bytes=MOST_BYTES)
+        return MemoryBroker(max_message_bytes=MOST_BYTES, turns=2)
     return RabbitMQ(request.getfixturevalue("amqp_url"), name="conformance", max_message_bytes=MOST_BYTES)

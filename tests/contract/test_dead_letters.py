@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import tracemalloc
 
 import pytest
 
-from services.cli.dead import DeadLetter, read_letters, select_stages, settle_letters
+from services.cli.dead import ROUND, SHOWN_CHARACTERS, DeadLetter, read_letters, select_stages, settle_letters
 from shared.broker import Broker, Delivery, Publication
 from shared.errors import ConfigurationError
 from shared.topology import build_topology
@@ -65,7 +67,7 @@ async def test_a_letter_is_legible_whatever_is_in_it(broker: Broker) -> None:
     await bury(broker, "garbage", body=b"\xff not JSON")
     await bury(broker, "packed", queue="writer")
     await ready(broker, "fetcher.dead", 2)
-    plain, garbage, packed = await read_letters(broker, TOPOLOGY, STAGES, 10)
+    plain, garbage, packed = await read_letters(broker, TOPOLOGY, STAGES, 10, keep=lambda delivery: True)
     assert json.loads(plain.body())["feed_id"] == 1
     assert garbage.body() == "\\xff not JSON"
     assert json.loads(packed.body())["outcome"] == "fetched"
@@ -120,8 +122,71 @@ def test_a_dead_letter_is_shown_without_what_its_feed_logs_in_with() -> None:
     config = {"user": "me", "password": "hunter2", "headers": {"X-Key": "sesame"}, "timeout_seconds": 9}
     job = make_job(url="http://me:secret@news.example/feed?token=abc", source_config=config)
     body, encoding = job.encode()
-    letter = DeadLetter("fetcher.dead", Delivery("fetcher.dead", body, "", job.KIND, encoding, {}, "1", False, 1))
+    letter = DeadLetter(
+        "fetcher.dead", Delivery("fetcher.dead", body, "", job.KIND, encoding, {}, "1", False, 1), len(body)
+    )
     shown = letter.body()
     for secret in ("hunter2", "sesame", "secret", "abc"):
         assert secret not in shown
     assert '"timeout_seconds": 9' in shown
+
+
+def letter_of(plain: bytes, *, packed: bool = True) -> DeadLetter:
+    body = gzip.compress(plain) if packed else plain
+    encoding = "gzip" if packed else None
+    return DeadLetter("writer.dead", Delivery("writer.dead", body, "", "", encoding, {}, "1", False, 1), len(body))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(
+    "plain",
+    [
+        b"0" * 50_000_000,
+        b"[" * 50_000_000,
+        b'{"a":[' + b"{}," * 10_000_000 + b"0]}",
+        b"\xff" * 9_000_000,
+        b'"' * 50_000_000,
+    ],
+    ids=lambda plain: plain[:7].hex(),
+)
+def test_of_a_large_letter_the_beginning_is_shown_and_no_more_is_unpacked(plain: bytes, packed: bool) -> None:
+    letter = letter_of(plain, packed=packed)
+    tracemalloc.start()
+    shown = letter.body()
+    assert letter.queue_in(TOPOLOGY.fetcher) == "fetcher.00"
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40_000_000
+    assert len(shown) < SHOWN_CHARACTERS + 200
+    assert "the body goes on" in shown
+
+
+def test_a_letter_that_is_cut_shows_no_secret_and_nothing_that_acts() -> None:
+    config = {"password": "hunter2", "headers": {"X-Odd": "hunter2"}, "x": "\x1b[2J\u202e" + "x" * 5_000_000}
+    shown = letter_of(
+        json.dumps({"url": "http://u:hunter2@h/", "source_config": config}, ensure_ascii=False).encode()
+    ).body()
+    assert "hunter2" not in shown
+    assert shown.replace("\n", "").isprintable()
+
+
+def test_a_letter_is_shown_with_nothing_that_acts_and_its_letters() -> None:
+    shown = letter_of(json.dumps({"title": "Grüße \x1b[2J\u202e\x9b"}).encode()).body()
+    assert "Grüße \\u001b[2J\\u202e\\u009b" in shown
+
+
+async def test_a_list_holds_no_bodies(broker: Broker) -> None:
+    await bury(broker, "one")
+    await ready(broker, "fetcher.dead", 1)
+    (letter,) = await read_letters(broker, TOPOLOGY, STAGES, 10)
+    assert letter.delivery.body == b""
+    assert letter.summary()["bytes"] == len(make_job().encode()[0])
+
+
+async def test_all_letters_are_requeued_some_at_a_time(broker: Broker) -> None:
+    for number in range(2 * ROUND + 1):
+        await bury(broker, f"m{number}")
+    await ready(broker, "fetcher.dead", 2 * ROUND + 1)
+    assert await settle_letters(broker, TOPOLOGY, STAGES, None, 1000, requeue=True) == 2 * ROUND + 1
+    await ready(broker, "fetcher.00", 2 * ROUND + 1)
+    await ready(broker, "fetcher.dead", 0)

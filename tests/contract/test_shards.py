@@ -62,9 +62,9 @@ async def test_a_lock_ends_with_its_session(broker: Broker) -> None:
 async def test_what_one_says_all_hear_who_listen(broker: Broker) -> None:
     heard: list[tuple[str, bytes]] = []
     async with broker.connect(TOPOLOGY) as one, broker.connect(TOPOLOGY) as other:
-        await one.listen(FETCHERS, lambda body: heard.append(("one", body)))
+        await one.listen(FETCHERS, lambda body: heard.append(("one", body)), name="fetcher.alive.one")
         await one.publish(Publication("", b"alone", FETCHERS, "hello"))
-        await other.listen(FETCHERS, lambda body: heard.append(("other", body)))
+        await other.listen(FETCHERS, lambda body: heard.append(("other", body)), name="fetcher.alive.other")
         await other.publish(Publication("", b"both", FETCHERS, "hello"))
         await until(lambda: len(heard) == 3)
         assert sorted(heard) == [("one", b"alone"), ("one", b"both"), ("other", b"both")]

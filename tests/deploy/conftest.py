@@ -73,7 +73,9 @@ spec:
             - secretRef: {name: people-made-this}
             - configMapRef: {name: feedmill-settings}
             - secretRef: {name: not-needed, optional: true}
-          env: [{name: FEEDMILL_WRITER_LINGER_SECONDS, value: "0.5"}]
+          env:
+            - {name: FEEDMILL_WRITER_LINGER_SECONDS, value: "0.5"}
+            - {name: BROKER_PASSWORD, valueFrom: {secretKeyRef: {name: broker-user-writer, key: password}}}
 """
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -167,6 +169,7 @@ class Bench:
                 ("Namespace", ENVIRONMENTS[environment]),
                 ("Secret", "people-made-this"),
                 ("Secret", "database-app"),
+                ("Secret", "broker-user-writer"),
             ):
                 self.cluster.objects[f"{kind.lower()}/{name}"] = Object(kind)
 

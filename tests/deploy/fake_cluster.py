@@ -271,6 +271,12 @@ class FakeCluster:
                 data = dict(literal.split("=", 1) for literal in literals)
                 self.objects[f"configmap/{name}"] = Object("ConfigMap", data=data)
                 return ""
+            case ["create", "secret", "generic", name]:
+                given = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-literal="))
+                files = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-file="))
+                data = given | {key: Path(file).read_text() for key, file in files.items()}
+                self.objects[f"secret/{name}"] = Object("Secret", data=data)
+                return ""
             case ["label", "configmap", name, label]:
                 key, value = label.split("=")
                 self.objects[f"configmap/{name}"].labels[key] = value

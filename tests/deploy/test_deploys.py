@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.deploy.conftest import Bench, git
 from tests.deploy.fake_cluster import Object
 
@@ -55,7 +57,7 @@ def test_prod_pushes_the_image_and_a_tag_of_git(bench: Bench) -> None:
     bench.use("prod")
     done = bench.deploy("queue-fetcher", "prod")
     assert done.code == 0, done
-    assert [call.split()[1] for call in bench.other_calls] == ["manifest", "build", "push"]
+    assert [call.split()[1] for call in bench.other_calls] == ["manifest", "build", "push", "buildx"]
     tag = git(bench.project, "tag")
     assert re.fullmatch(r"deploy/prod/\d{8}-\d{6}", tag)
     assert tag in git(bench.directory / "origin.git", "tag")
@@ -197,3 +199,72 @@ def test_twenty_records_are_kept(bench: Bench) -> None:
     kept = [key for key, one in bench.cluster.objects.items() if one.labels.get("feedmill.dev/record")]
     assert len(kept) == 20
     assert "configmap/feedmill-deploy-100" not in kept
+
+
+def test_users_of_the_broker_are_given_a_password_once_and_nobody_sees_it(bench: Bench) -> None:
+    del bench.cluster.objects["secret/broker-user-writer"]
+    first = bench.deploy()
+    assert first.code == 0, first
+    made = bench.cluster.objects["secret/broker-user-writer"].data
+    assert made["username"] == "writer"
+    assert re.fullmatch(r"[\w-]{32}", made["password"])
+    assert made["password"] not in first.all + str(bench.cluster.calls)
+    created = [call for call in bench.changes() if "secret" in call or "phase=2-migrate" in call]
+    assert "create secret generic broker-user-writer" in created[0], "before the Job that makes the user"
+    assert bench.deploy().code == 0
+    assert bench.cluster.objects["secret/broker-user-writer"].data == made
+
+
+def test_a_password_that_can_not_be_kept_stops_the_deploy_before_the_migration(bench: Bench) -> None:
+    del bench.cluster.objects["secret/broker-user-writer"]
+    bench.fail("create secret", "Error from server (Forbidden): no")
+    run = bench.deploy()
+    assert run.code == 1
+    assert "the secret broker-user-writer can't be made: Error from server (Forbidden): no" in run.err
+    assert "job/migrate" not in bench.cluster.objects
+
+
+DIGEST = "sha256:" + "5e" * 32
+REGISTRY = """#!/bin/bash
+case "$*" in
+  "buildx imagetools inspect"*) SAYS ;;
+  "manifest inspect"*) grep -qxF "${@: -1}" "DIRECTORY/images" || { echo "no such manifest: ${@: -1}" >&2; exit 1; } ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_prod_names_its_image_by_the_digest_that_the_registry_has(bench: Bench, is_there: bool) -> None:
+    bench.use("prod")
+    bench.program("docker", REGISTRY.replace("DIRECTORY", str(bench.directory)).replace("SAYS", f"echo {DIGEST}"))
+    image = f"registry.example.org/mill/feedmill:{git(bench.project, 'rev-parse', '--short=12', 'HEAD')}"
+    if is_there:
+        bench.images.add(image)
+    done = bench.deploy("queue-fetcher", "prod")
+    assert done.code == 0, done
+    for name in ("deployment/writer", "deployment/fetcher", "job/migrate"):
+        assert f"{image}@{DIGEST}" in bench.cluster.objects[name].spec
+    assert bench.records()[-1]["image"] == f"{image}@{DIGEST}"
+
+
+@pytest.mark.parametrize("says", ["echo unauthorized >&2; exit 1", "echo nothing-like-it", "true"])
+def test_without_a_digest_prod_is_told_that_it_has_a_tag_only(bench: Bench, says: str) -> None:
+    bench.use("prod")
+    bench.program("docker", REGISTRY.replace("DIRECTORY", str(bench.directory)).replace("SAYS", says))
+    done = bench.deploy("queue-fetcher", "prod")
+    assert done.code == 0, done
+    assert "the registry does not say the digest" in done.err
+    assert "@" not in bench.records()[-1]["image"]
+
+
+def test_prod_is_told_which_images_of_others_have_a_tag_only(bench: Bench) -> None:
+    bench.edit("k8s/base/all.yaml", "spec: {replicas: 3}", "spec: {replicas: 3, image: 'rabbitmq:4.3.4-management'}")
+    bench.commit()
+    for environment, told in (("dev", False), ("prod", True)):
+        bench.use(environment)
+        done = bench.run("-T", "queue-fetcher", "-e", environment, "-n")
+        assert ("not pinned by a digest" in done.err) == told
+    assert "(make pin-images): rabbitmq:4.3.4-management\n" in done.err
+    bench.edit("k8s/base/all.yaml", "4.3.4-management", f"4.3.4-management@{DIGEST}")
+    bench.commit()
+    assert "not pinned by a digest" not in bench.run("-T", "queue-fetcher", "-e", "prod", "-n").err

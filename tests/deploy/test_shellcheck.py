@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = ("deploy.sh", "scripts/setup.sh", "scripts/prometheusrule.sh", ".ci/run")
+SCRIPTS = ("deploy.sh", "scripts/setup.sh", "scripts/prometheusrule.sh", "scripts/pin_images.sh", ".ci/run")
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -2,6 +2,10 @@
 
 Time stands still: delay queues keep what they get, unless the broker is `ticking`; then they follow the event loop's
 clock (see `virtual_time`).
+
+With `turns` every call takes turns of the event loop, as a round trip does, and goes on to its end if its caller is
+cancelled. If the broker is `fragile`, such a cancellation costs the session, as it does with AMQP's library if nothing
+protects it.
 """
 
 from __future__ import annotations
@@ -12,10 +16,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from shared.broker import Delivery, Publication, Session
-from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unroutable
+from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unconfirmed, Unroutable
 from shared.topology import EXCHANGE, Queue, Topology
+
+R = TypeVar("R")
 
 
 @dataclass
@@ -38,14 +45,32 @@ class _Consumer:
 
 
 class MemoryBroker:
-    """See the module. `up` can be set to False to play a broker that is away."""
+    """See the module.
 
-    def __init__(self, *, max_message_bytes: int = 1_000_000, ticking: bool = False) -> None:
+    `up` can be set to False to play a broker that is away; `taking.clear()` plays an alarm: what is published is taken,
+    and confirmed, once `taking` is set again, also if its session has ended meanwhile. `turns` is how many turns of the
+    event loop it is to the broker, and back again.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_message_bytes: int = 1_000_000,
+        ticking: bool = False,
+        fragile: bool = False,
+        turns: int = 0,
+        confirm_seconds: float = 30.0,
+    ) -> None:
         self.up = True
+        self.taking = asyncio.Event()
+        self.taking.set()
         self.ticking = ticking
+        self.fragile = fragile
+        self.turns = turns
+        self.confirm_seconds = confirm_seconds
         self.queues: dict[str, _Standing] = {}
         self.refusing: set[str] = set()
-        self._max_message_bytes = max_message_bytes
+        self.max_message_bytes = max_message_bytes
         self._sessions: set[MemorySession] = set()
         self.exchanges: set[str] = set()
         self.locks: dict[str, MemorySession] = {}
@@ -88,7 +113,7 @@ class MemoryBroker:
                 session.lost.set()
 
     def accept(self, publication: Publication) -> None:
-        if len(publication.body) > self._max_message_bytes:
+        if len(publication.body) > self.max_message_bytes:
             raise MessageTooLarge(f"{len(publication.body)} bytes")
         targets = self._route(publication)
         listening = [hear for session in self._sessions for hear in session.listening.get(publication.exchange, ())]
@@ -148,39 +173,92 @@ class MemorySession:
         self._consumers: dict[str, _Consumer] = {}
         self._tags = itertools.count(1)
         self._held: dict[int, tuple[str, Stored, _Consumer]] = {}
+        self._confirms: dict[str, asyncio.Task[None]] = {}
+
+    async def _call(self, act: Callable[[], R]) -> R:
+        """Have the broker act after half of the way there, and answer after the other half."""
+        self._alive()
+        if not self._broker.turns:
+            return act()
+        trip = asyncio.create_task(self._travel(act))
+        try:
+            return await asyncio.shield(trip)
+        except asyncio.CancelledError:
+            if self._broker.fragile:
+                self.end()
+            trip.add_done_callback(_forgive)
+            raise
+
+    async def _travel(self, act: Callable[[], R]) -> R:
+        for _ in range(self._broker.turns):
+            await asyncio.sleep(0)
+        self._alive()
+        done = act()
+        for _ in range(self._broker.turns):
+            await asyncio.sleep(0)
+        return done
 
     async def publish(self, publication: Publication) -> None:
+        name = publication.message_id
+        confirm = self._confirms.get(name)
+        if confirm is None:
+            self._alive()
+            confirm = self._confirms[name] = asyncio.create_task(self._send(publication))
+            confirm.add_done_callback(_forgive)
+        try:
+            await asyncio.wait((confirm,), timeout=self._broker.confirm_seconds)
+        except asyncio.CancelledError:
+            if self._broker.fragile:
+                self.end()
+            raise
+        if not confirm.done():
+            raise Unconfirmed("no confirm yet")
+        self._confirms.pop(name, None)
+        confirm.result()
+
+    async def _send(self, publication: Publication) -> None:
+        for _ in range(max(self._broker.turns, 1)):
+            await asyncio.sleep(0)
         self._alive()
-        await asyncio.sleep(0)
-        self._alive()
+        if not self._broker.taking.is_set():
+            await self._broker.taking.wait()
         try:
             self._broker.accept(publication)
         except Unroutable:
             self.lost.set()
             raise
+        if self.lost.is_set():
+            raise Unconfirmed("the session was lost before a confirm")
 
     async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
-        self._alive()
-        # The prefetch is the consumer's own: what an earlier one holds does not count.
-        self._consumers[queue] = _Consumer(prefetch, deliver)
-        self.pull()
+        def act() -> None:
+            # The prefetch is the consumer's own: what an earlier one holds does not count.
+            self._consumers[queue] = _Consumer(prefetch, deliver)
+            self.pull()
+
+        await self._call(act)
 
     async def stop_consuming(self, queue: str | None = None) -> None:
-        self._alive()
-        for name in list(self._consumers) if queue is None else [queue]:
-            self._consumers.pop(name, None)
+        def act() -> None:
+            for name in list(self._consumers) if queue is None else [queue]:
+                self._consumers.pop(name, None)
+
+        await self._call(act)
 
     async def lock(self, name: str) -> bool:
-        self._alive()
-        return self._broker.locks.setdefault(name, self) is self
+        return await self._call(lambda: self._broker.locks.setdefault(name, self) is self)
+
+    async def is_locked(self, name: str) -> bool:
+        return await self._call(lambda: name in self._broker.locks)
 
     async def unlock(self, name: str) -> None:
-        self._alive()
-        assert self._broker.locks.pop(name) is self
+        assert await self._call(lambda: self._broker.locks.pop(name) is self)
 
-    async def listen(self, exchange: str, hear: Callable[[bytes], None]) -> None:
-        self._alive()
+    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> bool:
+        if not await self.lock(name):
+            return False
         self.listening.setdefault(exchange, []).append(hear)
+        return True
 
     async def ack(self, delivery: Delivery) -> None:
         self._alive()
@@ -201,13 +279,14 @@ class MemorySession:
         self.pull()
 
     async def count_ready(self, queue: str) -> int | None:
-        self._alive()
-        standing = self._broker.queues.get(queue)
-        return len(standing.ready) if standing else None
+        def act() -> int | None:
+            standing = self._broker.queues.get(queue)
+            return len(standing.ready) if standing else None
+
+        return await self._call(act)
 
     async def count_consumers(self, queue: str) -> int:
-        self._alive()
-        return self._broker.count_consumers(queue)
+        return await self._call(lambda: self._broker.count_consumers(queue))
 
     def is_consuming(self, queue: str) -> bool:
         return queue in self._consumers and not self.lost.is_set()
@@ -254,6 +333,11 @@ class MemorySession:
     def _alive(self) -> None:
         if self.lost.is_set():
             raise BrokerUnavailable("the session is lost")
+
+
+def _forgive(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 def _matches(pattern: str, routing_key: str) -> bool:

@@ -86,7 +86,8 @@ def run_runs(seconds: float, seed: int) -> int:
         body = fill(place, unit, RUN_CHARS)
         spent, grown, ending = measure(body)
         count += 1
-        if spent > RUN_SECONDS + SLOW_SECONDS or grown > max(RUN_BYTES, RUN_GROWTH * len(body)) or ending.startswith("!"):
+        is_large = grown > max(RUN_BYTES, RUN_GROWTH * len(body))
+        if spent > RUN_SECONDS + SLOW_SECONDS or is_large or ending.startswith("!"):
             findings += 1
             name = hashlib.sha256(f"{place} {unit}".encode()).hexdigest()[:12]
             FINDINGS.mkdir(exist_ok=True)

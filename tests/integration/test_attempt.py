@@ -18,6 +18,7 @@ from services.fetcher.client import ClientLimits, FeedClient, Request
 from services.fetcher.group import Report
 from services.fetcher.leg import next_leg
 from services.fetcher.settings import FetcherSettings
+from shared.errors import GiveBack
 from shared.messages import FeedFetched, Outcome
 from tests.factories import NOW, make_job
 from tests.integration.raw_server import Script, answer, saying, serving
@@ -55,6 +56,25 @@ def test_html_is_kept_if_the_settings_say_so() -> None:
     assert isinstance(found, FeedFetched)
     assert [entry.html for entry in found.entries] == ["<p>a</p>"]
     assert FetcherSettings().reader_limits().keep_html is False
+
+
+def test_a_request_that_may_not_leave_reaches_no_server_although_the_connection_stands() -> None:
+    asked: list[str] = []
+
+    def refuse(group: str) -> None:
+        asked.append(group)
+        raise GiveBack("the shard of its group was lost")
+
+    client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
+    with serving(saying(answer(body=FEED))) as server:
+        clock = Clock(now=lambda: NOW, monotonic=time.monotonic)
+        reader = FeedReader(client, clock, ReaderLimits(max_entries=100), refuse)
+        leg = next_leg(make_job(url=server.url()), frozenset())
+        with pytest.raises(GiveBack):
+            reader.request(make_job(url=server.url()), leg, lambda: None)
+    client.close()
+    assert asked == [leg.group]
+    assert server.requests == []
 
 
 @pytest.fixture

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import count
 
 import pytest
 
-from services.cli.discovery import MAX_REQUESTS, Discovery, Found, NoFeed, linked_feeds, looks_meant, settle_url
-from services.fetcher.client import ClientLimits, FeedClient
-from services.fetcher.options import FeedOptions
+from services.cli.discovery import (
+    MAX_REQUESTS,
+    Discovery,
+    Found,
+    NoFeed,
+    config_for,
+    linked_feeds,
+    looks_meant,
+    settle_url,
+)
+from services.cli.host_slot import LeftAlone
+from services.fetcher.__main__ import make_client
+from services.fetcher.attempt import Clock
+from services.fetcher.settings import FetcherSettings
+from shared.messages import Outcome
 from tests.integration.raw_server import answer, serving
 from tests.unit.parse.feeds import rss
 
@@ -53,32 +66,41 @@ def test_what_says_that_it_is_a_feed_is_not_asked() -> None:
         assert not looks_meant(url)
 
 
-@pytest.fixture
-def client() -> Iterator[FeedClient]:
-    client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
-    yield client
-    client.close()
-
-
 FEED = rss("<item><title>t</title></item>").encode()
 
 
 class Search:
-    """A search that does not wait; `waits` are the seconds that it would have slept."""
+    """A search that waits for nobody; `slots` are the groups that it asked, with the distance that they are given."""
 
-    def __init__(self, client: FeedClient) -> None:
-        self.waits: list[float] = []
+    def __init__(self, *, allowed: str = "127.0.0.0/8") -> None:
+        self.slots: list[tuple[str, float]] = []
         self.said: list[str] = []
-        self.client = client
+        self.config: dict[str, object] = {}
+        self.resting: set[str] = set()
+        self.settings = FetcherSettings(allow_networks=allowed)
+        self.client = make_client(self.settings)
+        self.clock: Clock | None = None
 
-    def settle(self, url: str) -> str:
-        search = Discovery(self.client, FeedOptions(), 10.0, self.waits.append)
+    @contextmanager
+    def slot(self, group: str, seconds: float) -> Iterator[Callable[[], None]]:
+        if group in self.resting:
+            raise LeftAlone(f"{group} asked to be left alone")
+        self.slots.append((group, seconds))
+        yield lambda: None
+
+    def find(self, url: str) -> list[Found]:
+        return Discovery(self.client, self.settings, self.config, self.slot, self.clock).find(url)
+
+    def settle(self, url: str) -> Found:
+        search = Discovery(self.client, self.settings, self.config, self.slot, self.clock)
         return settle_url(url, search, lambda found: found[-1], self.said.append)
 
 
 @pytest.fixture
-def search(client: FeedClient) -> Search:
-    return Search(client)
+def search() -> Iterator[Search]:
+    made = Search()
+    yield made
+    made.client.close()
 
 
 def by_path(answers: dict[str, bytes]) -> Callable[[socket.socket, str], None]:
@@ -88,25 +110,36 @@ def by_path(answers: dict[str, bytes]) -> Callable[[socket.socket, str], None]:
     return script
 
 
-def test_a_feed_costs_one_request_and_stays_as_it_was_given(search: Search) -> None:
-    with serving(by_path({"/": answer(200, FEED)})) as server:
-        assert search.settle(server.url("/")) == server.url("/")
-        assert (len(server.requests), search.waits, search.said) == (1, [], [])
+def test_a_feed_costs_one_request_which_is_its_first_poll(search: Search) -> None:
+    with serving(by_path({"/": answer(200, FEED, ETag='"1"', Last_Modified="monday")})) as server:
+        found = search.settle(server.url("/"))
+        assert (len(server.requests), search.said) == (1, [])
         assert "If-None-Match" not in server.requests[0]
+    assert found.url == server.url("/")
+    assert found.fetched is not None
+    assert (found.fetched.outcome, found.fetched.etag, found.fetched.last_modified) == (
+        Outcome.FETCHED,
+        '"1"',
+        "monday",
+    )
+    assert [entry.title for entry in found.fetched.entries] == ["t"]
 
 
 def test_a_page_costs_one_request_and_its_feeds_none(search: Search) -> None:
     with serving(by_path({"/": answer(200, PAGE.encode())})) as server:
-        assert search.settle(server.url("/")) == "https://other.example/atom"
+        assert search.settle(server.url("/")) == Found("https://other.example/atom")
         assert len(server.requests) == 1
     assert search.said == ["a page with 2 feeds; took https://other.example/atom"]
 
 
-def test_a_page_without_links_has_the_usual_addresses_tried_with_distance(search: Search) -> None:
+def test_a_page_without_links_has_the_usual_addresses_tried_each_in_its_slot(search: Search) -> None:
     with serving(by_path({"/blog/": answer(200, b"<html>"), "/atom.xml": answer(200, FEED)})) as server:
-        assert search.settle(server.url("/blog/")) == server.url("/atom.xml")
+        found = search.settle(server.url("/blog/"))
         assert len(server.requests) == 4
-    assert search.waits == [1.0, 1.0, 1.0]
+    assert found.url == server.url("/atom.xml")
+    assert found.fetched is not None
+    assert found.fetched.url == found.url
+    assert search.slots == [(f"127.0.0.1:{server.port}", 1.0)] * 4
 
 
 def test_never_more_than_five_requests_are_made(search: Search) -> None:
@@ -117,21 +150,66 @@ def test_never_more_than_five_requests_are_made(search: Search) -> None:
         assert len(server.requests) == MAX_REQUESTS
 
 
-def test_an_answer_is_read_within_the_fetchers_budget(client: FeedClient) -> None:
+def test_who_redirects_on_and_on_is_not_followed(search: Search) -> None:
+    with serving(lambda c, head: c.sendall(answer(302, Location=f"{head.split(' ')[1]}x"))) as server:
+        with pytest.raises(NoFeed, match="more than 5 redirects"):
+            search.settle(server.url("/"))
+        assert len(server.requests) == MAX_REQUESTS
+
+
+def test_an_answer_is_read_within_the_fetchers_budget(search: Search) -> None:
     cpu = count()  # a second passes with every look at the clock
+    search.clock = Clock(lambda: datetime.now(UTC), lambda: 0.0, lambda: float(next(cpu)))
     long = rss("<item><title>t</title></item>" * 100).encode()
     with serving(by_path({"/": answer(200, long)})) as server:
-        search = Discovery(client, FeedOptions(), 20.0, cpu=lambda: float(next(cpu)))
-        assert search.find(server.url("/")) == [Found(server.url("/"))]  # a feed was meant
+        (found,) = search.find(server.url("/"))
+    assert found.fetched is not None
+    assert found.fetched.outcome is Outcome.UNPARSEABLE  # a feed was meant
     assert next(cpu) < 100
 
 
 def test_what_cannot_be_asked_is_taken_as_it_is(search: Search) -> None:
-    assert search.settle("http://127.0.0.1:1/") == "http://127.0.0.1:1/"
+    found = search.settle("http://127.0.0.1:1/")
+    assert found.url == "http://127.0.0.1:1/"
     assert search.said[0].startswith("could not be checked, taken as it is")
-    guarded = FeedClient(ClientLimits(), user_agent="t")
-    search.client = guarded
+    guarded = Search(allowed="")
     with serving(by_path({})) as server:
-        assert search.settle(server.url("/")) == server.url("/")
+        assert guarded.settle(server.url("/")).url == server.url("/")
         assert server.requests == []
-    guarded.close()
+    guarded.client.close()
+
+
+def test_a_host_that_asked_to_be_left_alone_is_not_asked(search: Search) -> None:
+    with serving(by_path({})) as server:
+        search.resting = {f"127.0.0.1:{server.port}"}
+        assert search.settle(server.url("/")) == Found(server.url("/"))
+        assert server.requests == []
+    assert "left alone" in search.said[0]
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(429, Outcome.THROTTLED), (503, Outcome.GAVE_UP)])
+def test_who_is_in_trouble_is_asked_once_and_taken_as_it_is(search: Search, status: int, outcome: Outcome) -> None:
+    wait = {"Retry_After": "7200"} if status == 429 else {}
+    with serving(by_path({"/": answer(status, b"<html>", **wait)})) as server:
+        found = search.settle(server.url("/"))
+        assert len(server.requests) == 1
+    assert found.fetched is not None
+    assert (found.fetched.outcome, found.fetched.final) == (outcome, True)
+    assert f"the server answered {status}" in search.said[0]
+
+
+@pytest.mark.parametrize("status", [404, 410, 403])
+def test_what_is_not_there_is_not_guessed_at(search: Search, status: int) -> None:
+    with serving(by_path({"/": answer(status, b"<html>"), "/feed": answer(200, FEED)})) as server:
+        with pytest.raises(NoFeed, match=f"answered {status}"):
+            search.settle(server.url("/"))
+        assert len(server.requests) == 1
+
+
+def test_what_logs_in_at_one_origin_is_not_given_to_another() -> None:
+    config = {"user": "me", "password": "secret", "headers": {"X-Key": "k"}, "timeout_seconds": 9.0}
+    assert config_for(config, "http://a.example/", "http://a.example/feed") == config
+    assert config_for(config, "http://a.example/", "https://a.example/feed") == config
+    for url in ("http://b.example/feed", "http://a.example:81/feed", "http://a.example.b.example/"):
+        assert config_for(config, "http://a.example/", url) == {"timeout_seconds": 9.0}
+    assert config_for({}, "http://a.example/", "http://b.example/") == {}

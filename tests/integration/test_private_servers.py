@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,10 +20,11 @@ import httpx
 import psycopg
 import pytest
 
-from services.cli.servers import PrivatePostgres, Servers, delete_servers, private_servers
-from services.cli.servers.cluster import place_cluster
+from services.cli.servers import PrivatePostgres, PrivateRabbitMQ, Servers, delete_servers, private_servers
+from services.cli.servers.cluster import find_account, place_cluster
 from shared.errors import ConfigurationError
 
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes to other users for the servers")
 ROOT = Path(__file__).parents[2]
 # A run that leaves a message and a row, says how it can be recognised, and waits to be killed.
 DOOMED_RUN = """
@@ -157,6 +160,47 @@ def test_database_that_was_killed_starts_again_with_its_rows_on_the_same_port(se
     assert read_row(servers) == (42,)
 
 
+def uid_of(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:"))
+
+
+@as_root
+def test_no_server_of_root_runs_as_root_nor_can_it_be_read_by_others(servers: Servers) -> None:
+    rabbitmq, postgres = (pwd.getpwnam(name).pw_uid for name in ("rabbitmq", "postgres"))
+    assert {uid_of(pid) for pid in servers.rabbitmq.process_ids()} == {rabbitmq}
+    assert {uid_of(pid) for pid in servers.postgres.process_ids()} == {postgres}
+    data = servers.rabbitmq.directory / "cluster" / "data"
+    assert data.stat().st_mode & 0o777 == 0o700
+    assert {path.lstat().st_uid for path in data.rglob("*")} == {rabbitmq}
+
+
+@as_root
+def test_a_node_that_ran_as_root_keeps_its_data(servers: Servers) -> None:
+    before = count_messages(servers)
+    servers.rabbitmq.stop()
+    directory = servers.rabbitmq.directory
+    former = directory / "mnesia"
+    shutil.move(directory / "cluster" / "data" / "mnesia", former)
+    for path in (former, *former.rglob("*")):
+        os.chown(path, 0, 0)
+    again = PrivateRabbitMQ(directory)
+    again.start()
+    try:
+        assert again.amqp_url() == servers.amqp_url
+        assert count_messages(servers) == before
+        assert not former.exists()
+    finally:
+        again.stop()
+        servers.rabbitmq.start()
+
+
+@as_root
+def test_without_a_user_of_its_own_the_node_runs_as_we_do(tmp_path: Path) -> None:
+    assert find_account(tmp_path / "data", "nobody-of-that-name") is None
+    assert place_cluster(tmp_path, "nobody-of-that-name").parent == tmp_path
+
+
 def test_virtual_hosts_and_databases_of_their_own_come_and_go(servers: Servers) -> None:
     name = 'with "quotes"/slash'
     servers.rabbitmq.create_vhost(name)
@@ -201,7 +245,7 @@ def test_second_user_of_a_directory_is_told_who_holds_it(killed_run: KilledRun, 
             second()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes to another user for PostgreSQL")
+@as_root
 def test_cluster_stands_elsewhere_if_the_servers_user_cannot_reach_the_directory(tmp_path: Path) -> None:
     directory = tmp_path / "closed" / "servers"
     (directory / "postgres").mkdir(parents=True)

@@ -9,10 +9,10 @@ import pytest
 
 from services.cli.batch.claims import Claims
 from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
-from services.scheduler.tick import Tick
+from services.scheduler.tick import IN_FLIGHT, Tick
 from services.scheduler.ticker import Ticker
 from shared.clock import ServerClock
-from shared.errors import BrokerUnavailable
+from shared.errors import BrokerUnavailable, Unconfirmed
 from shared.messages import FetchFeed
 from shared.postgres import Database
 from shared.topology import build_topology
@@ -350,6 +350,65 @@ async def test_a_claim_whose_job_could_not_be_published_is_given_back(database: 
         with pytest.raises(BrokerUnavailable):
             await tick.run(session)
     assert len(await claim(database)) == 3
+
+
+async def test_jobs_without_a_confirm_keep_their_claims_and_are_published_once(
+    database: Database, database_url: str
+) -> None:
+    """A memory alarm that lasts for many ticks."""
+    add(database_url, 150)
+    broker = MemoryBroker(confirm_seconds=0.02)
+    tick = Tick(database, TOPOLOGY, batch=120, claim_seconds=60, high_water=1000)
+    async with broker.connect(TOPOLOGY) as session:
+        broker.taking.clear()
+        for _ in range(5):
+            with pytest.raises(Unconfirmed):
+                await tick.run(session)
+        assert len(await claim(database)) == 50, "20 were never sent, and 30 never claimed; nothing else is free"
+        broker.taking.set()
+        assert await tick.run(session) == 0
+        jobs = [FetchFeed.decode(p.body, p.content_encoding) for p in broker.publications("fetcher.00")]
+        assert len({job.feed_id for job in jobs}) == len(jobs) == IN_FLIGHT
+
+
+async def test_jobs_in_doubt_when_their_session_ends_leave_their_claims_to_run_out(
+    database: Database, database_url: str
+) -> None:
+    add(database_url, 2)
+    broker = MemoryBroker(confirm_seconds=0.02)
+    tick = Tick(database, TOPOLOGY, batch=100, claim_seconds=60, high_water=1000)
+    async with broker.connect(TOPOLOGY) as session:
+        broker.taking.clear()
+        with pytest.raises(Unconfirmed):
+            await tick.run(session)
+    broker.taking.set()
+    async with broker.connect(TOPOLOGY) as session:
+        assert await tick.run(session) == 0
+    assert not await claim(database)
+    assert len(broker.bodies("fetcher.00")) == 2, "the broker read them after all"
+
+
+async def test_the_ticker_keeps_its_session_while_jobs_wait_for_their_confirm(
+    database: Database, database_url: str
+) -> None:
+    add(database_url, 3)
+    broker = MemoryBroker(confirm_seconds=0.02)
+    tick = Tick(database, TOPOLOGY, batch=100, claim_seconds=60, high_water=1000)
+    ticker, stop = Ticker(broker, TOPOLOGY, tick, full=100, seconds=0.01), asyncio.Event()
+    broker.taking.clear()
+    running = asyncio.create_task(ticker.run(stop))
+    await asyncio.sleep(0.3)
+    broker.taking.set()
+    async with asyncio.timeout(10):
+        while len(broker.bodies("fetcher.00")) < 3:
+            await asyncio.sleep(0.01)
+        add(database_url, 1)
+        while len(broker.bodies("fetcher.00")) < 4:
+            await asyncio.sleep(0.01)
+    stop.set()
+    await running
+    jobs = [FetchFeed.decode(p.body, p.content_encoding) for p in broker.publications("fetcher.00")]
+    assert len({job.claim_id for job in jobs}) == len(jobs) == 4
 
 
 async def test_giving_back_takes_the_way_of_the_ids_and_only_what_is_still_its_own(

@@ -15,8 +15,9 @@ import pytest
 
 from tests.integration.raw_server import answer, saying, serving
 
-PAGE = b"""<html><head><link rel="alternate" type="application/rss+xml" title="News [/b]" href="http://a.example/rss">
-<link rel="alternate" type="application/atom+xml" href="http://a.example/atom"></head></html>"""
+TITLE = "News [/b] :smile:\x1b]0;x\x07\x9b2J\u202e\u200b"
+PAGE = f"""<html><head><link rel="alternate" type="application/rss+xml" title="{TITLE}" href="http://a.example/rss">
+<link rel="alternate" type="application/atom+xml" href="http://a.example/atom"></head></html>""".encode()
 PROMPT = "Which feed [1]: "
 LAUNCHER = """
 import os, signal, sys
@@ -124,7 +125,8 @@ def test_it_asks_which_feed_and_takes_that(
     add: Callable[[], Terminal], database_url: str, typed: str, taken: str
 ) -> None:
     terminal = add()
-    assert "1  News [/b]  http://a.example/rss" in terminal.shown
+    assert r"1  News [/b] :smile:\u001b]0;x\u0007\u009b2J\u202e\u200b  http://a.example/rss" in terminal.shown
+    assert not set("\x1b\x07\x9b\u202e\u200b") & set(terminal.shown)
     assert "2  (no title)  http://a.example/atom" in terminal.shown
     terminal.type(typed)
     assert terminal.exit_code() == 0, terminal.shown

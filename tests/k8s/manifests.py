@@ -11,6 +11,9 @@ from typing import Any
 
 import yaml
 
+from services.cli.broker_users import service_rights
+from shared.settings import BrokerSettings
+
 ROOT = Path(__file__).parents[2]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """A tenth of the time, where PyYAML was built with it: the custom resources' definitions are megabytes."""
@@ -109,8 +112,12 @@ def all_pods(objects: Objects) -> dict[str, Mapping[str, str]]:
 
 
 def secrets(objects: Objects) -> dict[str, set[str]]:
-    """Return the secrets that the operators make for our custom resources, with the keys that we rely on."""
-    found = {}
+    """Return the secrets that the operators make for our custom resources, and deploy.sh for the broker's users.
+
+    With the keys that we rely on.
+    """
+    users = service_rights(BrokerSettings().topology())
+    found = {f"feedmill-broker-user-{name}": {"username", "password"} for name in users}
     for one in of_kind(objects, "RabbitmqCluster"):
         found[f"{one['metadata']['name']}-default-user"] = {"username", "password", "host", "port", "connection_string"}
     for one in of_kind(objects, "Cluster"):

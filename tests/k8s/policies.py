@@ -104,6 +104,8 @@ def _secret_references(pod: Pod) -> Iterator[tuple[str, str]]:
     for volume in pod.spec.get("volumes", ()):
         for item in volume.get("secret", {}).get("items", ()):
             yield volume["secret"]["secretName"], item["key"]
+        for source in volume.get("projected", {}).get("sources", ()):
+            yield from ((source["secret"]["name"], item["key"]) for item in source["secret"]["items"])
 
 
 def _scaling_resolves(objects: Objects, known: dict[str, set[str]]) -> Iterator[str]:

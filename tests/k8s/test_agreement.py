@@ -12,6 +12,7 @@ import yaml
 from pydantic_settings import BaseSettings
 
 from services.cli.__main__ import app
+from services.cli.broker_users import service_rights
 from services.cli.settings import CliSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.__main__ import CONNECTIONS as SCHEDULER_CONNECTIONS
@@ -19,7 +20,7 @@ from services.scheduler.settings import SchedulerSettings
 from services.writer.__main__ import CONNECTIONS as WRITER_CONNECTIONS
 from services.writer.settings import WriterSettings
 from shared.consumer import DRAIN_SECONDS
-from shared.settings import BrokerSettings, FeedmillSettings, read_settings
+from shared.settings import SECRETS, BrokerSettings, FeedmillSettings, read_settings
 from tests.k8s.manifests import ROOT, Object, Pod, environment, find, of_kind, pods, render, services
 from tests.k8s.policies import quantity, replicas_of
 
@@ -29,7 +30,7 @@ READ_BY: dict[str, tuple[type[FeedmillSettings], ...]] = {
     "scheduler": (SchedulerSettings,),
     "fetcher": (FetcherSettings,),
     "writer": (WriterSettings,),
-    "migrate": (CliSettings,),
+    "migrate": (CliSettings, BrokerSettings),
     "batch": (FetcherSettings, SchedulerSettings),
 }
 """The settings that each command reads."""
@@ -102,6 +103,31 @@ def test_services_connect_to_servers_that_are_there(
                 if url is not None:
                     host = url.hosts()[0]["host"] if name == "database_url" else url.host
                     assert host in services(objects), pod.owner
+
+
+def test_each_service_is_a_user_of_its_own_at_the_broker(objects: tuple[Object, ...]) -> None:
+    for pod in pods(objects):
+        (container,) = pod.spec["containers"]
+        names = {
+            variable["valueFrom"]["secretKeyRef"]["name"]
+            for variable in container["env"]
+            if variable["name"].startswith("RABBITMQ_")
+        }
+        name = command_of(pod)
+        assert names == {"feedmill-broker-default-user" if name == "migrate" else f"feedmill-broker-user-{name}"}
+
+
+def test_migrations_make_the_users_that_services_are(objects: tuple[Object, ...]) -> None:
+    (migrate,) = (pod for pod in pods(objects) if command_of(pod) == "migrate")
+    (made,) = (volume["projected"]["sources"] for volume in migrate.spec["volumes"] if "projected" in volume)
+    users = {item["path"] for source in made for item in source["secret"]["items"]}
+    assert all(
+        source["secret"]["name"] == f"feedmill-broker-user-{source['secret']['items'][0]['path']}" for source in made
+    )
+    assert users == service_rights(BrokerSettings().topology()).keys() - {"command"}
+    mount = next(one for one in migrate.containers[0]["volumeMounts"] if one["name"] == "broker-users")
+    assert variables(migrate, objects)["FEEDMILL_BROKER_USERS"] == mount["mountPath"]
+    assert variables(migrate, objects)["FEEDMILL_DECLARE_TOPOLOGY"] == "false"
 
 
 def test_only_migrations_go_past_the_pooler(objects: tuple[Object, ...]) -> None:
@@ -272,8 +298,10 @@ def test_compose_and_kubernetes_set_what_the_service_reads(compose: dict[str, An
     (pod,) = (pod for pod in pods(objects) if command_of(pod) == name)
     read = {f"FEEDMILL_{field.upper()}" for cls in READ_BY[name] for field in cls.model_fields}
     ours = {key for key in variables(pod, objects) if key in read}
-    assert ours <= set(compose[name]["environment"])
-    assert set(compose[name]["environment"]) <= read
+    in_files = {"FEEDMILL_AMQP_URL", "FEEDMILL_DATABASE_URL"} & read
+    given = set(compose[name]["environment"]) - {SECRETS} | in_files
+    assert ours <= given
+    assert given <= read
     for key in ("FEEDMILL_METRICS_HOST", "FEEDMILL_METRICS_PORT"):
         if key in read:
             assert compose[name]["environment"][key] == variables(pod, objects)[key]
@@ -292,4 +320,4 @@ def test_compose_and_kubernetes_have_the_same_major_versions_of_servers(compose:
         compose["rabbitmq"]["image"].partition(":")[2].partition("-")[0] == broker.partition(":")[2].partition(".")[0]
     )
     major = find(objects, "Cluster", "feedmill-database")["spec"]["imageCatalogRef"]["major"]
-    assert compose["postgres"]["image"] == f"postgres:{major}"
+    assert compose["postgres"]["image"].partition("@")[0] == f"postgres:{major}"

@@ -16,7 +16,7 @@ NEEDED = {
     "feedmill-scheduler": {(BROKER, 5672), (POOLER, 5432)},
     "feedmill-fetcher": {(BROKER, 5672)},
     "feedmill-writer": {(BROKER, 5672), (POOLER, 5432)},
-    "feedmill-migrate": {(DATABASE, 5432)},
+    "feedmill-migrate": {(BROKER, 5672), (BROKER, 15672), (DATABASE, 5432)},
     "feedmill-batch": {(BROKER, 5672), (POOLER, 5432)},
     BROKER: {(BROKER, 4369), (BROKER, 25672), (BROKER, 35672)},
     DATABASE: {(DATABASE, 5432), (DATABASE, 8000)},

@@ -83,6 +83,8 @@ class Room:
         self.stage = make_stage(shards)
         self.elsewhere: set[str] = set()
         """Shards that another fetcher owns."""
+        self.lost: set[str] = set()
+        """Shards whose lock is found to be gone at the last moment."""
         self.reader = FakeReader()
         self.stopping = asyncio.Event()
         fields = {
@@ -102,6 +104,7 @@ class Room:
             threads=threads,
             clock=clock,
             lane_of=self.stage.queue_of,
+            may_leave=lambda queue: queue not in self.lost,
         )
         self.handler = FetchFeeds(
             self.reader,  # type: ignore[arg-type]

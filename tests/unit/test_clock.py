@@ -96,25 +96,25 @@ class FakeDatabase(Database):
 async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
     broker, scheduler, fetcher = MemoryBroker(), Machine(timedelta(hours=-3)), Machine(timedelta(hours=2))
     sessions: list[Session] = []
-    told = TimeTold(broker, fetcher.clock)
+    told = TimeTold(fetcher.clock)
     timekeeping = Timekeeping(FakeDatabase(scheduler), scheduler.clock, lambda: sessions[0] if sessions else None)
     await timekeeping.look()
     assert scheduler.error() == pytest.approx(0.0)
     async with broker.connect(TOPOLOGY) as session:
         sessions.append(session)
         await timekeeping.look()  # nobody listens yet
-        async with told.connect(TOPOLOGY):
-            told.hear(b'{"fetcher": "another"}')
-            assert not fetcher.clock.is_known
-            await timekeeping.look()
-            await told.confirmed()
-            assert fetcher.error() == pytest.approx(0.0)
-            assert not session.lost.is_set()
+        await session.listen(FETCHERS, told.hear, name="fetcher.alive.one")
+        told.hear(b'{"fetcher": "another"}')
+        assert not fetcher.clock.is_known
+        await timekeeping.look()
+        await told.confirmed()
+        assert fetcher.error() == pytest.approx(0.0)
+        assert not session.lost.is_set()
 
 
 def test_who_is_told_nothing_goes_by_its_own_clock_after_a_moment() -> None:
     async def wait() -> float:
-        told = TimeTold(MemoryBroker(), ServerClock())
+        told = TimeTold(ServerClock())
         loop = asyncio.get_running_loop()
         started = loop.time()
         await told.confirmed()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -285,7 +286,7 @@ async def test_what_is_blocked_waits_alone_is_never_buried_and_holds_nobody_up(b
 
     async with consuming(broker, handler, Batching(size=8, linger_seconds=0.01, concurrency=1), failures=1):
         for _ in range(5):
-            await until(lambda: len(broker.bodies(RETRY)) == 1)
+            await until(lambda: len(broker.bodies(RETRY)) == 1 and len(done) == 7)
             assert broker.publications(RETRY)[0].headers["failures"] == 0
             assert sorted(done) == [1, 2, 3, 4, 6, 7, 8]
             broker.queues["fetcher.00"].ready.append(broker.queues[RETRY].ready.popleft())
@@ -331,6 +332,30 @@ async def test_on_stop_what_was_not_begun_goes_back_and_what_was_is_finished(bro
     assert sorted(FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher.00")) == [2, 3]
 
 
+async def test_on_stop_one_that_can_t_be_settled_costs_no_other(broker: MemoryBroker) -> None:
+    """A refusal, or a database that is away, while others still run."""
+    await put(broker, make_job(feed_id=1), make_job(feed_id=2))
+    begun, may_fail, may_finish = list[int](), asyncio.Event(), asyncio.Event()
+
+    async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        begun.append(batch[0].feed_id)
+        if batch[0].feed_id == 1:
+            await may_fail.wait()
+            raise DatabaseUnavailable("away")
+        await may_finish.wait()
+        return [Outgoing(make_result(feed_id=2), FeedFetched.KIND)]
+
+    async with consuming(broker, handler) as stop:
+        await until(lambda: len(begun) == 2)
+        stop.set()
+        may_fail.set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        may_finish.set()
+    assert [result.feed_id for result in results(broker)] == [2]
+    assert [FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher.00")] == [1]
+
+
 async def test_it_stops_while_the_broker_is_away(broker: MemoryBroker) -> None:
     broker.up = False
     async with consuming(broker, lambda batch: []) as stop:
@@ -352,3 +377,43 @@ async def test_it_comes_back_when_the_queue_was_deleted_under_it(broker: MemoryB
         await until(lambda: "fetcher.00" in broker.queues)
         await put(broker, make_job(feed_id=2))
         await until(lambda: seen == [1, 2])
+
+
+async def test_a_message_that_unfolds_to_too_much_is_buried_and_the_others_are_handled(broker: MemoryBroker) -> None:
+    handled: list[FetchFeed] = []
+
+    def handle(batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
+        handled.extend(batch)
+        return ()
+
+    bombs = {
+        "bytes": b'{"feed_id": "' + b"0" * 5_000_000 + b'"}',
+        "values": b'{"source_config": {"a": [' + b"[]," * 30_000 + b"0]}}",
+    }
+    async with broker.connect(TOPOLOGY) as session:
+        for name, plain in bombs.items():
+            body = gzip.compress(plain)
+            publication = Publication("fetcher.00", body, "", FetchFeed.KIND, "gzip", message_id=name)
+            await session.publish(publication)
+    await put(broker, make_job())
+    async with consuming(broker, handle, Batching(size=10)):
+        await until(lambda: len(broker.publications(DEAD)) == len(bombs) and bool(handled))
+    assert handled == [make_job()]
+    headers = {letter.message_id: letter.headers for letter in broker.publications(DEAD)}
+    assert {header["reason"] for header in headers.values()} == {"too_large"}
+    assert "unfolds to more than 524288 bytes" in str(headers["bytes"]["error"])
+    assert "holds more than 20000 values" in str(headers["values"]["error"])
+
+
+async def test_a_batch_that_unfolds_to_much_is_handled_in_parts(broker: MemoryBroker) -> None:
+    sizes: list[int] = []
+
+    def handle(batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
+        sizes.append(len(batch))
+        return ()
+
+    jobs = [make_job(feed_id=n, source_config={"note": "x" * 300_000}) for n in range(10)]
+    await put(broker, *jobs)
+    async with consuming(broker, handle, Batching(size=10, linger_seconds=0.1)):
+        await until(lambda: sum(sizes) == len(jobs))
+    assert sizes == [4, 4, 2]  # of a million bytes each, as much as this broker takes

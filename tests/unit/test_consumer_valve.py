@@ -101,6 +101,40 @@ async def test_a_valve_that_is_shut_does_not_keep_the_consumer_from_stopping(bro
     assert len(broker.bodies("fetcher.00")) == 1
 
 
+@pytest.mark.parametrize("turns", range(0, 60, 3))
+async def test_a_stop_while_the_prefetch_changes_cuts_no_call_off_and_loses_no_work(turns: int) -> None:
+    """Nothing is handled twice, although the broker ends the session of a call that is cut off."""
+    broker, valve, begun = MemoryBroker(fragile=True, turns=2), Valve(240), list[int]()
+    topology = build_topology(
+        fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12
+    )
+    may_end, stop = asyncio.Event(), asyncio.Event()
+
+    async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        begun.append(batch[0].feed_id)
+        await may_end.wait()
+        return [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]
+
+    async with broker.connect(topology) as session:
+        for n in range(20):
+            job = make_job(feed_id=n, group=f"host{n}.example")
+            await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, 12))))
+    consumer = Consumer(broker, topology, topology.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
+    running = asyncio.create_task(consumer.run(stop))
+    await until(lambda: len(begun) == 20)
+    valve.turn("test", 120)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    stop.set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.wait_for(running, 5)
+    results = [FeedFetched.decode(p.body, p.content_encoding).feed_id for p in broker.publications("writer")]
+    assert sorted(results) == list(range(20))
+    assert not any(broker.bodies(queue) for queue in topology.fetcher.queues), "handed out again"
+
+
 def test_a_valve_that_is_shut_stays_shut_over_a_lost_session(broker: MemoryBroker) -> None:
     valve, calls = Valve(10), list[int]()
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
+from services.fetcher.leg import Leg
 from shared.background import beside
-from shared.messages import FeedFetched
-from tests.unit.fetch_room import Room, rooms
+from shared.errors import GiveBack
+from shared.messages import FeedFetched, FetchFeed
+from tests.unit.fetch_room import STAGE, Room, rooms
 
 __all__ = ["rooms"]
 
@@ -61,6 +63,29 @@ async def test_a_job_that_waits_when_its_session_is_lost_leaves_its_line(rooms: 
     room.reader.gate.set()
     await running
     assert len(room.reader.started) == 1
+
+
+async def test_a_job_whose_shard_was_lost_asks_nobody(rooms: Callable[..., Room]) -> None:
+    room = rooms()
+    room.lost.add(STAGE.queues[0])
+    ((queue, message),) = await room.handle(feed_id=7)
+    assert (queue, isinstance(message, FetchFeed)) == (STAGE.fast_delay, True)
+    assert not room.reader.started
+    room.lost.clear()
+    ((queue, _),) = await room.handle(feed_id=7)
+    assert (queue, len(room.reader.started)) == (FeedFetched.KIND, 1)
+
+
+async def test_a_request_that_finds_its_shard_lost_when_it_is_about_to_leave_is_given_back(
+    rooms: Callable[..., Room],
+) -> None:
+    def about_to_leave(job: FetchFeed, leg: Leg) -> FeedFetched | Leg:
+        raise GiveBack("the shard of its group was lost")
+
+    room = rooms()
+    room.reader.answer = about_to_leave
+    with pytest.raises(GiveBack):
+        await room.handle(feed_id=7)
 
 
 async def test_a_task_beside_the_consumer_that_fails_ends_the_service_instead_of_being_missed() -> None:

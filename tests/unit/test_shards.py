@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 from collections import Counter
 from collections.abc import Hashable
 
 import pytest
 
+from services.fetcher.lease import Lease
 from services.fetcher.shards import Shards
 from shared.broker import Publication, Session
 from shared.topology import FETCHERS, build_topology
 from shared.valve import Valve
 from tests.fakes.memory_broker import MemoryBroker, MemorySession
-from tests.fakes.virtual_time import run_virtually
+from tests.fakes.virtual_time import VirtualTimeLoop, run_virtually
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12)
 ALL = list(TOPOLOGY.fetcher.queues)
@@ -44,6 +46,7 @@ class Fetcher:
         self.stop, self.end = asyncio.Event(), asyncio.Event()
         self.valve, self.lanes = Valve(400), Lanes()
         self.session: Session | None = None
+        self.lease = Lease(15.0)
         self.shards = Shards(
             broker,
             TOPOLOGY.fetcher,
@@ -52,6 +55,8 @@ class Fetcher:
             stop=self.stop,
             drain_seconds=drain_seconds,
             clock=asyncio.get_running_loop().time,
+            lease=self.lease,
+            uptime=asyncio.get_running_loop().time,
         )
         self.tasks = [asyncio.create_task(self._live()), asyncio.create_task(self._follow())]
 
@@ -259,6 +264,132 @@ def test_who_stops_gives_each_shard_up_as_soon_as_it_is_idle() -> None:
     run_virtually(play())
 
 
+def make_mute(fetcher: Fetcher) -> None:
+    """Have it say nothing any more, as if its event loop starved; its session stands."""
+
+    async def publish(publication: Publication) -> None:
+        await asyncio.Event().wait()
+
+    assert isinstance(fetcher.session, MemorySession)
+    fetcher.session.publish = publish  # type: ignore[method-assign]
+
+
+def test_who_is_silent_keeps_its_shards_for_as_long_as_its_session_stands(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
+    async def play() -> None:
+        broker = MemoryBroker()
+        first, second = Fetcher(broker), Fetcher(broker)
+        await asyncio.sleep(1.0)
+        asked = count_locks(second)
+        make_mute(first)
+        await asyncio.sleep(60.0)
+        assert shares(first, second) == [6, 6]
+        assert not [name for name in asked if name.endswith(".owner")], "no lock is tried that can't be had"
+        assert "is gone" not in caplog.text
+        await first.gone()
+        await asyncio.sleep(6.0)
+        assert shares(second) == [12]
+        await second.gone()
+
+    run_virtually(play())
+
+
+def count_locks(fetcher: Fetcher) -> list[str]:
+    """Return a list of the locks that it asks for from now on."""
+    assert isinstance(fetcher.session, MemorySession)
+    lock, asked = fetcher.session.lock, list[str]()
+
+    async def counting(name: str) -> bool:
+        asked.append(name)
+        return await lock(name)
+
+    fetcher.session.lock = counting  # type: ignore[method-assign]
+    return asked
+
+
+def test_a_fetcher_of_an_earlier_version_is_gone_when_it_is_silent() -> None:
+    """Its queue does not bear its name; fields of a later version are left out."""
+
+    async def play() -> None:
+        broker = MemoryBroker()
+        fetcher = Fetcher(broker)
+        await asyncio.sleep(1.0)
+        assert fetcher.session is not None
+        said = b'{"fetcher": "0123abcd", "owned": [], "shards": 12, "more": 1}'
+        for _ in range(5):
+            await fetcher.session.publish(Publication("", said, FETCHERS, "fetcher.hello"))
+            await asyncio.sleep(1.0)
+        assert len(fetcher.owned) == 6
+        await asyncio.sleep(6.0)
+        assert shares(fetcher) == [12]
+        await fetcher.gone()
+
+    run_virtually(play())
+
+
+def test_a_fetcher_whose_last_session_the_broker_still_has_waits_for_its_end() -> None:
+    async def play() -> None:
+        broker = MemoryBroker()
+        async with broker.connect(TOPOLOGY) as before:
+            fetcher = Fetcher(broker)
+            assert await before.lock(fetcher.shards.name)
+            await asyncio.sleep(10.0)
+            assert fetcher.owned == []
+        await asyncio.sleep(3.0)
+        assert shares(fetcher) == [12]
+        await fetcher.gone()
+
+    run_virtually(play())
+
+
+def test_the_lease_is_renewed_with_each_beat_and_runs_out_when_the_process_stands_still() -> None:
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        broker = MemoryBroker()
+        fetcher = Fetcher(broker)
+        assert not fetcher.shards.may_leave(ALL[0]), "it owns nothing yet"
+        for _ in range(100):
+            await asyncio.sleep(1.0)
+            assert fetcher.lease.is_certain(loop.time())
+            assert fetcher.shards.may_leave(ALL[0])
+        loop.jump(14.0)
+        assert not fetcher.lease.is_certain(loop.time() + 1.0)
+        loop.jump(1.1)
+        assert not fetcher.lease.is_certain(loop.time())
+        asking = Asking(fetcher)
+        assert asking.waits()
+        while not fetcher.lease.is_certain(loop.time()):
+            await asyncio.sleep(0.1)
+        assert asking.answer(), "the broker has answered: the locks stand"
+        loop.jump(16.0)
+        asking = Asking(fetcher)
+        assert asking.waits()
+        broker.drop_connections()
+        await fetcher.gone()
+        assert not asking.answer(), "the locks were lost meanwhile"
+
+    run_virtually(play())
+
+
+class Asking:
+    """A worker thread that asks whether a request may leave."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._answers: list[bool] = []
+        self._thread = threading.Thread(target=lambda: self._answers.append(fetcher.shards.may_leave(ALL[0])))
+        self._thread.start()
+
+    def answer(self) -> bool:
+        self._thread.join(5)
+        return self._answers[0]
+
+    def waits(self) -> bool:
+        self._thread.join(0.1)
+        return self._thread.is_alive()
+
+
 def make_deaf(fetcher: Fetcher) -> None:
     assert isinstance(fetcher.session, MemorySession)
     fetcher.session.listening[FETCHERS] = [lambda body: None]
@@ -300,7 +431,6 @@ def test_what_is_said_in_another_tongue_is_passed_over_and_another_number_of_sha
             b"[]",
             b"{}",
             b'{"fetcher": "x", "owned": 7}',
-            b'{"fetcher": "x", "owned": [], "more": 1}',
         ):
             await fetcher.session.publish(Publication("", said, FETCHERS, "fetcher.hello"))
         assert shares(fetcher) == [12]

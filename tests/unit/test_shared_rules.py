@@ -210,7 +210,7 @@ def test_each_shard_is_fed_by_its_own_key() -> None:
     queues = {queue.name: queue for queue in topology.queues}
     for n in range(1000):
         queue = queues[topology.fetcher.queue_of(f"host{n}")]
-        assert queue.bindings == (fetch_routing_key(f"host{n}", 100),)
+        assert queue.bindings == (queue.name, fetch_routing_key(f"host{n}", 100))
 
 
 def test_a_wrong_setting_is_named_and_its_value_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,10 @@ import json
 import logging
 import sys
 
-from rich.console import Console
-
 from services.cli.batch.tally import Tally
 from services.cli.log_view import LogView
+from services.cli.screen import Screen
+from shared.display import ascii_json
 from shared.logs import JsonFormatter, LogFormat, configure_logging, quieten_libraries
 from shared.telemetry import Health
 from shared.waiting import pause
@@ -39,7 +39,7 @@ class Report:
     """See the module. Sends the logging of this process to standard error."""
 
     def __init__(self, level: str, log_format: LogFormat) -> None:
-        self._console = Console(stderr=True, markup=False)
+        self._console = Screen(stderr=True)
         self._view = LogView(self._console)
         self._is_terminal = sys.stderr.isatty()
         if self._is_terminal:
@@ -83,7 +83,7 @@ class Report:
         if not self._is_terminal:
             log.info("ended", extra=tally.as_json())
         if as_json:
-            print(json.dumps(tally.as_json(), ensure_ascii=False))
+            print(ascii_json(tally.as_json()))
         else:
             for line in tally.in_words():
                 print(line)

@@ -1,8 +1,8 @@
-"""Where a PostgreSQL cluster's files stand, and who owns them: the server refuses to run as root.
+"""Where a server's data stands, and who owns it: PostgreSQL refuses to run as root, and RabbitMQ need not.
 
-As root we run it as the owner of its data, the user `postgres`. That user often can't reach our directory (a
-project under /root, pytest's temporary directories): the data then stands under /var/lib, and a symbolic link in
-our directory leads there.
+As root we run a server as the owner of its data, the user that its package made (`postgres`, `rabbitmq`). That user
+often can't reach our directory (a project under /root, pytest's temporary directories): the data then stands under
+/var/lib, and a symbolic link in our directory leads there.
 """
 
 from __future__ import annotations
@@ -19,42 +19,43 @@ from services.cli.servers.processes import POLL_SECONDS, Account
 from shared.errors import ConfigurationError
 
 LINK_NAME = "cluster"
+DATA_NAME = "data"
 ELSEWHERE = Path("/var/lib")  # only root comes here: as another user, the server is us and goes where we go
 SHARED_MEMORY = Path("/proc/sysvipc/shm")
 ORPHAN_SECONDS = 10.0
 
 
-def find_account(data: Path) -> Account | None:
-    """Return the account that the server runs as: the data's owner, else `postgres`; None if we aren't root.
+def find_account(data: Path, user: str) -> Account | None:
+    """Return the account that the server runs as: the data's owner, else `user`; None if it is to run as we do.
 
-    Raises ConfigurationError if there is no such user.
+    That is so if we aren't root, or there is no such user.
     """
     if os.geteuid() != 0:
         return None
     if data.exists() and (owner := data.stat()).st_uid != 0:
         return Account(owner.st_uid, owner.st_gid)
     try:
-        user = pwd.getpwnam("postgres")
-    except KeyError as error:
-        raise ConfigurationError("there is no user `postgres` (Debian package postgresql): run `make setup`") from error
-    return Account(user.pw_uid, user.pw_gid)
+        found = pwd.getpwnam(user)
+    except KeyError:
+        return None
+    return Account(found.pw_uid, found.pw_gid)
 
 
-def place_cluster(directory: Path) -> Path:
-    """Return the folder that holds, or is to hold, the cluster of this server directory: its real path.
+def place_cluster(directory: Path, user: str = "postgres") -> Path:
+    """Return the folder that holds, or is to hold, the data of this server directory: its real path.
 
     Raises ConfigurationError if the server's account can't reach it, or another user has taken its place.
     """
     place = directory / LINK_NAME
     if place.is_dir():
-        if not _can_reach(place.resolve()):
+        if not _can_reach(place.resolve(), user):
             raise ConfigurationError(
-                f"the user that PostgreSQL runs as can no longer enter {place}: allow it (chmod o+x on each"
+                f"the user {user} can no longer enter {place}: allow it (chmod o+x on each"
                 " folder above), or start anew with `make clean`, without the data"
             )
         return place.resolve()
     place.unlink(missing_ok=True)  # a link whose target is gone
-    if _can_reach(directory):
+    if _can_reach(directory, user):
         place.mkdir(mode=0o711)
     else:
         place.symlink_to(_make_elsewhere(directory))
@@ -98,8 +99,16 @@ def remove_stale_lock(data: Path) -> None:
     lock.unlink()
 
 
-def _can_reach(folder: Path) -> bool:
-    account = find_account(folder / "data")
+def give(path: Path, account: Account | None) -> None:
+    """Make the account, if there is one, the owner of a file, or of a folder and all in it."""
+    if account is None:
+        return
+    for one in (path, *path.rglob("*")) if path.is_dir() else (path,):
+        os.chown(one, account.uid, account.gid, follow_symlinks=False)
+
+
+def _can_reach(folder: Path, user: str) -> bool:
+    account = find_account(folder / DATA_NAME, user)
     if account is None:
         return True
     # Asked of the kernel, as that user: modes alone don't tell the whole truth (access lists, mount options).

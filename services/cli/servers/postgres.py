@@ -14,12 +14,14 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from services.cli.servers.cluster import find_account, place_cluster, remove_stale_lock
+from services.cli.servers.cluster import DATA_NAME, find_account, give, place_cluster, remove_stale_lock
 from services.cli.servers.identity import PostgresIdentity, write_private
 from services.cli.servers.processes import Command, ServerProcess, describe_log, end_leftover
 from shared.errors import ConfigurationError, DatabaseUnavailable
 
 DEFAULT_DATABASE = "feedmill"
+USER = "postgres"
+"""Whom the server runs as if we are root."""
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
 INITDB_SECONDS = 120.0
@@ -123,7 +125,7 @@ class PrivatePostgres:
 
     def _prepare_data(self) -> Path:
         """Return the cluster's data directory, made if there is none yet. Raises ConfigurationError."""
-        data = place_cluster(self.directory) / "data"
+        data = place_cluster(self.directory, USER) / DATA_NAME
         if (data / "PG_VERSION").exists():
             remove_stale_lock(data)
         else:
@@ -134,7 +136,9 @@ class PrivatePostgres:
         """Run initdb beside the place, then move the result there: a half-made cluster is never found again."""
         draft = data.with_name("data.new")
         password_file = data.with_name("password")
-        account = find_account(data)
+        account = find_account(data, USER)
+        if account is None and os.geteuid() == 0:
+            raise ConfigurationError(f"there is no user `{USER}` (Debian package postgresql): run `make setup`")
         if draft.exists():
             shutil.rmtree(draft)
         draft.mkdir(mode=0o700)
@@ -145,7 +149,7 @@ class PrivatePostgres:
         argv += [] if self._durable else ["--no-sync"]
         if account is not None:
             for path in (draft, password_file):
-                os.chown(path, account.uid, account.gid)
+                give(path, account)
             argv = ["setpriv", *account.setpriv(), "--", *argv]
         try:
             self._run_initdb(argv)
@@ -187,7 +191,7 @@ class PrivatePostgres:
         for name, value in settings.items():
             argv += ["-c", f"{name}={value}"]
         return Command(
-            "PostgreSQL", argv, self._environment(), self.log, self._record, "INT", account=find_account(data)
+            "PostgreSQL", argv, self._environment(), self.log, self._record, "INT", account=find_account(data, USER)
         )
 
     def _missing(self) -> str | None:

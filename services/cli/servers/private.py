@@ -95,6 +95,7 @@ def delete_servers(directory: Path) -> None:
     with hold_directory(directory) as place:
         PrivateRabbitMQ(place / "rabbitmq").end_leftovers()
         PrivatePostgres(place / "postgres").end_leftovers()
+        delete_cluster(place / "rabbitmq")
         delete_cluster(place / "postgres")
         shutil.rmtree(place)
 

@@ -1,12 +1,14 @@
 """A RabbitMQ node of our own, from the system's package, beside whatever the machine runs itself.
 
 It shares nothing with the machine's node: not the port mapper (epmd), the cookie, the configuration files nor the
-data. Everything listens on the loopback address.
+data. Everything listens on the loopback address. As root we run it as the user that the package made, if there is one
+(`services/cli/servers/cluster.py`).
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +17,7 @@ from urllib.parse import quote
 
 import httpx
 
+from services.cli.servers.cluster import DATA_NAME, find_account, give, place_cluster
 from services.cli.servers.identity import RabbitMQIdentity, write_private
 from services.cli.servers.processes import Command, ServerProcess, end_leftover
 from shared.errors import BrokerUnavailable, ConfigurationError
@@ -22,6 +25,9 @@ from shared.errors import BrokerUnavailable, ConfigurationError
 logger = logging.getLogger(__name__)
 
 DEFAULT_VHOST = "feedmill"
+USER = "rabbitmq"
+"""Whom the node runs as if we are root, and there is such a user."""
+
 READY_SECONDS = 120.0  # 6 s on an idle machine; a loaded one with two cores has been seen to take ten times that
 STOP_SECONDS = 30.0
 EPMD_READY_SECONDS = 20.0
@@ -64,6 +70,8 @@ class PrivateRabbitMQ:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.log = directory / "rabbitmq.log"
+        self._data = directory
+        """What the node owns; settled with its identity."""
         self._identity: RabbitMQIdentity | None = None
         self._epmd: ServerProcess | None = None
         self._node: ServerProcess | None = None
@@ -152,15 +160,23 @@ class PrivateRabbitMQ:
         end_leftover(self._record("epmd"), signal.SIGTERM)
 
     def _take_over(self) -> None:
-        for folder in (self.directory, self.directory / "home", self.directory / "log"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self.directory.chmod(0o711)  # whatever the umask: the node's account passes through
         self.end_leftovers()
         self._identity = known = RabbitMQIdentity.take(self.directory)
+        self._data = data = place_cluster(self.directory, USER) / DATA_NAME
+        account = find_account(data, USER)
+        for folder in (data, data / "home", data / "log"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        former = self.directory / "mnesia"  # where it stood when the node still ran as root
+        if former.is_dir():
+            shutil.move(former, data / "mnesia")
         values = known.model_dump()
-        write_private(self.directory / "rabbitmq.conf", CONFIG.format(vhost=DEFAULT_VHOST, **values))
-        write_private(self.directory / "advanced.config", ADVANCED_CONFIG)
-        write_private(self.directory / "enabled_plugins", PLUGINS)
-        write_private(self.directory / "home" / ".erlang.cookie", known.cookie, mode=0o400)
+        write_private(data / "rabbitmq.conf", CONFIG.format(vhost=DEFAULT_VHOST, **values))
+        write_private(data / "advanced.config", ADVANCED_CONFIG)
+        write_private(data / "enabled_plugins", PLUGINS)
+        write_private(data / "home" / ".erlang.cookie", known.cookie, mode=0o400)
+        give(data, account)
 
     def _start_epmd(self) -> None:
         if self._epmd is not None and self._epmd.is_running():
@@ -174,6 +190,7 @@ class PrivateRabbitMQ:
                 log=self.directory / "epmd.log",
                 record=self._record("epmd"),
                 death_signal="TERM",
+                account=find_account(self._data, USER),
             )
         )
         self._epmd.wait_until_ready(lambda: _missing_listener(port), EPMD_READY_SECONDS)
@@ -184,7 +201,7 @@ class PrivateRabbitMQ:
     def _erlang_environment(self) -> dict[str, str]:
         return {
             "PATH": SYSTEM_PATH,
-            "HOME": str(self.directory / "home"),
+            "HOME": str(self._data / "home"),
             "LANG": "C.UTF-8",
             "ERL_EPMD_PORT": str(self.identity.epmd_port),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
@@ -193,7 +210,7 @@ class PrivateRabbitMQ:
         }
 
     def _node_command(self) -> Command:
-        d, known = self.directory, self.identity
+        d, known = self._data, self.identity
         environment = self._erlang_environment() | {
             "RABBITMQ_NODENAME": known.node,
             "RABBITMQ_DIST_PORT": str(known.distribution_port),
@@ -213,7 +230,8 @@ class PrivateRabbitMQ:
             "RABBITMQ_SERVER_START_ARGS": "-noinput",
             "ERL_CRASH_DUMP_SECONDS": "0",
         }
-        return Command("RabbitMQ", [str(SERVER)], environment, self.log, self._record("node"), "TERM")
+        account = find_account(d, USER)
+        return Command("RabbitMQ", [str(SERVER)], environment, self.log, self._record("node"), "TERM", account=account)
 
     def _missing(self) -> str | None:
         port = self.identity.amqp_port

@@ -18,10 +18,11 @@ MAX_BASE_CHARS = 1000
 _EDGES = "".join(map(chr, range(0x21)))
 # As most are: nothing to resolve, to clean or to refuse.
 _PLAIN = re.compile(r"https?://[a-zA-Z0-9._-]+(?::[0-9]*)?(?:[/?#][\x21-\x7e]*)?")
-_SPACE = re.compile(r"\s")
 _OTHER_SCHEME = re.compile(r"\s*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _HTML = frozenset({"text/html", "application/xhtml+xml", "html", "xhtml"})
 _IANA = "http://www.iana.org/assignments/relation/"
+# What a terminal or a reader would act on, or not see: C1 controls, marks of direction, characters without width.
+_ESCAPED = re.compile(r"[\s\x80-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _INSIDE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
 
 
@@ -29,7 +30,7 @@ def absolute(href: str, *bases: str) -> str:
     """Return `href` as an absolute http(s) URL, resolved against the first of `bases` that makes it one, else "".
 
     Whitespace around and line breaks within are dropped, as browsers do (WHATWG URL); a space within becomes `%20`,
-    other white space its escape.
+    other white space and characters that are not to be seen their escapes.
     `javascript:`, `data:`, `file:` and every other scheme give "".
     """
     if len(href) <= MAX_URL_CHARS and _PLAIN.fullmatch(href):
@@ -37,7 +38,7 @@ def absolute(href: str, *bases: str) -> str:
     href = _INSIDE.sub("", href.strip(_EDGES + "\xa0"))
     if not href or not is_resolvable(href):
         return ""
-    href = _SPACE.sub(lambda found: quote(found[0]), href)
+    href = _ESCAPED.sub(lambda found: quote(found[0]), href)
     for base in ("", *bases):
         url = _join(base, href) if len(base) <= MAX_BASE_CHARS else ""
         if url:
