@@ -1,10 +1,11 @@
-"""The memory of a fetcher whose every thread has a feed of 10 MB in hand."""
+"""The memory of a fetcher whose every thread has a feed of 10 MB in hand, or one that was made to fill it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gzip
+import itertools
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -41,11 +42,16 @@ _PAUSE_SECONDS = 0.02
 
 async def run(bench: Bench) -> list[Row]:
     """Return the peak of a fetcher while 200 such feeds are under way at once, and until all or some were read."""
+    bodies = {"large_feeds": [write_body()], "hostile": [gzip.compress(body) for body in write_hostile_bodies()]}
+    return [row for name, some in bodies.items() for row in await _run(bench, name, some)]
+
+
+async def _run(bench: Bench, name: str, bodies: list[bytes]) -> list[Row]:
     results, seconds = (12, 25.0) if bench.quick else (FETCHES, 90.0)
-    place, topology = bench.make_place("memory"), read_topology()
+    place, topology = bench.make_place(f"memory-{name}"), read_topology()
     environment = place.environment() | fetcher_settings(FETCHES)
     async with contextlib.AsyncExitStack() as stack:
-        server = await stack.enter_async_context(run_server(await asyncio.to_thread(write_body)))
+        server = await stack.enter_async_context(run_server(bodies))
         session = await stack.enter_async_context(open_session(place.amqp_url, topology))
         services = await stack.enter_async_context(run_services([NAME], environment))
         idle = services.peak_rss_bytes(NAME)
@@ -59,14 +65,14 @@ async def run(bench: Bench) -> list[Row]:
         services.kill(NAME)  # what it still has in hand would take its time
         outcomes = Counter(await _take_outcomes(session, topology.writer.queue, done))
     read = outcomes[Outcome.FETCHED]
-    if server.most_at_once < FETCHES or not read:
+    if server.most_at_once < FETCHES or not done:
         raise BenchError(f"{server.most_at_once} of {FETCHES} large feeds were under way at once: {dict(outcomes)}")
     megabyte = 1e6
     return [
-        Row("memory.large_feeds.peak", peak / megabyte, "MB", "1 GiB", BUDGET_BYTES / megabyte, goal=1.0),
-        Row("memory.large_feeds.above_idle", (peak - idle) / megabyte, "MB", "idle fetcher", idle / megabyte),
-        Row("memory.large_feeds.read", read, "feeds", "feeds under way", FETCHES),
-        Row("memory.large_feeds.turned_away", done - read, "feeds", "feeds under way", FETCHES),
+        Row(f"memory.{name}.peak", peak / megabyte, "MB", "1 GiB", BUDGET_BYTES / megabyte, goal=1.0),
+        Row(f"memory.{name}.above_idle", (peak - idle) / megabyte, "MB", "idle fetcher", idle / megabyte),
+        Row(f"memory.{name}.read", read, "feeds", "feeds under way", FETCHES),
+        Row(f"memory.{name}.turned_away", done - read, "feeds", "feeds under way", FETCHES),
     ]
 
 
@@ -77,12 +83,12 @@ async def _take_outcomes(session: Session, queue: str, count: int) -> list[str]:
 
 
 class LargeServer:
-    """Answers every request with one large gzipped feed, slowly: nobody gets more than a beginning before all came."""
+    """Answers each request with one of some gzipped feeds, slowly: nobody gets it all before all came."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, bodies: list[bytes]) -> None:
         self.most_at_once = 0
         self.urls: list[str] = []
-        self._body = body
+        self._bodies = itertools.cycle(bodies)
         self._open = 0
         self._all_came = asyncio.Event()
 
@@ -91,15 +97,17 @@ class LargeServer:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
             self._open += 1
+            body = next(self._bodies)
             self.most_at_once = max(self.most_at_once, self._open)
             if self._open == FETCHES:
                 self._all_came.set()
-            head = f"Content-Type: application/rss+xml\r\nContent-Encoding: gzip\r\nContent-Length: {len(self._body)}"
+            head = f"Content-Type: application/rss+xml\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}"
             writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\nConnection: close\r\n\r\n".encode())
-            writer.write(self._body[:_PIECE_BYTES])
+            held_back = min(_PIECE_BYTES, len(body) // 2)
+            writer.write(body[:held_back])
             await self._all_came.wait()
-            for start in range(_PIECE_BYTES, len(self._body), _PIECE_BYTES):
-                writer.write(self._body[start : start + _PIECE_BYTES])
+            for start in range(held_back, len(body), _PIECE_BYTES):
+                writer.write(body[start : start + _PIECE_BYTES])
                 await writer.drain()
                 await asyncio.sleep(_PAUSE_SECONDS)
         self._open -= 1
@@ -107,9 +115,9 @@ class LargeServer:
 
 
 @asynccontextmanager
-async def run_server(body: bytes) -> AsyncIterator[LargeServer]:
+async def run_server(bodies: list[bytes]) -> AsyncIterator[LargeServer]:
     """Run the server on some addresses for the length of the block."""
-    server = LargeServer(body)
+    server = LargeServer(bodies)
     async with contextlib.AsyncExitStack() as stack:
         for number in range(HOSTS):
             host = f"127.0.0.{number + 2}"
@@ -130,3 +138,15 @@ def write_body() -> bytes:
     ]
     document = render(FeedFormat.RSS, "large", articles, START).encode()
     return gzip.compress(document, compresslevel=6)
+
+
+def write_hostile_bodies() -> list[bytes]:
+    """Return bodies of 0.5 and 10 MB in which each few bytes become an object, and some that take all of their time."""
+    rss, json = "<rss version='2.0'><channel><title>c</title>%s</channel></rss>", '{"title":"t","items":[%s{}]}'
+    texts = []
+    for size in (500_000, BODY_BYTES):
+        texts += [rss % (unit * (size // len(unit))) for unit in ("<item/>", "<item><title>t</title></item>")]
+        texts += [rss % ("<item><title>t</title>" + unit * (size // len(unit))) for unit in ("<link href='/'/>", "<p>")]
+        texts += [json % (unit * (size // len(unit))) for unit in ("{},", '{"":0},', '{"id":1},')]
+        texts.append(json % ('{"id":1,"tags":[' + '"ab",' * (size // 5) + '""]},'))
+    return [text.encode() for text in texts]

@@ -1,4 +1,4 @@
-"""Large feeds are parsed one at a time, small ones beside them."""
+"""Large feeds are parsed one at a time, small ones beside them, and not all at once either."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from services.fetcher import attempt
-from services.fetcher.attempt import LARGE_BYTES, Clock, FeedReader, ReaderLimits
+from services.fetcher.attempt import LARGE_BYTES, SMALL_AT_ONCE, Clock, FeedReader, ReaderLimits
 from services.fetcher.client import Answer, FeedClient, Request
 from services.fetcher.leg import next_leg
 from services.fetcher.parse import NotAFeed
@@ -26,7 +26,7 @@ class Client:
         return Answer(200, request.url, httpx.Headers(), b" " * size, size)
 
 
-@pytest.mark.parametrize(("size", "most"), [(LARGE_BYTES + 1, 1), (LARGE_BYTES, 4)])
+@pytest.mark.parametrize(("size", "most"), [(LARGE_BYTES + 1, 1), (LARGE_BYTES, SMALL_AT_ONCE)])
 def test_large_feeds_are_parsed_one_at_a_time(size: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lock, at_once, peak = threading.Lock(), 0, 0
 
@@ -43,6 +43,11 @@ def test_large_feeds_are_parsed_one_at_a_time(size: int, most: int, monkeypatch:
     monkeypatch.setattr(attempt, "parse_feed", parse)
     reader = FeedReader(cast("FeedClient", Client()), Clock(lambda: NOW, time.monotonic), ReaderLimits())
     job = make_job(url=f"http://news.example/?{size}")
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: reader.request(job, next_leg(job, frozenset()), lambda: None), range(4)))
+    with ThreadPoolExecutor(2 * SMALL_AT_ONCE) as pool:
+        list(
+            pool.map(
+                lambda _: reader.request(job, next_leg(job, frozenset()), lambda: None),
+                range(2 * SMALL_AT_ONCE if most > 1 else 4),
+            )
+        )
     assert peak == most

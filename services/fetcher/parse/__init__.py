@@ -101,7 +101,7 @@ def _about(raw: RawFeed, url: str) -> FeedInfo:
 def _read(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
     """Return the name of the tier that read this text, and what it read."""
     if text[0] in "{[":
-        return _read_json(text)
+        return _read_json(text, deadline)
     try:
         return _read_document(text, deadline)
     except OutOfTime:
@@ -113,18 +113,20 @@ def _read(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
         return "salvage", saved
 
 
-def _read_json(text: str) -> tuple[str, RawFeed]:
+def _read_json(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
     try:
-        return "json", read_json(text)
+        return "json", read_json(text, deadline)
+    except OutOfTime:
+        raise
     except Unparseable:
-        saved = save_json(text)
+        saved = save_json(text, deadline)
         if saved is None:
             raise
         return "salvage", saved
 
 
 def _read_document(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
-    document = prepare(text)
+    document = prepare(text, deadline)
     check_time(deadline)
     try:
         tier, raw = "strict", read_strict(document, deadline)

@@ -55,6 +55,9 @@ _MULTI_BYTE = re.compile(r"gb|big5|euc|shift|cp9[345]|johab|hz|iso2022|cp950")
 # Not encodings of text as feeds have it; punycode's decoder is also quadratic.
 _REFUSED = re.compile(r"punycode|idna|escape|undefined|utf-7|mbcs|oem|charmap")
 _HALF_UTF8 = re.compile(rb"(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\Z")
+_AS_CP1252 = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
+"""What `surrogateescape` makes of a stray byte, to what the byte means in windows-1252."""
+
 _MAX_DAMAGE = 0.01
 """A declared multi-byte encoding is believed if at most this share of the characters does not decode."""
 
@@ -156,7 +159,7 @@ def _utf8(body: bytes, names: list[str]) -> str | None:
         damaged = body.decode("utf-8", "replace")
         beyond = _count_beyond_ascii(damaged)
         is_utf8 = beyond >= _MANY_CHARS and _count_errors(damaged, body) <= _STRAY_SHARE * beyond
-        return body.decode("utf-8", "feedmill.cp1252") if is_utf8 else None
+        return _with_strays(body) if is_utf8 else None
     name = next(filter(_MULTI_BYTE.match, names), None)
     if not name or _count_beyond_ascii(text) >= _CERTAIN_CHARS or _LATIN_IN_WORD.search(text):
         return text
@@ -197,13 +200,9 @@ def _decode_unlabelled(body: bytes) -> tuple[str, str]:
     if 2 * damaged > _count_beyond_ascii(text):
         name = detect(body) or "cp1252"
         return body.decode(name, "replace"), name
-    return body.decode("utf-8", "feedmill.cp1252") if damaged else text, "utf-8"
+    return _with_strays(body) if damaged else text, "utf-8"
 
 
-def _as_cp1252(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
-
-
-codecs.register_error("feedmill.cp1252", _as_cp1252)
+def _with_strays(body: bytes) -> str:
+    """Return UTF-8 with stray bytes in it read as windows-1252 (a handler of errors would be called for each)."""
+    return body.decode("utf-8", "surrogateescape").translate(_AS_CP1252)

@@ -147,22 +147,18 @@ def _numeric(text: str) -> _Numeric | None:
 
 def _decide(dates: list[_Numeric], now: datetime, language: str) -> tuple[bool, bool]:
     """Return whether the day stands first, and whether that is certain."""
-    both = [date for date in dates if date.moment(day_first=True) and date.moment(day_first=False)]
-    only = {date.moment(day_first=True) is not None for date in dates if date not in both and _is_date(date)}
+    readings = [(date.moment(day_first=True), date.moment(day_first=False)) for date in dates]
+    only = {day_first is not None for day_first, other in readings if (day_first is None) != (other is None)}
     if len(only) == 1:
         return only.pop(), True
+    both = [reading for reading in readings if all(reading)]
     for order in (True, False):
-        moments = [date.moment(day_first=order) for date in both]
-        others = [date.moment(day_first=not order) for date in both]
+        moments, others = ([reading[at] for reading in both] for at in ((0, 1) if order else (1, 0)))
         if _ahead(others, now) and not _ahead(moments, now):
             return order, True
         if not only and _runs(moments) and not _runs(others):
             return order, True
     return not _MONTH_FIRST.fullmatch(language), False
-
-
-def _is_date(date: _Numeric) -> bool:
-    return bool(date.moment(day_first=True) or date.moment(day_first=False))
 
 
 def _ahead(moments: list[datetime | None], now: datetime) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.fetcher.parse.model import NotAFeed
+from services.fetcher.parse.model import Deadline, NotAFeed
 from services.fetcher.parse.prolog import cut_markup, find_feed_root, read_prolog, settle_references, strip_illegal
 
 FEED_ROOTS = frozenset({"rss", "feed", "rdf", "channel"})
@@ -21,14 +21,15 @@ class Document:
     """What was put up with."""
 
 
-def prepare(text: str) -> Document:
+def prepare(text: str, deadline: Deadline | None = None) -> Document:
     """Return the document in `text`.
 
     Raises:
         NotAFeed: there is no feed's root element: an HTML page, another XML, no markup at all.
+        OutOfTime: the deadline has passed.
     """
     text, warnings = strip_illegal(text), list[str]()
-    prolog = read_prolog(text)
+    prolog = read_prolog(text, deadline)
     start = prolog.start
     if not prolog.root:
         raise NotAFeed("neither XML nor JSON" if text.strip() else "an empty body")

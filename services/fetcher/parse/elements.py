@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element
 
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
+from services.fetcher.parse.bounds import MAX_SCOPE_CHARS
 from services.fetcher.parse.fields import Fields
 from services.fetcher.parse.guarded import APART, HANDLED, MAX_TAGS, TITLES
 from services.fetcher.parse.inline import (
@@ -24,7 +25,7 @@ from services.fetcher.parse.inline import (
     looks_like_html,
     repaired,
 )
-from services.fetcher.parse.links import without_other_schemes
+from services.fetcher.parse.links import MAX_BASE_CHARS, is_resolvable, without_other_schemes
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.tree import MAX_DEPTH, Attributes, attributes_of
 
@@ -34,6 +35,9 @@ KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtm
 _XML_KINDS = ("+xml", "/xml")
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 HTML_KINDS = frozenset({"text/html", XHTML})
+MAX_KEYWORDS = 10 * MAX_TAGS
+"""Of one list, that are looked at: some stand there twice."""
+
 _ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z0-9._~/%+&=-]+)?")
 """As most addresses are: to join one with a base, or to put it together from its parts, changes nothing."""
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
@@ -97,13 +101,17 @@ class Elements:
         """Take over the base and the language that an element declares."""
         base = attributes.get("xml:base", attributes.get("base"))
         if base:
+            if len(base) > MAX_BASE_CHARS:
+                raise Declined("a long xml:base")
             joined = make_safe_absolute_uri(self.base, base) or self.base if self.base else _urljoin("", base)
             # feedparser joins the base with itself at each element within.
-            if (make_safe_absolute_uri(joined, joined) or joined) != joined:
+            if len(joined) > MAX_BASE_CHARS or (make_safe_absolute_uri(joined, joined) or joined) != joined:
                 raise Declined("an odd xml:base")
             self.base = joined
         language = attributes.get("xml:lang", attributes.get("lang"))
         if language is not None:
+            if len(language) > MAX_SCOPE_CHARS["lang"]:
+                raise Declined("a long language")
             self.language = language.replace("_", "-") or None
 
     def meaningless(self, element: Element, _attributes: Attributes, depth: int) -> None:
@@ -230,7 +238,7 @@ class Elements:
             self.fields["links"][-1] = {**attributes, "href": href, "is_text": True}
 
     def _resolve(self, href: str) -> str:
-        if _ABSOLUTE.fullmatch(href) or not (self.base or ":///" in href):
+        if _ABSOLUTE.fullmatch(href) or not (self.base or ":///" in href) or not is_resolvable(href):
             return href
         return str(_urljoin(self.base, href))
 
@@ -288,7 +296,7 @@ class Elements:
         """Read a list of categories with commas between."""
         text = repaired(leaf_text(element))
         if not attributes:
-            for term in filter(None, map(str.strip, text.split(","))):
+            for term in filter(None, map(str.strip, text.split(",", MAX_KEYWORDS)[:MAX_KEYWORDS])):
                 self.tag(term, scheme, None)
 
 

@@ -5,7 +5,8 @@
   feed's own link, then its URL.
 - title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
   `title_guessed`). Cut at 2,000 characters (`title_cut`).
-- body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`).
+- body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`), and read
+  up to 4,000,000 characters, 300,000 tags and as many references of its source.
 - html: if it is asked for and the body is HTML, or a mere picture: that made safe (`markup`), links resolved against
   `xml:base`, the entry's url, the feed's own link, its URL. Cut at 1,000,000 characters or four times its source
   (`html_cut`).
@@ -31,8 +32,8 @@ from services.fetcher.parse.dates import Date, settle_date
 from services.fetcher.parse.identity import article_md5, hash_tidied
 from services.fetcher.parse.links import absolute
 from services.fetcher.parse.markup import safe_html
-from services.fetcher.parse.model import Deadline, RawEnclosure, RawEntry, RawFeed, check_time
-from services.fetcher.parse.text import clean_line, clean_title, content_quality, cut_at_word, to_text
+from services.fetcher.parse.model import Deadline, RawEnclosure, RawEntry, RawFeed, check_time, timely
+from services.fetcher.parse.text import MAX_SOURCE_CHARS, clean_line, clean_title, content_quality, cut_at_word, to_text
 from shared.messages import Enclosure, Entry
 
 MAX_TITLE_CHARS = 2_000
@@ -42,7 +43,13 @@ GUESSED_TITLE_CHARS = 80
 MAX_NAME_CHARS = 200
 """Of an author or a category."""
 MAX_NAMES = 100
+MAX_AUTHORS_CHARS = 2_000
+"""Of a feed's authors, who stand in each entry that names none."""
 MAX_ENCLOSURES = 100
+MAX_FEED_ENCLOSURES = 50_000
+"""In all entries; when there are more, each further entry has one."""
+MAX_LOOKED_AT = 1_000
+"""Of an entry's names or enclosures: some are repeated, or are none."""
 
 _NO_DATE = datetime.min.replace(tzinfo=UTC)
 
@@ -59,17 +66,19 @@ def build_entries(
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
-    orders = Orders(dates, now=now, language=language)
-    authors = _authors(raw.authors)
+    orders = Orders(timely(dates, deadline), now=now, language=language)
+    authors = ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]
     found: list[tuple[int, Entry]] = []
     seen = _Seen()
-    empty = repeated = beyond = 0
-    for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries)):
+    empty, repeated, beyond, files = raw.empty, 0, 0, MAX_FEED_ENCLOSURES
+    for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries, deadline)):
         check_time(deadline)
         if len(found) == max_entries:
             beyond = len(raw.entries) - count
             break
         source = raw.entries[at]
+        if files <= 0:
+            source = source._replace(enclosures=source.enclosures[:1])
         entry = _build_entry(source, authors, orders, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
@@ -77,6 +86,7 @@ def build_entries(
             repeated += 1
         else:
             found.append((at, _with_html(entry, source, bases, deadline) if keep_html else entry))
+            files -= len(entry.enclosures)
     counted = (
         (empty, "without url, title and text dropped"),
         (repeated, "with the url and title of an earlier one dropped"),
@@ -106,12 +116,15 @@ class _Seen:
         return True
 
 
-def _newest_first(entries: Sequence[RawEntry], orders: Orders, now: datetime, limit: int) -> Iterable[int]:
+def _newest_first(
+    entries: Sequence[RawEntry], orders: Orders, now: datetime, limit: int, deadline: Deadline | None
+) -> Iterable[int]:
     """Return the order in which entries are taken: the feed's, unless there are more than the limit."""
     if len(entries) <= limit:
         return range(len(entries))
 
     def age(at: int) -> datetime:
+        check_time(deadline)
         dates = (entries[at].published_at, entries[at].updated_at)
         return next(filter(None, (_settle(date, orders, now, set()) for date in dates)), _NO_DATE)
 
@@ -130,7 +143,7 @@ def read_language(tag: str) -> str | None:
 
 def _build_entry(
     raw: RawEntry,
-    feed_authors: tuple[str, ...],
+    feed_authors: str,
     orders: Orders,
     *,
     bases: tuple[str, ...],
@@ -138,7 +151,7 @@ def _build_entry(
     now: datetime,
 ) -> Entry | None:
     enclosures = _enclosures(raw.enclosures, bases) if raw.enclosures else ()
-    guid = clean_line(raw.guid)
+    guid = clean_line(raw.guid[: 5 * MAX_GUID_CHARS])
     url = absolute(raw.link, *bases) or (absolute(guid) if raw.guid_is_link else "")
     url = url or next((enclosure.url for enclosure in enclosures), "")
     own_title, body = clean_title(raw.title), next(filter(None, map(to_text, raw.bodies)), "")
@@ -154,6 +167,8 @@ def _build_entry(
         title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
     if len(body) > MAX_BODY_CHARS:
         body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
+    if any(len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies):
+        flags.add("body_cut")
     published_at = _settle(raw.published_at, orders, now, flags) if raw.published_at else None
     updated_at = _settle(raw.updated_at, orders, now, flags) if raw.updated_at else None
     md5 = article_md5(url, title)
@@ -169,7 +184,7 @@ def _build_entry(
             "content_quality": content_quality(own_title, body),
             "published_at": published_at or updated_at,
             "updated_at": updated_at,
-            "author": ", ".join(_authors(raw.authors) or feed_authors) or None,
+            "author": ", ".join(_authors(raw.authors)) or feed_authors or None,
             "categories": _names(raw.categories),
             "enclosures": enclosures,
             "language": read_language(raw.language) or language,
@@ -210,7 +225,7 @@ def _names(raw: Sequence[str]) -> tuple[str, ...]:
     """Return each name once, in the feed's order."""
     if not any(raw):
         return ()
-    names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw]
+    names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw[:MAX_LOOKED_AT]]
     return tuple(dict.fromkeys(filter(None, names)))[:MAX_NAMES]
 
 
@@ -218,9 +233,9 @@ def _authors(raw: Sequence[str]) -> tuple[str, ...]:
     return _names([name for text in raw[: 10 * MAX_NAMES] for name in read_names(text)]) if raw else ()
 
 
-def _enclosures(raw: Iterable[RawEnclosure], bases: tuple[str, ...]) -> tuple[Enclosure, ...]:
+def _enclosures(raw: Sequence[RawEnclosure], bases: tuple[str, ...]) -> tuple[Enclosure, ...]:
     found: dict[str, Enclosure] = {}
-    for item in raw:
+    for item in raw[:MAX_LOOKED_AT]:
         url = absolute(item.url, *bases)
         if url and url not in found and len(found) < MAX_ENCLOSURES:
             length = int(item.length) if item.length.isdecimal() and len(item.length) <= 15 else None

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 
 from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, read_date
+from services.fetcher.parse.model import Deadline, check_time, timely
 
 _TOKEN = re.compile(
     r"<(?:(?P<raw>!\[CDATA\[|!--)"
@@ -49,8 +50,12 @@ class Trimmed:
     warnings: tuple[str, ...] = ()
 
 
-def trim(source: str, most: int) -> Trimmed:
-    """Return `source` without an entry that it ends in, and with at most `most` entries, the newest."""
+def trim(source: str, most: int, deadline: Deadline | None = None) -> Trimmed:
+    """Return `source` without an entry that it ends in, and with at most `most` entries, the newest.
+
+    Raises:
+        OutOfTime: the deadline has passed.
+    """
     starts, is_cut, end = find_entries(source)
     warnings: list[str] = []
     if is_cut:
@@ -59,7 +64,9 @@ def trim(source: str, most: int) -> Trimmed:
         warnings.append("entries cut off with the end of the feed and left out: 1")
     if len(starts) > most:
         bounds = [*starts, end]
-        kept = newest([_date(source, bounds[at], bounds[at + 1]) for at in range(len(starts))], most)
+        kept = newest(
+            [_date(source, bounds[at], bounds[at + 1], deadline) for at in range(len(starts))], most, deadline
+        )
         pieces = [source[bounds[at] : bounds[at + 1]] for at in kept]
         warnings.append(f"entries beyond the newest {most} not read: {len(starts) - most}")
         source = "".join([source[: starts[0]], *pieces, source[end:]])
@@ -88,11 +95,12 @@ def find_entries(source: str) -> tuple[list[int], bool, int]:
     return starts, is_open, end
 
 
-def newest(dates: Sequence[Date], most: int) -> list[int]:
+def newest(dates: Sequence[Date], most: int, deadline: Deadline | None = None) -> list[int]:
     """Return where the newest `most` of `dates` stand, in their order; without a date counts as older than any."""
-    orders = Orders([date for date in dates if isinstance(date, str)], now=_ANY_TIME, language=None)
+    orders = Orders(timely((date for date in dates if isinstance(date, str)), deadline), now=_ANY_TIME, language=None)
 
     def moment(at: int) -> datetime:
+        check_time(deadline)
         date = dates[at]
         if isinstance(date, str):
             reading = orders.read(date)
@@ -102,8 +110,9 @@ def newest(dates: Sequence[Date], most: int) -> list[int]:
     return sorted(sorted(range(len(dates)), key=moment, reverse=True)[:most])
 
 
-def _date(source: str, start: int, end: int) -> Date:
+def _date(source: str, start: int, end: int, deadline: Deadline | None) -> Date:
     """Return the date of publication that stands there, else the last other one."""
+    check_time(deadline)
     date: Date = None
     for found, _ in zip(_DATE.finditer(source, start, end), range(_MAX_DATES), strict=False):
         date = read_date(found[2]) or date

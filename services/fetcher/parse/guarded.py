@@ -3,7 +3,7 @@
 It is taken by its two parsers (6.0.14) and not by `feedparser.parse`, since that one does too much: it opens a string
 that looks like a file name or a URL, lets a DTD reach expat, and takes steps that cost the square of what a feed sends
 (30 KB of letters as `<author>`: 9 s; 1 MB of `<category>`: over a minute). What is left of those is bounded in time:
-its callbacks ask the caller's deadline.
+its callbacks ask the caller's deadline. What they keep is bounded in number (`bounds`).
 
 Beyond feedparser: all of `skipHours` and `skipDays` (it keeps the last one of each), a guid that is never taken for a
 link by itself, and what Dublin Core, Media RSS and iTunes say kept apart from the format's own elements. Authors and
@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import Any
 
 import feedparser.api as feedparser
-from feedparser.mixin import _FeedParserMixin
 
+from services.fetcher.parse.bounds import BoundedParser, Enough
 from services.fetcher.parse.links import without_other_schemes
 from services.fetcher.parse.model import Deadline, check_time
 
@@ -32,11 +32,7 @@ MAX_TAGS = 100
 """Per entry: feedparser compares each with all before it."""
 
 
-class _Enough(Exception):
-    """More entries than anyone should send."""
-
-
-class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no types
+class _Guards(BoundedParser):
     """What both of feedparser's parsers do differently here."""
 
     resolve_relative_uris = False
@@ -44,15 +40,10 @@ class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no type
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        self.deadline: Deadline | None = None
         self.skipped_hours: list[str] = []
         self.skipped_days: list[str] = []
 
     # Whatever feedparser is given comes by one of these; a few microseconds to a few milliseconds lie between two.
-
-    def unknown_starttag(self, tag: str, attrs: list[tuple[str, str]]) -> None:
-        check_time(self.deadline)
-        super().unknown_starttag(tag, attrs)
 
     def unknown_endtag(self, tag: str) -> None:
         check_time(self.deadline)
@@ -66,9 +57,13 @@ class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no type
         check_time(self.deadline)
         super().handle_entityref(ref)
 
+    def handle_charref(self, ref: str) -> None:
+        check_time(self.deadline)
+        super().handle_charref(ref)
+
     def _start_item(self, attrs_d: dict[str, str]) -> None:
         if len(self.entries) > MAX_ENTRIES:
-            raise _Enough
+            raise Enough
         super()._start_item(attrs_d)
 
     _start_entry = _start_item
@@ -110,6 +105,7 @@ class _Guards(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no type
                 links[-1]["is_text"] = True
 
     def _add_tag(self, term: str | None, scheme: str | None, label: str | None) -> None:
+        check_time(self.deadline)
         if len(self._get_context().get("tags", ())) < MAX_TAGS:
             super()._add_tag(term, scheme, label)
 
@@ -214,7 +210,7 @@ def run_feedparser(source: str, deadline: Deadline | None = None) -> tuple[Any, 
     try:
         expat.feed(source)  # type: ignore[attr-defined]  # whole: expat 2.5 reads a long token anew with each piece
         expat.close()  # type: ignore[attr-defined]
-    except _Enough:
+    except Enough:
         return strict, None
     except (xml.sax.SAXException, feedparser.UndeclaredNamespace) as error:
         problem = error.getMessage() if isinstance(error, xml.sax.SAXException) else str(error)
@@ -224,6 +220,6 @@ def run_feedparser(source: str, deadline: Deadline | None = None) -> tuple[Any, 
         return strict, problem
     loose = _Loose("", None, "utf-8", {})
     loose.deadline = deadline
-    with suppress(_Enough):
+    with suppress(Enough):
         loose.feed(source)
     return loose, problem

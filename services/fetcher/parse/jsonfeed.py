@@ -17,13 +17,31 @@ from services.fetcher.parse.dates import Date, read_date
 from services.fetcher.parse.extents import newest
 from services.fetcher.parse.facts import MAX_HUBS
 from services.fetcher.parse.links import own_address
-from services.fetcher.parse.model import NotAFeed, RawEnclosure, RawEntry, RawFacts, RawFeed, Text, Unparseable
+from services.fetcher.parse.model import (
+    Deadline,
+    NotAFeed,
+    RawEnclosure,
+    RawEntry,
+    RawFacts,
+    RawFeed,
+    Text,
+    Unparseable,
+    check_time,
+)
 
 MAX_ENTRIES = 60_000
 """Of more, the newest are read."""
 
+MAX_CONTAINERS = 400_000
+MAX_MEMBERS = 800_000
+"""Of a document, counted in its source: an object of seven characters takes 250 bytes once it is decoded."""
+
+_TELLING = frozenset({"id", "url", "external_url", "title", "content_html", "content_text", "summary", "attachments"})
+"""Without one of these an item says nothing."""
+
 _DECODER = json.JSONDecoder(strict=False)  # line breaks within strings are put up with
 _ITEMS = re.compile(r"\"items\"\s*+:\s*+\[")
+_SPACE = re.compile(r"[ \t\n\r]*+")
 _COMMA = re.compile(r"[\s,]*+")
 _VERSION = "jsonfeed.org/version/"
 _ABOUT = ("title", "home_page_url", "feed_url", "description")
@@ -31,67 +49,153 @@ _ABOUT = ("title", "home_page_url", "feed_url", "description")
 Json = dict[str, Any]
 
 
-def read_json(text: str) -> RawFeed:
+def read_json(text: str, deadline: Deadline | None = None) -> RawFeed:
     """Return the JSON Feed in `text`.
 
     Raises:
         NotAFeed: JSON, but without the version and the items of a JSON Feed.
-        Unparseable: not JSON.
+        Unparseable: not JSON, or more of it than any feed needs.
+        OutOfTime: the deadline has passed.
     """
+    if text.count("{") + text.count("[") > MAX_CONTAINERS or text.count('":') > MAX_MEMBERS:
+        raise Unparseable("JSON with more objects, lists or members than any feed has")
+    items = _Items(deadline)
     try:
-        feed = _DECODER.decode(text)
+        feed = _decode(text, items)
     except ValueError as error:
         raise Unparseable(f"broken JSON ({error})") from error
     except RecursionError as error:
         raise Unparseable("JSON that is nested too deep") from error
-    return _raw_feed(feed)
+    return _raw_feed(feed, items)
 
 
-def save_json(text: str) -> RawFeed | None:
+def save_json(text: str, deadline: Deadline | None = None) -> RawFeed | None:
     """Return what stands before the break in a broken JSON Feed, item by item; None if that is not one item."""
-    items = _ITEMS.search(text)
-    if not items:
+    start = _ITEMS.search(text)
+    if not start or text.count("{") + text.count("[") > MAX_CONTAINERS or text.count('":') > MAX_MEMBERS:
         return None
-    found: list[Any] = []
-    at = items.end()
+    items = _Items(deadline)
+    at = start.end()
     with suppress(ValueError, RecursionError):
         feed = _DECODER.decode(text[:at] + "]}")
         while True:  # until the text ends: what is found is smaller than it
             item, at = _DECODER.raw_decode(text, _COMMA.match(text, at).end())  # type: ignore[union-attr]
-            found.append(item)
-    if not any(isinstance(item, dict) for item in found):
+            items.add(item)
+    if not (items.entries or items.empty):
         return None
     with suppress(NotAFeed):
-        raw = _raw_feed(feed | {"items": found})
+        raw = _raw_feed(feed, items)
         return replace(raw, warnings=("broken JSON: the items before the break were saved", *raw.warnings))
     return None
 
 
-def _raw_feed(feed: object) -> RawFeed:
+class _Items:
+    """The items of a feed as they are decoded: each becomes an entry and is let go of, so that a million fit."""
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all: a member that stands there twice counts as it stands last."""
+        self.entries: list[RawEntry] = []
+        self.empty = self.odd = self.beyond = 0
+
+    def add(self, item: object) -> None:
+        """Take the next item."""
+        check_time(self._deadline)
+        if not isinstance(item, dict):
+            self.odd += 1
+        elif _TELLING.isdisjoint(item):
+            self.empty += 1
+        else:
+            self.entries.append(_raw_entry(item))
+            if len(self.entries) >= 2 * MAX_ENTRIES:
+                self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        """Keep the newest `MAX_ENTRIES`."""
+        if len(self.entries) > MAX_ENTRIES:
+            self.beyond += len(self.entries) - MAX_ENTRIES
+            dates = [entry.published_at or entry.updated_at for entry in self.entries]
+            self.entries = [self.entries[at] for at in newest(dates, MAX_ENTRIES, self._deadline)]
+
+
+def _decode(text: str, items: _Items) -> Any:
+    """Return the value in `text`, the feed's items left out: they go to `items`, one at a time.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    at = _skip(text, 0)
+    if not text.startswith("{", at):
+        return _DECODER.decode(text)
+    feed: Json = {}
+    at = _skip(text, at + 1)
+    while not text.startswith("}", at):
+        if feed:
+            at = _past(text, ",", at)
+        if not text.startswith('"', at):
+            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
+        key, at = _DECODER.raw_decode(text, at)
+        at = _past(text, ":", at)
+        if key == "items" and text.startswith("[", at):
+            feed[key], at = [], _read_items(text, at, items)
+        else:
+            feed[key], at = _DECODER.raw_decode(text, at)
+        at = _skip(text, at)
+    at = _skip(text, at + 1)
+    if at < len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
+    return feed
+
+
+def _read_items(text: str, at: int, items: _Items) -> int:
+    """Take the items of the list that begins at `at`; return where it ends."""
+    items.clear()
+    is_first, at = True, _skip(text, at + 1)
+    while not text.startswith("]", at):
+        at = at if is_first else _past(text, ",", at)
+        item, at = _DECODER.raw_decode(text, at)
+        items.add(item)
+        is_first, at = False, _skip(text, at)
+    return at + 1
+
+
+def _skip(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
+
+
+def _past(text: str, mark: str, at: int) -> int:
+    at = _skip(text, at)
+    if not text.startswith(mark, at):
+        raise json.JSONDecodeError(f"Expecting '{mark}' delimiter", text, at)
+    return _skip(text, at + 1)
+
+
+def _raw_feed(feed: object, items: _Items) -> RawFeed:
     if not isinstance(feed, dict):
         raise NotAFeed("JSON that is no object")
     is_labelled = _VERSION in _string(feed, "version")
     if not is_labelled and not (isinstance(feed.get("items"), list) and any(_string(feed, name) for name in _ABOUT)):
         raise NotAFeed("JSON without version and items")
     warnings = [] if is_labelled else ["no JSON Feed version"]
-    items = _list(feed, "items")
     if not isinstance(feed.get("items"), list):
         warnings.append("no list of items")
-    objects = [item for item in items if isinstance(item, dict)]
-    if len(objects) < len(items):
-        warnings.append(f"items that are no objects: {len(items) - len(objects)}")
-    if len(objects) > MAX_ENTRIES:
-        warnings.append(f"entries beyond the newest {MAX_ENTRIES} not read: {len(objects) - MAX_ENTRIES}")
-        dates = [_moment(item.get("date_published")) or _moment(item.get("date_modified")) for item in objects]
-        objects = [objects[at] for at in newest(dates, MAX_ENTRIES)]
+    if items.odd:
+        warnings.append(f"items that are no objects: {items.odd}")
+    items.drop_oldest()
+    if items.beyond:
+        warnings.append(f"entries beyond the newest {MAX_ENTRIES} not read: {items.beyond}")
     return RawFeed(
         title=Text(_string(feed, "title")),
         link=_string(feed, "home_page_url"),
         language=_string(feed, "language"),
         authors=_authors(feed),
-        entries=tuple(map(_raw_entry, objects)),
+        entries=tuple(items.entries),
         warnings=tuple(warnings),
         facts=_facts(feed),
+        empty=items.empty,
     )
 
 

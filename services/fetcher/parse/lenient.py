@@ -8,12 +8,13 @@ embedded HTML is neither resolved nor sanitised: it becomes text.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from services.fetcher.parse.document import FEED_ROOTS, Document
 from services.fetcher.parse.extents import trim
 from services.fetcher.parse.fields import raw_entry, raw_feed
 from services.fetcher.parse.guarded import MAX_ENTRIES, run_feedparser
-from services.fetcher.parse.model import Deadline, NotAFeed, OutOfTime, RawFeed, Unparseable, check_time
+from services.fetcher.parse.model import Deadline, NotAFeed, ParseError, RawFeed, Unparseable, check_time
 
 _ENTRY = re.compile(r"<(?:[\w.-]+:)?(?:item|entry)[\s/>]", re.IGNORECASE)
 
@@ -26,11 +27,11 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
         Unparseable: it is too broken to give an entry, or not read in time.
     """
     source, warnings = document.source, list(document.warnings)
-    trimmed = trim(source, MAX_ENTRIES)
+    trimmed = trim(source, MAX_ENTRIES, deadline)
     check_time(deadline)
     try:
         reader, problem = run_feedparser(trimmed.source, deadline)
-    except OutOfTime:
+    except ParseError:
         raise
     except Exception as error:  # feedparser names no errors and has many; one odd body is a fact to record, no bug
         raise Unparseable(f"a feed on which feedparser fails with {type(error).__name__}") from error
@@ -44,14 +45,17 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
     if len(reader.entries) > MAX_ENTRIES:
         warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
     # Plain dicts: feedparser's own answer with `published` when asked for `updated`, and warn of it.
-    return raw_feed(
+    entries = [entry for found in reader.entries if not (entry := raw_entry(dict(found))).is_empty()]
+    feed = raw_feed(
         dict(reader.feeddata),
-        [raw_entry(dict(entry)) for entry in reader.entries],
+        entries,
         is_atom=str(reader.version).startswith("atom"),
         hours=reader.skipped_hours,
         days=reader.skipped_days,
         warnings=warnings,
     )
+    empty = len(reader.entries) - len(entries)
+    return replace(feed, empty=empty) if empty else feed
 
 
 def _is_complete(source: str) -> bool:

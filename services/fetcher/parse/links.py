@@ -7,8 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
+from services.fetcher.parse.marks import has_long_run
+
 MAX_URL_CHARS = 8192
 """Longer ones are no URL that a server would take (RFC 9110, section 4.1, asks for 8,000)."""
+
+MAX_BASE_CHARS = 1000
+"""A longer address is no base for others: each address that is resolved against one is as long."""
 
 _EDGES = "".join(map(chr, range(0x21)))
 # As most are: nothing to resolve, to clean or to refuse.
@@ -30,14 +35,20 @@ def absolute(href: str, *bases: str) -> str:
     """
     if len(href) <= MAX_URL_CHARS and _PLAIN.fullmatch(href):
         return href
-    href = _ESCAPED.sub(lambda found: quote(found[0]), _INSIDE.sub("", href.strip(_EDGES + "\xa0")))
-    if not href:
+    href = _INSIDE.sub("", href.strip(_EDGES + "\xa0"))
+    if not href or not is_resolvable(href):
         return ""
+    href = _ESCAPED.sub(lambda found: quote(found[0]), href)
     for base in ("", *bases):
-        url = _join(base, href)
+        url = _join(base, href) if len(base) <= MAX_BASE_CHARS else ""
         if url:
             return url
     return ""
+
+
+def is_resolvable(href: str) -> bool:
+    """Return whether resolving `href` takes little time: `urlsplit` normalises what could be a host."""
+    return len(href) <= MAX_URL_CHARS and not has_long_run(href)
 
 
 def has_other_scheme(href: str) -> bool:

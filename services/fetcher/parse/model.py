@@ -16,10 +16,10 @@ A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from shared.messages import Entry, FeedInfo, ServerHints
 
@@ -48,6 +48,16 @@ def check_time(is_late: Deadline | None) -> None:
     """Raise OutOfTime if the time is up."""
     if is_late is not None and is_late():
         raise OutOfTime("reading it takes longer than a feed is worth")
+
+
+T = TypeVar("T")
+
+
+def timely(items: Iterable[T], is_late: Deadline | None) -> Iterator[T]:
+    """Yield `items`; raise OutOfTime before the next one if the time is up."""
+    for item in items:
+        check_time(is_late)
+        yield item
 
 
 class Declined(Exception):
@@ -128,6 +138,10 @@ class RawEntry(NamedTuple):
     enclosures: tuple[RawEnclosure, ...] = ()
     language: str = ""
 
+    def is_empty(self) -> bool:
+        """Return whether it has nothing that an article could be made of."""
+        return not (self.link or self.guid or self.title.value or self.enclosures or any(b.value for b in self.bodies))
+
 
 @dataclass(frozen=True, slots=True)
 class RawFeed:
@@ -142,3 +156,5 @@ class RawFeed:
     entries: tuple[RawEntry, ...] = ()
     warnings: tuple[str, ...] = ()
     facts: FeedFacts = field(default_factory=FeedFacts)
+    empty: int = 0
+    """Entries that say nothing and are not among `entries`: there may be a million of them."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 
 from services.fetcher.parse.links import own_address
 from services.fetcher.parse.model import Text
+from services.fetcher.parse.prolog import MAX_ATTRIBUTES
 
 MAX_ELEMENTS = 200
 """Per piece that are looked at; what has more is a heap and no entry."""
@@ -113,8 +115,9 @@ def read_piece(source: str) -> Piece:
 
 
 def read_attributes(markup: str) -> dict[str, str]:
-    """Return the attributes of a tag by their names in lower case, unescaped."""
-    return {name.lower(): html.unescape(a or b or c) for name, a, b, c in _ATTRIBUTE.findall(markup)}
+    """Return the first attributes of a tag by their names in lower case, unescaped."""
+    found = (match.groups("") for match in islice(_ATTRIBUTE.finditer(markup), MAX_ATTRIBUTES))
+    return {name.lower(): html.unescape(a or b or c) for name, a, b, c in found}
 
 
 class _Ends:

@@ -14,8 +14,11 @@ from html.entities import name2codepoint
 from itertools import islice
 from xml.sax.saxutils import escape
 
+from services.fetcher.parse.model import Deadline, check_time
+
 MAX_EXPANSION_CHARS = 100_000
-"""Above this total, the entities that a document declares are left unexpanded."""
+MAX_ENTITIES = 300
+"""Above this total, or this number, the entities that a document declares are left unexpanded."""
 
 MAX_TAGS = 800_000
 MAX_REFERENCES = 1_000_000
@@ -23,7 +26,10 @@ MAX_REFERENCES = 1_000_000
 feed at hand would have 350,000 `<`."""
 
 MAX_TAG_CHARS = 1_000_000
-"""What a tag has beyond this is dropped; the loose parser would take 150 bytes of memory for each character."""
+"""What a tag has beyond this is dropped."""
+
+MAX_ATTRIBUTES = 256
+"""Of one tag; those beyond it are dropped. feedparser looks each one up among all of them."""
 
 _ILLEGAL_BYTES = bytes([*range(9), 0x0B, 0x0C, *range(0x0E, 0x20)])
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, section 2.2
@@ -32,6 +38,9 @@ _NEXT = re.compile(r"<(?=[A-Za-z_?]|!--|!DOCTYPE)", re.IGNORECASE)
 _FEED_ROOT = re.compile(r"<(?:rss(?=[\s>])|rdf:RDF(?=[\s>])|feed\s[^<>]{0,500}?xmlns)", re.IGNORECASE)
 _SUBSET_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|<!--|[\[\]>]")
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"&%<]*\"|'[^'&%<]*'|\"&#\w{1,8};\"|'&#\w{1,8};')\s*>")
+_ATTRIBUTE = r"\s++[^\s<>/=\"']++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
+_LONG_START = re.compile(rf"<[A-Za-z_][^<]{{{5 * MAX_ATTRIBUTES}}}")
+_MANY_ATTRIBUTES = re.compile(rf"(<[A-Za-z_][^\s<>/=]*+(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}+)(?:{_ATTRIBUTE})++")
 _LONG_TAG = re.compile(rf"(<[A-Za-z/][^<>]{{{MAX_TAG_CHARS}}})[^<>]+")
 # The five names that XML itself knows are left to the parser, and nearly all numbers that XML allows.
 _REFERENCE = re.compile(
@@ -52,10 +61,15 @@ class Prolog:
     declarations: str
 
 
-def read_prolog(text: str) -> Prolog:
-    """Return what stands before the first element of `text`, in time proportional to its length."""
-    at, is_html, declarations = 0, False, ""
+def read_prolog(text: str, deadline: Deadline | None = None) -> Prolog:
+    """Return what stands before the first element of `text`, in time proportional to its length.
+
+    Raises:
+        OutOfTime: the deadline has passed.
+    """
+    at, is_html, declarations, is_whole = 0, False, "", True
     while at >= 0 and (opening := _NEXT.search(text, at)):
+        check_time(deadline)
         at = opening.start()
         if found := _NAME.match(text, at):
             return Prolog(found[1].rpartition(":")[2].lower(), at, is_html, declarations)
@@ -64,17 +78,20 @@ def read_prolog(text: str) -> Prolog:
         elif text.startswith("<?", at):
             at = text.find("?>", at)
         else:
-            end = _end_of_doctype(text, at)
+            end = _end_of_doctype(text, at, deadline) if is_whole else -1
+            is_whole = end >= 0  # if not, the text was read to its end: that is done once
+            end = end if is_whole else text.find(">", at)
             declarations = text[at:end] if end > 0 else ""
             is_html = declarations[9:].lstrip()[:4].lower() == "html"
             at = end
     return Prolog("", len(text), is_html, declarations)
 
 
-def _end_of_doctype(text: str, start: int) -> int:
-    """Return where the `>` of the DOCTYPE stands, past its internal subset; without one, its first `>`."""
+def _end_of_doctype(text: str, start: int, deadline: Deadline | None) -> int:
+    """Return where the `>` of the DOCTYPE stands, past its internal subset; -1 if that never ends."""
     depth, at = 0, start + 9
     while token := _SUBSET_TOKEN.search(text, at):
+        check_time(deadline)
         at = token.end()
         if token[0] == "<!--":
             at = text.find("-->", at)
@@ -86,7 +103,7 @@ def _end_of_doctype(text: str, start: int) -> int:
             depth = 0
         elif token[0] == ">" and not depth:
             return token.start()
-    return text.find(">", start)
+    return -1
 
 
 def find_feed_root(text: str, start: int) -> int:
@@ -137,8 +154,10 @@ def _declared(text: str, declarations: str) -> dict[str, str]:
     names: dict[str, str] = {}
     for name, value in _ENTITY.findall(declarations):
         names.setdefault(name, escape(html.unescape(value[1:-1])))
-    size = sum(len(value) * text.count(f"&{name};") for name, value in list(names.items())[:300])
-    return names if len(names) <= 300 and size <= MAX_EXPANSION_CHARS else {}
+    if len(names) > MAX_ENTITIES:
+        return {}
+    size = sum(len(names[found[1]]) for found in _REFERENCE.finditer(text) if found[1] in names)
+    return names if size <= MAX_EXPANSION_CHARS else {}
 
 
 def _is_legal(number: str) -> bool:
@@ -149,12 +168,19 @@ def _is_legal(number: str) -> bool:
     return code in {9, 10, 13} or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
 
 
+def cut_before(text: str, mark: str, limit: int) -> str:
+    """Return `text` up to the `mark`, a letter, that is one too many."""
+    if len(text) <= limit or text.count(mark) <= limit:
+        return text
+    return text[: next(islice(re.finditer(mark, text), limit, None)).start()]
+
+
 def cut_markup(text: str) -> tuple[str, bool]:
     """Return `text` within the bounds of this module, and whether anything was cut."""
     length = len(text)
-    for mark, limit in (("<", MAX_TAGS), ("&", MAX_REFERENCES)):
-        if length > limit and text.count(mark) > limit:
-            text = text[: next(islice(re.finditer(mark, text), limit, None)).start()]
+    text = cut_before(cut_before(text, "<", MAX_TAGS), "&", MAX_REFERENCES)
     if len(text) > MAX_TAG_CHARS:
         text = _LONG_TAG.sub(r"\1", text)
+    if text.count("=") > MAX_ATTRIBUTES and _LONG_START.search(text):
+        text = _MANY_ATTRIBUTES.sub(r"\1", text)
     return text, len(text) < length

@@ -35,7 +35,7 @@ from services.fetcher.parse.model import (
     check_time,
 )
 from services.fetcher.parse.pieces import Piece, read_piece
-from services.fetcher.parse.prolog import strip_illegal
+from services.fetcher.parse.prolog import MAX_REFERENCES, cut_before, strip_illegal
 from services.fetcher.parse.text import html_to_text
 
 _NAMES = r"(?:rdf:rdf|rss|feed|channel)"
@@ -57,28 +57,30 @@ def read_salvage(
     text = strip_illegal(text)
     is_wrapped = bool(_PAGE.match(text))
     opening = _JSON.search(text) if is_wrapped else None
-    if opening and (raw := _unwrapped_json(text, opening)):
+    if opening and (raw := _unwrapped_json(text, opening, deadline)):
         return raw
     if not _ROOT.search(text) and _ESCAPED_ROOT.search(text):
-        text, is_wrapped = html.unescape(text), True
+        text, is_wrapped = html.unescape(cut_before(text, "&", MAX_REFERENCES)), True
     root = _ROOT.search(text)
     if not root:
         return None
     return _unwrapped(text, root, read_document, deadline) if is_wrapped else _pieces(text, deadline)
 
 
-def _unwrapped_json(text: str, opening: re.Match[str]) -> RawFeed | None:
+def _unwrapped_json(text: str, opening: re.Match[str], deadline: Deadline | None) -> RawFeed | None:
     """Return the JSON Feed that a page consists of. A browser escapes what it shows; then there is no `<` in it."""
     if html_to_text(text[: opening.start()]):
         return None
     source = text[opening.end() : text.rfind("}") + 1]
-    source = source if "<" in source else html.unescape(source)
+    source = source if "<" in source else html.unescape(cut_before(source, "&", MAX_REFERENCES))
     try:
-        raw: RawFeed | None = read_json(source)
+        raw: RawFeed | None = read_json(source, deadline)
+    except OutOfTime:
+        raise
     except NotAFeed:
         return None
     except ParseError:
-        raw = save_json(source)
+        raw = save_json(source, deadline)
     return replace(raw, warnings=(_WRAPPED, *raw.warnings)) if raw and raw.entries else None
 
 
@@ -102,7 +104,7 @@ def _unwrapped(
 
 
 def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
-    trimmed = trim(text, MAX_ENTRIES)
+    trimmed = trim(text, MAX_ENTRIES, deadline)
     text = trimmed.source
     starts, _, end = find_entries(text)
     entries: list[RawEntry] = []

@@ -8,6 +8,7 @@ not listed here are declined by that alone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -35,7 +36,7 @@ def read_strict(document: Document, deadline: Deadline | None = None) -> RawFeed
     tree = Tree(document.source, deadline)
     reader = _Reader(tree, deadline)
     reader.read(tree.root)
-    return raw_feed(
+    feed = raw_feed(
         reader.feed,
         reader.entries,
         is_atom=reader.is_atom,
@@ -43,6 +44,7 @@ def read_strict(document: Document, deadline: Deadline | None = None) -> RawFeed
         days=reader.days,
         warnings=document.warnings,
     )
+    return replace(feed, empty=reader.empty) if reader.empty else feed
 
 
 def _version(tree: Tree) -> str:
@@ -64,6 +66,8 @@ class _Reader(Elements):
         )
         self.feed: Fields = self.fields
         self.entries: list[RawEntry] = []
+        self.empty = 0
+        """Entries that say nothing, and are no `entries`."""
         self.hours: list[str] = []
         self.days: list[str] = []
         self._has_channel = False
@@ -96,17 +100,27 @@ class _Reader(Elements):
     def entry(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read an entry."""
         check_time(self._deadline)
-        if len(self.entries) >= MAX_ENTRIES:
+        if len(self.entries) + self.empty >= MAX_ENTRIES:
             raise Declined("more entries than anyone should send")
         _check_no_cdf(attributes)
         about = attributes.get("rdf:about", "")
+        if not (len(element) or about):
+            self.empty += 1
+            self.title_depth = -1
+            return
         table, self.table = self.table, self._of_entry
         self.fields, self.depths, self.title_depth = {}, {}, -1
         if about:
             self.fields["id"] = about
         self.read_children(element, depth)
-        self.entries.append(raw_entry(self.fields))
+        self._add(raw_entry(self.fields))
         self.fields, self.depths, self.table, self.has_content = self.feed, None, table, False
+
+    def _add(self, entry: RawEntry) -> None:
+        if entry.is_empty():
+            self.empty += 1
+        else:
+            self.entries.append(entry)
 
     def image(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Pass over an image or a search box; its title ends the feed's claim to be the first."""

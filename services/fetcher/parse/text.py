@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Literal, TypeVar
 
 from services.fetcher.parse.model import Text
+from services.fetcher.parse.prolog import cut_before
 
 T = TypeVar("T")
 Quality = Literal["full", "summary", "stub", "title_only"]
@@ -23,6 +24,10 @@ STUB_BELOW_CHARS = 140
 
 FULL_FROM_CHARS = 1000
 """A body from here on is `full`; between the two it is a `summary`."""
+
+MAX_SOURCE_CHARS = 4_000_000
+MAX_MARKUP = 300_000
+"""Of a text, in tags and in references; what stands behind is not read. Each costs some hundred bytes meanwhile."""
 
 _CUT_OFF = re.compile(r"(?:\.\.\.|…|\[…\]|\[\.\.\.\]|read more|continue reading)\W*$", re.IGNORECASE)
 
@@ -111,6 +116,7 @@ def html_to_text(source: str) -> str:
     Scripts, styles, comments and what is embedded are gone, entities decoded, runs of white space one space. A source
     without any tag keeps its line breaks: it is plain text that came as HTML.
     """
+    source = _within_bounds(source)
     if "<" not in source:
         return tidy(unescape(source))
     source = _drop_comments(source)
@@ -175,7 +181,7 @@ def split_tags(source: str) -> Iterator[tuple[str, str, str]]:
 
     Comments, what shows no text and control characters are left out; the name is "" for what is no element's tag.
     """
-    source = _CONTROLS.sub("", _drop_hidden(_drop_comments(source)))
+    source = _CONTROLS.sub("", _drop_hidden(_drop_comments(_within_bounds(source))))
     end, at = source.rfind(">") + 1, 0  # as above
     for tag in _TAG.finditer(source, 0, end):
         yield source[at : tag.start()], tag[0], (tag[1] or "").removeprefix("/")
@@ -183,9 +189,15 @@ def split_tags(source: str) -> Iterator[tuple[str, str, str]]:
     yield source[at:end] + _UNENDED_TAG.sub("", source[end:]), "", ""
 
 
+def _within_bounds(source: str) -> str:
+    if len(source) <= MAX_MARKUP:
+        return source
+    return cut_before(cut_before(source[:MAX_SOURCE_CHARS], "<", MAX_MARKUP), "&", MAX_MARKUP)
+
+
 def to_text(text: Text) -> str:
     """Return a feed's text as plain text."""
-    return html_to_text(text.value) if text.is_html else tidy(text.value)
+    return html_to_text(text.value) if text.is_html else tidy(text.value[:MAX_SOURCE_CHARS])
 
 
 def clean_title(title: Text) -> str:

@@ -8,17 +8,17 @@ namespace counts as none; declarations stay in force after their element has end
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from feedparser.mixin import _FeedParserMixin
 
+from services.fetcher.parse.bounds import MAX_KINDS, MAX_NAMESPACE_CHARS
 from services.fetcher.parse.model import Deadline, Declined, check_time
 
 MAX_DEPTH = 100
-MAX_TAGS = 750_000
-"""`<` of 50,000 entries with seven elements each. A larger tree is declined: it would take over 200 MB."""
+MAX_TAGS = 800_000
+"""`<` and `=` of 50,000 entries with seven elements each. A larger tree is declined: it would take over 250 MB."""
 
 _USERLAND = "http://backend.userland.com/rss"
 _XLINK = "http://www.w3.org/1999/xlink"
@@ -47,9 +47,11 @@ class Tree:
         self.names = _Names(self._prefixes, self._mapped)
         """feedparser's name (`title`, `dc_date`, `foo_bar`) by the tag of an element."""
         self._meanings: dict[str, str] = {}
+        self._declared: Attributes = {}
+        """Attributes that the element that begins next carries beside its own."""
         self._is_open = False
         check_time(deadline)
-        if len(source) > MAX_TAGS and source.count("<") > MAX_TAGS:
+        if len(source) > MAX_TAGS and source.count("<") + source.count("=") > MAX_TAGS:
             raise Declined("more elements than any feed needs")
         parser = self._parser = expat.ParserCreate(None, " ")
         builder = self._builder = TreeBuilder()
@@ -77,8 +79,9 @@ class Tree:
     def _declare(self, prefix: str | None, uri: str | None) -> None:
         if not uri:
             return
-        if uri.split() != [uri]:
-            raise Declined("white space in a namespace")
+        is_long = len(uri) > MAX_NAMESPACE_CHARS or len(self._meanings) + len(self._prefixes) > MAX_KINDS
+        if is_long or uri.split() != [uri]:
+            raise Declined("white space in a namespace, a very long one, or very many")
         if uri == _XLINK and prefix and self._is_open:
             self._declare_attribute(f"xmlns:{prefix}".lower(), uri)
         lower = uri.lower()
@@ -113,11 +116,12 @@ class Tree:
 
     def _declare_attribute(self, name: str, value: str) -> None:
         """Have the element that begins next carry an attribute of this name."""
-        start: Any = self._parser.StartElementHandler
+        self._declared[name] = value
 
         def start_next(tag: str, given: Attributes) -> None:
             self._parser.StartElementHandler = self._builder.start
-            start(tag, {name: value} | given)
+            self._builder.start(tag, self._declared | given)
+            self._declared = {}
 
         self._parser.StartElementHandler = start_next
 

@@ -224,7 +224,7 @@ def test_more_entries_than_anyone_should_send_are_not_read_by_strict() -> None:
 
 def test_more_elements_than_any_feed_needs_are_not_made_into_a_tree() -> None:
     with pytest.raises(Declined, match="more elements"):
-        read_by_both(rss("<a/>" * 750_001))
+        read_by_both(rss("<a/>" * 800_001))
 
 
 def test_an_rdf_document_of_no_known_version_is_not_read_by_strict() -> None:
