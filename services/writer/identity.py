@@ -53,7 +53,7 @@ class Row:
 
     def show(self, entry: Entry) -> Row:
         """Return the article with the entry's text and title, if it may still change."""
-        if self.updates >= MAX_UPDATES:
+        if self.updates >= MAX_UPDATES or (self.title_md5, self.content_hash) == (entry.md5, entry.content_hash):
             return self
         return replace(self, title_md5=entry.md5, content_hash=entry.content_hash)
 
@@ -93,6 +93,8 @@ class Ledger:
 
     def put(self, row: Row) -> None:
         """Add a row, or put it in the place of the one of its name."""
+        if self.rows.get(row.name) is row:
+            return
         self.rows[row.name] = row
         self._by_title[row.title_md5][row.name] = None
         if row.key is not None:
