@@ -4,7 +4,8 @@ An article has a *name* for life, the primary key everywhere: MD5(url + title) o
 ledger also knows the entry's *key* (a digest of the id that the feed gave and the link), and the title as it is now.
 
 - By its key: the same id and link is the same article, whatever its title is by now.
-- An id that is reused (several titles under one key, in this document or in the ledger) says nothing.
+- An id that is reused (several titles under one key, in this document or in the ledger) says nothing. Nor does a new
+  title under an id whose former title and text stand in the document under another one: such ids are places in a list.
 - Otherwise by link and title. With another id and another text it is another article, if the feed's ids are known to be
   stable: both stand in this document, or the ledger knows another entry of it by its key. Its name is made with the
   id then. Where ids change with each fetch, it is the same article with a changed text.
@@ -14,7 +15,7 @@ ledger also knows the entry's *key* (a digest of the id that the feed gave and t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import md5
 from uuid import UUID
@@ -26,7 +27,8 @@ MAX_UPDATES = 24
 
 MAX_BRIEF = 24
 """A stable feed may still have one entry whose id changes with each fetch: an advertisement. After so many articles
-with one link and title, none of which was seen again, a further id makes no further article."""
+with one link and title, none of which was seen again, a further id makes no further article. Where another entry with
+that link and title stands in the document, known by its id, ids last, and this bound does not hold."""
 
 
 MAX_ALIKE = 1000
@@ -51,7 +53,7 @@ class Row:
 
     def show(self, entry: Entry) -> Row:
         """Return the article with the entry's text and title, if it may still change."""
-        if self.updates >= MAX_UPDATES:
+        if self.updates >= MAX_UPDATES or (self.title_md5, self.content_hash) == (entry.md5, entry.content_hash):
             return self
         return replace(self, title_md5=entry.md5, content_hash=entry.content_hash)
 
@@ -91,6 +93,8 @@ class Ledger:
 
     def put(self, row: Row) -> None:
         """Add a row, or put it in the place of the one of its name."""
+        if self.rows.get(row.name) is row:
+            return
         self.rows[row.name] = row
         self._by_title[row.title_md5][row.name] = None
         if row.key is not None:
@@ -139,8 +143,10 @@ class _Document:
         self.names: dict[int, str] = {}
         # The text that each article found here has from now on, by name.
         self.texts: dict[str, str] = {}
-        # Some entry was known by its key: the ids of this feed don't change with each fetch.
-        self.is_stable = False
+        # The places of entries that were known by their keys. If any: ids of this feed don't change with each fetch.
+        self.known_by_key: frozenset[int] = frozenset()
+        # Ids are places in the document: `_have_moved`.
+        self.have_moved = False
         self.keys = [entry_key(entry) for entry in entries]
         self.reused = self._reused_keys()
 
@@ -157,9 +163,25 @@ class _Document:
 
     def find_by_key(self) -> None:
         """Find what is known under its id, whatever its title is now."""
-        for place in filter(self.has_telling_key, range(len(self.entries))):
-            self._take(place, next(iter(self.ledger.under_key(self.feed_id, self.keys[place])), None))
-        self.is_stable = bool(self.names)
+        found = {
+            place: row
+            for place in filter(self.has_telling_key, range(len(self.entries)))
+            for row in self.ledger.under_key(self.feed_id, self.keys[place])
+        }
+        self.have_moved = self._have_moved(found)
+        if self.have_moved:
+            found = {place: row for place, row in found.items() if row.title_md5 == self.entries[place].md5}
+        for place, row in found.items():
+            self._take(place, row)
+        self.known_by_key = frozenset(self.names)
+
+    def _have_moved(self, found: Mapping[int, Row]) -> bool:
+        """Whether what was known under one id stands here under another one: such ids are places in the document."""
+        retitled = [row for place, row in found.items() if row.title_md5 != self.entries[place].md5]
+        if not retitled:
+            return False
+        here = {(entry.md5, entry.content_hash) for entry in self.entries}
+        return any((row.title_md5, row.content_hash) in here for row in retitled)
 
     def find_by_title(self, rows: Sequence[Row], places: Sequence[int]) -> None:
         """Find those that have a row's id, then those that have its text; rows of this feed go before others."""
@@ -199,7 +221,8 @@ class _Document:
         if not own:
             kinds = {(self.keys[place], self.entries[place].content_hash) for place in places}
             return rows if len(kinds) == 1 else ()
-        is_same = not self.is_stable or len(own) >= MAX_ALIKE or sum(row.is_brief for row in own) >= MAX_BRIEF
+        is_volatile = self.known_by_key.isdisjoint(places) and sum(row.is_brief for row in own) >= MAX_BRIEF
+        is_same = not self.known_by_key or len(own) >= MAX_ALIKE or is_volatile
         return [row for row in own if row.name not in self.texts and (row.key is None or is_same)]
 
     def _is_own(self, row: Row) -> bool:
@@ -218,7 +241,7 @@ class _Document:
         self.texts.setdefault(row.name, entry.content_hash)
         if not self._is_own(row) or key is None or key == row.key or not is_first:
             return
-        if row.key is None or (self.has_telling_key(place) and row.show(entry) != row):
+        if row.key is None or self.have_moved or (self.has_telling_key(place) and row.show(entry) != row):
             self.ledger.put(replace(row, key=key))
         elif self.has_telling_key(place):
             self.ledger.newer_keys[row.name] = key
@@ -226,6 +249,8 @@ class _Document:
     def _add(self, place: int) -> Row:
         entry = self.entries[place]
         name = entry.md5 if entry.md5 not in self.ledger.rows else other_name(entry)
+        while name in self.texts:  # the name is for life: an entry beside us bears it, though it has another id now
+            name = _digest(f"{name}\n{entry.entry_id}").hex()
         if name not in self.ledger.rows:
             self.ledger.put(Row(name, self.feed_id, entry.md5, entry.content_hash, self.keys[place]))
         return self.ledger.rows[name]

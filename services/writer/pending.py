@@ -14,13 +14,29 @@ from services.writer.ledger import chunks
 from shared.messages import Entry
 from shared.postgres import Connection
 
-
-async def find_drained(connection: Connection, names: Sequence[str]) -> set[str]:
-    """Return those of the articles that are not pending."""
-    if not names:
-        return set()
-    cursor = await connection.execute("SELECT md5 FROM pending_articles WHERE md5 = ANY(%b::text[])", [names])
-    return set(names) - {row["md5"] for row in await cursor.fetchall()}
+_INSERT = """
+INSERT INTO pending_articles AS pending (md5, feed_id, entry_id, url, title, body, html, content_quality,
+    content_hash, published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of,
+    revision, created_at)
+SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at,
+    updated_at, author, categories::text[], enclosures::jsonb, language, flags::text[], duplicate_of,
+    revision, %(now)s
+FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(entry_id)b::text[], %(url)b::text[],
+    %(title)b::text[], %(body)b::text[], %(html)b::text[], %(content_quality)b::text[],
+    %(content_hash)b::text[], %(published_at)b::timestamptz[], %(updated_at)b::timestamptz[],
+    %(author)b::text[], %(categories)b::text[], %(enclosures)b::text[], %(language)b::text[],
+    %(flags)b::text[], %(original)b::text[], %(revision)b::int[])
+    AS article (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
+        published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of, revision)
+"""
+_OR_LEAVE = "ON CONFLICT (md5) DO NOTHING"
+_OR_UPDATE = """
+ON CONFLICT (md5) DO UPDATE
+SET title = excluded.title, body = excluded.body, html = excluded.html, content_quality = excluded.content_quality,
+    content_hash = excluded.content_hash, updated_at = excluded.updated_at,
+    revision = greatest(pending.revision + 1, excluded.revision), retry_count = 0, expiries = 0
+WHERE (pending.title, pending.content_hash) <> (excluded.title, excluded.content_hash)
+"""
 
 
 async def insert_pending(
@@ -29,8 +45,10 @@ async def insert_pending(
     originals: Mapping[str, str],
     revisions: Mapping[str, int],
     now: datetime,
+    *,
+    update: bool = False,
 ) -> None:
-    """Insert the articles, given by name. What is pending already is left as it is.
+    """Insert the articles, given by name.
 
     Args:
         connection: in the writer's transaction.
@@ -38,25 +56,12 @@ async def insert_pending(
         originals: of those that are duplicates.
         revisions: how often their texts have changed; 0 if it isn't in there.
         now: when they are offered.
+        update: give those that are pending already their new text. Else they are left as they are. It is one statement,
+            since a consumer may finish with an article, or somebody revive it, between a look and a write.
     """
     for some in chunks(articles):
         await connection.execute(
-            """
-            INSERT INTO pending_articles (md5, feed_id, entry_id, url, title, body, html, content_quality,
-                content_hash, published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of,
-                revision, created_at)
-            SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at,
-                updated_at, author, categories::text[], enclosures::jsonb, language, flags::text[], duplicate_of,
-                revision, %(now)s
-            FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(entry_id)b::text[], %(url)b::text[],
-                %(title)b::text[], %(body)b::text[], %(html)b::text[], %(content_quality)b::text[],
-                %(content_hash)b::text[], %(published_at)b::timestamptz[], %(updated_at)b::timestamptz[],
-                %(author)b::text[], %(categories)b::text[], %(enclosures)b::text[], %(language)b::text[],
-                %(flags)b::text[], %(original)b::text[], %(revision)b::int[])
-                AS article (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
-                    published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of, revision)
-            ON CONFLICT (md5) DO NOTHING
-            """,
+            _INSERT + (_OR_UPDATE if update else _OR_LEAVE),
             {
                 "now": now,
                 "md5": [a.name for a in some],

@@ -146,14 +146,15 @@ async def _write_articles(
     revisions, known_originals = await items.update_items(connection, changes)
     changes = [article for article in changes if article.name in revisions]
 
-    again = await pending.find_drained(connection, sorted(revisions) if policy.requeue_updates else [])
     originals |= known_originals
-    offered = new | again
+    requeue = policy.requeue_updates
+    offered = new | revisions.keys() if requeue else new
     if policy.duplicates == "drop":
         offered -= originals.keys()
-    await pending.insert_pending(connection, [articles[n] for n in sorted(offered)], originals, revisions, now)
-    await pending.update_pending(connection, changes, revisions)
-    await pending.forget_dead(connection, sorted(again & offered))
+    offers = [articles[name] for name in sorted(offered)]
+    await pending.insert_pending(connection, offers, originals, revisions, now, update=requeue)
+    await pending.update_pending(connection, [a for a in changes if not requeue or a.name not in offered], revisions)
+    await pending.forget_dead(connection, sorted(offered - new))
     return new, len(revisions), len(originals.keys() & new)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -170,6 +171,27 @@ async def test_a_change_that_is_pending_again_and_a_revival_take_their_locks_in_
         await pending.forget_dead(writer, [entry.md5])  # each waited for the other here
     assert await revival == [{"n": 0}]
     assert await rows(database, "SELECT revision FROM pending_articles") == [{"revision": 1}]
+
+
+async def test_a_change_is_pending_again_though_its_old_text_is_acknowledged_while_it_is_written(
+    database: Database, feeds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, insert, acks = Policy(requeue_updates=True), pending.insert_pending, list[asyncio.Task[Any]]()
+
+    async def insert_while_a_consumer_acknowledges(*arguments: Any, **options: Any) -> None:
+        acks.append(asyncio.create_task(rows(database, "SELECT ack_articles(ARRAY(SELECT md5 FROM feed_items))")))
+        async with asyncio.timeout(20):
+            while not acks[0].done() and not await rows(database, "SELECT FROM pg_locks WHERE NOT granted"):
+                await asyncio.sleep(0.02)
+        await insert(*arguments, **options)
+
+    await write(database, make_result(feed_id=feeds[0], entries=(make_entry(1),)), policy=policy)
+    await rows(database, "SELECT md5 FROM claim_pending_articles(1)")
+    monkeypatch.setattr(pending, "insert_pending", insert_while_a_consumer_acknowledges)
+    changed = make_entry(1, body="new", content_hash=f"{1:064x}")
+    await write(database, make_result(feed_id=feeds[0], entries=(changed,)), policy=policy)
+    await acks[0]
+    assert await rows(database, "SELECT body, revision FROM pending_articles") == [{"body": "new", "revision": 1}]
 
 
 async def test_a_text_that_dies_while_its_elder_is_revived_is_kept(database: Database, feeds: list[int]) -> None:

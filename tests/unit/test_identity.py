@@ -174,6 +174,29 @@ def test_incidents_that_stand_in_the_feed_for_days_are_not_bounded(memory: Memor
     assert len(names) == 3 * MAX_BRIEF + 1
 
 
+def test_incidents_of_a_day_are_not_bounded_where_one_that_is_known_stands_beside_the_new_one(memory: Memory) -> None:
+    shown = [entry(f"i{number}", "Investigating", f"incident {number}") for number in range(3 * MAX_BRIEF)]
+    names = {name for first in range(2 * MAX_BRIEF) for name in memory.poll(*shown[first : first + MAX_BRIEF + 1])}
+    assert len(names) == len(shown)
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_ids_that_are_places_in_the_document_tell_nothing(memory: Memory, corrected: bool) -> None:
+    articles: set[str] = set()
+    for newest in range(5, 40):
+        texts = [f"{newest}" if corrected and place == 2 else "" for place in range(5)]
+        document = [entry(str(place), f"title {newest - place}", text) for place, text in enumerate(texts)]
+        articles.update(e.md5 for e in document)
+        assert memory.poll(*document) == memory.poll(*document) == [e.md5 for e in document]
+    assert {*memory.rows} == articles
+
+
+def test_an_entry_whose_name_another_article_here_bears_is_not_lost(memory: Memory) -> None:
+    memory.poll(entry("0", "one", "0"), entry("2", "one", "2"))
+    memory.poll(entry("3", "one", "3"), entry("1", "one", "1"))  # all ids are new: these may be the two of before
+    assert len({*memory.poll(entry("2", "one", "2"), entry("1", "two", "1"))}) == 2
+
+
 def test_a_row_of_before_is_taken_over_by_the_entry_with_its_text_else_by_the_first(memory: Memory) -> None:
     one, two = entry("1", text="up"), entry("2", text="down")
     memory.rows = {two.md5: Row(two.md5, 1, two.md5, two.content_hash, None)}
