@@ -130,6 +130,7 @@ def identify(ledger: Ledger, feed_id: int, entries: Sequence[Entry]) -> list[str
         document.find_by_title(ledger.titled(title_md5), places)
     for title_md5, places in groups.items():
         document.find_or_add(title_md5, places)
+    document.note_newer_keys()
     return [document.names[place] for place in range(len(entries))]
 
 
@@ -147,6 +148,10 @@ class _Document:
         self.known_by_key: frozenset[int] = frozenset()
         # Ids are places in the document: `_have_moved`.
         self.have_moved = False
+        # Some article is new.
+        self.has_news = False
+        # Of articles that are under another key.
+        self.newer_keys: dict[str, UUID] = {}
         self.keys = [entry_key(entry) for entry in entries]
         self.reused = self._reused_keys()
 
@@ -244,7 +249,19 @@ class _Document:
         if row.key is None or self.have_moved or (self.has_telling_key(place) and row.show(entry) != row):
             self.ledger.put(replace(row, key=key))
         elif self.has_telling_key(place):
-            self.ledger.newer_keys[row.name] = key
+            self.newer_keys[row.name] = key
+
+    def note_newer_keys(self) -> None:
+        """Have newer keys stored: at once if something is new here, else when their rows are written anyway.
+
+        An article that is new with its key will make the feed's ids look lasting. If the others' ids changed in this
+        document, from http to https, theirs must be known by then, or a correction makes each a second article.
+        """
+        if not self.has_news:
+            self.ledger.newer_keys |= self.newer_keys
+            return
+        for name, key in self.newer_keys.items():
+            self.ledger.put(replace(self.ledger.rows[name], key=key))
 
     def _add(self, place: int) -> Row:
         entry = self.entries[place]
@@ -252,5 +269,6 @@ class _Document:
         while name in self.texts:  # the name is for life: an entry beside us bears it, though it has another id now
             name = _digest(f"{name}\n{entry.entry_id}").hex()
         if name not in self.ledger.rows:
+            self.has_news = True
             self.ledger.put(Row(name, self.feed_id, entry.md5, entry.content_hash, self.keys[place]))
         return self.ledger.rows[name]

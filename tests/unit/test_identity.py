@@ -191,6 +191,16 @@ def test_ids_that_are_places_in_the_document_tell_nothing(memory: Memory, correc
     assert {*memory.rows} == articles
 
 
+def test_ids_that_change_once_beside_a_new_entry_double_nothing_when_texts_are_corrected(memory: Memory) -> None:
+    def item(scheme: str, n: int, text: str = "") -> Entry:
+        return entry(f"{scheme}://x.example/?p={n}", f"title {n}", text, link=f"http://x.example/{n}")
+
+    memory.poll(*(item("http", n) for n in range(8)))
+    memory.poll(*(item("https", n) for n in range(9)))
+    memory.poll(*(item("https", n, "corrected") for n in range(9)))
+    assert len(memory.rows) == 9
+
+
 def test_an_entry_whose_name_another_article_here_bears_is_not_lost(memory: Memory) -> None:
     memory.poll(entry("0", "one", "0"), entry("2", "one", "2"))
     memory.poll(entry("3", "one", "3"), entry("1", "one", "1"))  # all ids are new: these may be the two of before
