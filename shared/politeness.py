@@ -72,6 +72,25 @@ def clean_url(url: str) -> str:
     return parts._replace(netloc=f"{userinfo}{at}{host.lower()}", fragment="").geturl()
 
 
+def same_origin(origin_url: str, url: str) -> bool:
+    """Return whether what is secret between a feed and the server of `origin_url` may be sent to `url`.
+
+    Scheme, host and port are the same, or it is http and then https on the same host's default ports.
+    """
+    if origin_url == url:
+        return True
+    try:
+        if politeness_group(origin_url) != politeness_group(url):
+            return False
+    except BadUrl:
+        return False
+    before, after = urlsplit(origin_url), urlsplit(url)
+    if before.scheme == after.scheme:
+        return True
+    upgrade = (before.scheme, after.scheme) == ("http", "https")
+    return upgrade and all(parts.port in {None, DEFAULT_PORTS[parts.scheme]} for parts in (before, after))
+
+
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)

@@ -135,7 +135,7 @@ class Place(Generic[T]):
     """When it may be held no longer."""
     target: Target = Target()
     front: bool = False
-    """It goes before those that have not begun yet."""
+    """It goes before those that have not begun yet, unless a stranger sent it (`Group.next_place`)."""
     left: bool = False
     """It stands in line no more."""
 
@@ -182,6 +182,12 @@ class Group(Generic[T]):
     limits: Limits = field(repr=False)
     line: deque[Place[T]] = field(default_factory=deque)
     active: int = 0
+    foreign_active: int = 0
+    """How many of the active ones a redirect from another group led here."""
+    foreign_was_last: bool = False
+    """Whether the last one that was called is such a one."""
+    has_own: bool = False
+    """Whether the group has feeds of its own, as far as this process has seen."""
     at_door: Place[T] | None = None
     """Who was called and whose request has not left yet. The next one is called when it has."""
     latency: float = 0.0
@@ -199,15 +205,41 @@ class Group(Generic[T]):
         """Least time between two starts: slow hosts get longer ones, so that the cap on concurrency is rarely met."""
         return max(self.min_interval, self.latency / self.concurrency)
 
+    def next_place(self) -> Place[T] | None:
+        """Return whose turn is next; None: those in line wait for another to end.
+
+        Requests of other groups' feeds leave every second turn, and one of the slots, to the group's own feeds: whoever
+        redirects here may have chosen the slowest page, any number of times.
+        """
+        first = self.line[0] if self.line else None
+        if first is None or not first.target.is_foreign or not self.has_own:
+            return first
+        has_all_slots = self.foreign_active >= max(1, self.concurrency - 1)
+        if has_all_slots or self.foreign_was_last:
+            own = next((place for place in self.line if not place.target.is_foreign), None)
+            if own is not None:
+                return own
+        return None if has_all_slots else first
+
     def next_due(self) -> float | None:
-        """Return when the first in line may start; None as long as that depends on somebody else."""
+        """Return when the next one in line may start; None as long as that depends on somebody else."""
+        place = self.next_place()
+        if place is None or self.at_door is not None:
+            return None
         # After a failure to connect one job goes ahead and shows whether the host is back, before the crowd follows.
-        if not self.line or self.at_door is not None:
+        if self.active >= (1 if self._downs(place.target) else self.concurrency):
             return None
-        if self.active >= (1 if self._downs(self.line[0].target) else self.concurrency):
-            return None
-        came_at = self.line[0].until - self.limits.max_hold_seconds
+        came_at = place.until - self.limits.max_hold_seconds
         return max(self.next_start, self.throttle.until, came_at)
+
+    def position_behind(self, target: Target, *, front: bool) -> int:
+        """Return where in line a new job would stand, counted by the turns before its own (0: it is the first)."""
+        if front:
+            return sum(1 for other in self.line if other.front)
+        if target.is_foreign:
+            return len(self.line)
+        own = sum(1 for other in self.line if not other.target.is_foreign)
+        return min(len(self.line), 2 * own + 1)
 
     def wait_of(self, position: int, now: float) -> float:
         """Return how long the job at `position` (0: the first) would stand in line, as far as can be foreseen."""

@@ -13,14 +13,18 @@ _DIRECTIVE = re.compile(r'([^\s,;="]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]
 
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
+_DELTA = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)[0-9]*\s*(?:,|$)")
+"""Some servers write fractions, some the header twice, which arrives as a list: of that the first counts."""
+
 
 def retry_after_seconds(value: str | None, now: datetime) -> float | None:
     """Return the wait that a Retry-After header asks for, delta or HTTP-date (RFC 9110 10.2.3), at most 24 h."""
     if value is None:
         return None
     text = value.strip()
-    if text.isascii() and text.isdigit():
-        return min(float(text[:12]), MAX_RETRY_AFTER_SECONDS)
+    delta = _DELTA.match(text)
+    if delta:
+        return min(float(delta[1]), MAX_RETRY_AFTER_SECONDS)
     moment = _http_date(text)
     if moment is None:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote, urlsplit
 
-from shared.politeness import DEFAULT_PORTS, BadUrl, politeness_group
+from shared.politeness import same_origin
 
 LEAST_TIMEOUT_SECONDS = 1.0
 MOST_TIMEOUT_SECONDS = 300.0
@@ -54,7 +54,7 @@ class FeedOptions:
         them. When a redirect leaves the origin, all headers and credentials stay behind: one is as likely a secret
         as the other. From http to https on the same host's default ports is no leaving.
         """
-        if not _same_origin(origin_url, url):
+        if not same_origin(origin_url, url):
             return FeedOptions(timeout_seconds=self.timeout_seconds)
         if self.credentials or any(name.lower() == "authorization" for name in self.headers):
             return self
@@ -122,18 +122,3 @@ def _userinfo(url: str) -> tuple[str, str] | None:
     if not (parts.username or parts.password):
         return None
     return unquote(parts.username or ""), unquote(parts.password or "")
-
-
-def _same_origin(origin_url: str, url: str) -> bool:
-    if origin_url == url:
-        return True
-    try:
-        if politeness_group(origin_url) != politeness_group(url):
-            return False
-    except BadUrl:
-        return False
-    before, after = urlsplit(origin_url), urlsplit(url)
-    if before.scheme == after.scheme:
-        return True
-    upgrade = (before.scheme, after.scheme) == ("http", "https")
-    return upgrade and all(parts.port in {None, DEFAULT_PORTS[parts.scheme]} for parts in (before, after))

@@ -72,8 +72,8 @@ class Scoreboard(Generic[T]):
         """Put a job in its group's line, if there is room.
 
         `target`: where its request goes. `front`: it goes on with what it began elsewhere (a redirect led here), and
-        stands before those that have not begun. It is never `Excess`. `since`: when others may have asked the group for
-        something last; it rests for an interval from then on.
+        stands before those that have not begun, as far as `Group.next_place` lets it. It is never `Excess`. `since`:
+        when others may have asked the group for something last; it rests for an interval from then on.
         """
         with self._lock:
             group = self._group(name)
@@ -85,11 +85,10 @@ class Scoreboard(Generic[T]):
             refusal = group.refusal(now, target)
             if refusal is not None:
                 return refusal
-            if front:
-                ahead = sum(1 for other in group.line if other.front)
-                if not group.has_room(now, ahead):
-                    return Requeue()
-            elif not group.has_room(now, len(group.line)):
+            has_room = group.has_room(now, group.position_behind(target, front=front))
+            if front and not has_room:
+                return Requeue()
+            if not has_room:
                 # Where hardly one job fits into a hold there is no backlog to be held, and nothing to wait for.
                 is_slow = group.interval > REACH * self._limits.max_hold_seconds
                 return Requeue() if is_slow else Excess(self._room_in(group, now))
@@ -228,6 +227,7 @@ class Scoreboard(Generic[T]):
             group.line.insert(sum(1 for other in group.line if other.front), place)
         else:
             group.line.append(place)
+        group.has_own = group.has_own or not place.target.is_foreign
         self._places[place.ticket] = place
         self._by_age.append(place)
         self._held += 1
@@ -250,9 +250,12 @@ class Scoreboard(Generic[T]):
 
     def _call(self, group: Group[T]) -> Called[T]:
         heapq.heappop(self._plan)
-        place = group.line[0]
+        place = group.next_place()
+        assert place is not None
         self._leave_line(place, keep=True)
         group.active += 1
+        group.foreign_active += place.target.is_foreign
+        group.foreign_was_last = place.target.is_foreign
         self._active += 1
         group.at_door = place
         self._plan_start(group)
@@ -277,6 +280,7 @@ class Scoreboard(Generic[T]):
         group = place.group
         del self._places[place.ticket]
         group.active -= 1
+        group.foreign_active -= place.target.is_foreign
         self._active -= 1
         if group.at_door is place:  # turned away before it went through
             group.at_door = None

@@ -19,7 +19,7 @@ from services.writer.floors import (
 )
 from services.writer.pace import Limits, Pace, expected_rate, longest_wait, next_poll, observe
 from shared.messages import Entry, FeedFetched, Outcome
-from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url
+from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url, same_origin
 
 LIE_MARGIN = timedelta(minutes=10)
 """An entry shows in its feed a while after the time that it bears: caches, and people who write it down before."""
@@ -88,6 +88,8 @@ class FeedState:
     title: str | None
     site_url: str | None
     language: str | None
+    has_own_headers: bool = False
+    """Whether headers or credentials are sent with its requests. A person sets them, the writer only asks."""
 
 
 DOUBTFUL = frozenset({"date_guessed", "date_clamped", "date_ambiguous"})
@@ -305,7 +307,8 @@ def _floor(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:
 def _follow_move(feed: FeedState, fetched: FeedFetched, rules: Rules) -> FeedState:
     """Count sightings of a permanent redirect; adopt it once it has stood long enough (3 over a day).
 
-    That a host has got TLS is adopted at once: with its certificate it says so itself.
+    That a host has got TLS is adopted at once: with its certificate it says so itself. A feed with headers or
+    credentials of its own does not leave its origin: they were meant for that one, and would go to the new one.
     """
     moved_to = _as_registered(fetched.moved_to)
     if moved_to is None:
@@ -317,6 +320,8 @@ def _follow_move(feed: FeedState, fetched: FeedFetched, rules: Rules) -> FeedSta
     seen = replace(feed, moved_sightings=feed.moved_sightings + 1)
     span = (fetched.started_at - feed.moved_since).total_seconds()
     if seen.moved_sightings < rules.moved_sightings or span < rules.moved_span_seconds:
+        return seen
+    if feed.has_own_headers and not same_origin(feed.url, moved_to):
         return seen
     return replace(seen, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
 

@@ -26,7 +26,9 @@ log = logging.getLogger(__name__)
 FOREIGN_THROTTLE_SECONDS = 30.0
 """A host is left alone for so long at most after a 429 that a redirect from another host ran into."""
 
-_STATE_COLUMNS = tuple(field.name for field in fields(FeedState))
+_STATE_COLUMNS = tuple(field.name for field in fields(FeedState) if field.name != "has_own_headers")
+
+_HAS_OWN_HEADERS = sql.SQL("source_config ?| '{headers,user,password}' AS has_own_headers")
 
 
 # One statement for all feeds of a batch. Which row has what type is told by the table itself.
@@ -44,7 +46,7 @@ def as_columns(states: Any) -> bytes:
 
 async def lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, FeedState]:
     """Return the feeds that there are, locked in the order of their ids."""
-    columns = sql.SQL(", ").join(map(sql.Identifier, _STATE_COLUMNS))
+    columns = sql.SQL(", ").join((*map(sql.Identifier, _STATE_COLUMNS), _HAS_OWN_HEADERS))
     cursor = await connection.execute(
         sql.SQL("SELECT {} FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE").format(columns),
         [sorted(ids)],

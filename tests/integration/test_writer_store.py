@@ -171,6 +171,17 @@ async def test_an_adopted_move_changes_url_and_group(database: Database, feed_id
     assert [tuple(row.values()) for row in found] == [("http://free.example:8080/feed", "free.example:8080", True)]
 
 
+@pytest.mark.parametrize("config", ['{"user": "me", "password": "pw"}', '{"headers": {"X-Api-Key": "key"}}'])
+async def test_a_feed_with_credentials_of_its_own_is_not_moved_to_another_origin(
+    database: Database, database_url: str, feed_id: int, config: str
+) -> None:
+    with connect(database_url) as connection:
+        connection.execute("UPDATE feeds SET source_config = %s", [config])
+    await see_move(database, feed_id, "http://stranger.example/feed")
+    (found,) = await rows(database, "SELECT url, moved_to FROM feeds")
+    assert found["url"] != found["moved_to"] == "http://stranger.example/feed"
+
+
 @pytest.mark.parametrize("other_is_polled", [True, False])
 async def test_a_feed_that_moved_to_where_another_is_is_a_duplicate_while_that_one_is_polled(
     database: Database, database_url: str, feed_id: int, other_is_polled: bool

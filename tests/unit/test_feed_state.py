@@ -304,6 +304,23 @@ def test_a_permanent_redirect_is_adopted_after_three_sightings_over_a_day() -> N
 
 
 @pytest.mark.parametrize(
+    ("url", "new_url", "moves"),
+    [
+        ("http://news.example/feed", "http://news.example/new", True),
+        ("http://news.example/feed", "https://news.example/new", True),
+        ("http://news.example/feed", "http://new.example/feed", False),
+        ("https://news.example/feed", "http://news.example/feed", False),
+        ("http://news.example/feed", "http://news.example:8080/feed", False),
+    ],
+)
+def test_a_feed_with_credentials_moves_within_its_origin_only(url: str, new_url: str, moves: bool) -> None:
+    state = feed(url=url, has_own_headers=True)
+    for days in range(5):
+        state = after(replace(state, claim_id=CLAIM), now=NOW + timedelta(days=days), moved_to=new_url)
+    assert state.url == (new_url if moves else url)
+
+
+@pytest.mark.parametrize(
     ("url", "secured"),
     [
         ("http://news.example/feed?a", "https://news.example/feed?a"),

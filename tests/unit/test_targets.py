@@ -75,6 +75,55 @@ def test_a_429_behind_a_strangers_redirect_rests_the_group_as_a_bare_one_and_red
     assert scoreboard.admit("victim", "x", 86_399.0, target=STRANGER) == Requeue()  # not into line: others wait there
 
 
+def test_strangers_redirects_leave_a_slot_and_every_second_turn_to_the_hosts_own_feeds() -> None:
+    scoreboard = board(host_concurrency=2, max_hold_seconds=1000.0)
+    fetch(scoreboard, PLAIN, 0.0, GOOD)
+    strangers = [f"stranger {number}" for number in range(40)]
+    for ticket in strangers:
+        scoreboard.admit("victim", ticket, 10.0, target=STRANGER, front=True)
+    assert scoreboard.call_next(10.0) == Called("stranger 0")
+    scoreboard.sent("stranger 0", 10.0)
+    assert scoreboard.call_next(20.0) == Nobody(990.0)  # the other slot stays free: it may take them half a minute
+    assert isinstance(scoreboard.admit("victim", "own", 20.0, target=PLAIN), Held)
+    assert scoreboard.call_next(20.0) == Called("own")
+    scoreboard.sent("own", 20.0)
+    scoreboard.finish("own", 20.1, GOOD)
+    scoreboard.finish("stranger 0", 40.0, Report(29.0))
+    assert scoreboard.call_next(40.0) == Called("stranger 1")
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_own_feeds_and_strangers_redirects_that_fail_before_they_leave_take_turns(concurrency: int) -> None:
+    scoreboard = board(host_concurrency=concurrency)
+    for number in range(3):
+        scoreboard.admit("victim", f"own {number}", 0.0, target=PLAIN)
+        scoreboard.admit("victim", f"stranger {number}", 0.0, target=STRANGER, front=True)
+    called = []
+    for now in range(6):
+        call = scoreboard.call_next(float(now))
+        assert isinstance(call, Called)
+        scoreboard.finish(call.ticket, float(now), Report(None, connected=None, succeeded=False))
+        called.append(call.ticket)
+    assert called == ["stranger 0", "own 0", "stranger 1", "own 1", "stranger 2", "own 2"]
+
+
+def test_a_crowd_of_strangers_redirects_leaves_room_in_line() -> None:
+    scoreboard = board(max_hold_seconds=20.0)
+    fetch(scoreboard, PLAIN, 0.0, GOOD)
+    crowd = [scoreboard.admit("victim", str(number), 10.0, target=STRANGER, front=True) for number in range(30)]
+    assert isinstance(crowd[-1], Requeue)
+    assert isinstance(scoreboard.admit("victim", "own", 10.0, target=PLAIN), Held)
+
+
+def test_a_host_without_feeds_of_its_own_gives_redirects_all_slots() -> None:
+    scoreboard = board(host_concurrency=2)
+    for ticket in "12":
+        scoreboard.admit("hub", ticket, 0.0, target=STRANGER, front=True)
+    assert scoreboard.call_next(0.0) == Called("1")
+    scoreboard.sent("1", 0.0)
+    assert scoreboard.call_next(1.0) == Called("2")
+
+
 def test_the_slowest_page_of_a_host_behind_a_strangers_redirect_does_not_slow_its_feeds() -> None:
     scoreboard = board()
     fetch(scoreboard, PLAIN, 0.0, GOOD)
