@@ -120,6 +120,7 @@ class Consumer(Generic[M]):
             finally:
                 watcher.cancel()
                 self._end(enough)
+                settler.keep_acknowledged()
                 self.session = None
         if not stop.is_set():
             log.warning("the session with the broker was lost, connecting anew")

@@ -6,7 +6,9 @@ The only place that acknowledges.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -50,6 +52,9 @@ NAMES_OF_UNKNOWN = 100
 UNPUBLISHED_SECONDS = 600.0
 """How long is kept what a message came to whose session was lost: longer than a broker takes to come back."""
 
+ACKNOWLEDGED = 1000
+"""So many of its last acknowledgements a lost session remembers: nothing confirms that the broker read them."""
+
 M = TypeVar("M", bound=Message)
 
 Unpublished = Kept[list[Publication]]
@@ -88,6 +93,7 @@ class Settler(Generic[M]):
         self._failures = failures
         self._max_message_bytes = max_message_bytes
         self._unpublished = unpublished
+        self._acknowledged: deque[Hashable] = deque(maxlen=ACKNOWLEDGED)
         self._unknown: set[str] = set()
 
     async def settle(self, batch: list[Delivery]) -> None:
@@ -121,6 +127,11 @@ class Settler(Generic[M]):
             if not self._stop.is_set():
                 self._session.lost.set()
 
+    def keep_acknowledged(self) -> None:
+        """Remember what a lost session acknowledged last: what comes again of that is not handled again."""
+        for identity in self._acknowledged:
+            self._unpublished.put(identity, [])
+
     def _unpack(self, delivery: Delivery) -> bytes:
         encoding, most = delivery.content_encoding, self._max_message_bytes
         return self._kind.unpack(delivery.body, encoding, max_message_bytes=most)
@@ -138,6 +149,7 @@ class Settler(Generic[M]):
         deliveries = [delivery for delivery, _ in batch]
         try:
             publications = await self._outcome_of(batch)
+            comes_again = any(publication.body == deliveries[0].body for publication in publications)
             with self._kept_if_lost(deliveries, publications):
                 while publications:
                     await self._publish(publications[0])
@@ -154,6 +166,8 @@ class Settler(Generic[M]):
                 for delivery in deliveries:
                     await self._session.ack(delivery)
                     MESSAGES.labels(self._stage.service, "acknowledged").inc()
+            if len(deliveries) == 1 and not comes_again:  # a job that was put off comes as the same message
+                self._acknowledged.append(_identity(deliveries[0]))
 
     async def _outcome_of(self, batch: list[tuple[Delivery, M]]) -> list[Publication]:
         """Return what is to be published for a batch: what its handler says, or said before the session was lost."""
@@ -256,7 +270,7 @@ def _target(publication: Publication) -> str:
 
 def _identity(delivery: Delivery) -> Hashable:
     """Return what a message has in common only with itself when it comes again."""
-    return delivery.message_id, delivery.body
+    return delivery.message_id, hashlib.sha256(delivery.body).digest()
 
 
 def _same_id(delivery: Delivery) -> dict[str, Any]:

@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 MISSED_BEATS = 3
 """Who was not heard for so many beats (of our own: a pause of ours makes nobody else silent) is silent."""
 
+RETURN_BEATS = 5
+"""How many beats more a fetcher may be silent after this one's session was lost: it may be connecting anew, too."""
+
 ALIVE = "fetcher.alive."
 """What the name of a fetcher begins with whose queue bears its name."""
 
@@ -53,10 +56,13 @@ class Peers:
         """Return what each of them said last."""
         return self._others.values()
 
-    def clear(self) -> None:
-        """Forget everybody."""
-        self._others.clear()
-        self._silent.clear()
+    def expect_back(self) -> None:
+        """Begin a new session. The others may have lost theirs as well: what they said last stands until they are back.
+
+        Those that were leaving don't come back.
+        """
+        self._others = {name: hello for name, hello in self._others.items() if not hello.leaving}
+        self._silent = dict.fromkeys(self._others, -RETURN_BEATS)
 
     def hear(self, body: bytes) -> bool:
         """Take note of what a fetcher says; return whether it is anything new."""

@@ -12,6 +12,8 @@ All requests to a host go through the fetcher that owns the host's shard, so tha
   thread makes sure that the broker was heard of a short while ago, and waits for its answer if not.
 - **A connection that is lost** takes the locks along, and what was begun goes on. So what a fetcher still runs
   something of counts as its own: others leave it alone, and it comes back to who has it in hand.
+- **A broker that was restarted** took the locks of all. Each fetcher takes the shards that it had before, and leaves
+  the others theirs for a while: a job that is handed out again reaches the fetcher that has asked already.
 - **Giving a shard up**: nothing more is taken from its queue, what has not begun goes back, what runs comes to its end;
   then the lock is given back. Whoever takes it lets each of its groups rest for an interval first.
 """
@@ -94,6 +96,8 @@ class Shards:
         self._peers = Peers(self.name, len(stage.queues))
         self._owned: set[str] = set()
         self._releasing: set[str] = set()
+        self._former: set[str] = set()
+        """Owned when the last session was lost; counts as owned until the first step of the next session."""
         self._abandoned: set[str] = set()
         """Given up although something of them still ran."""
         self._refused: dict[str, int] = {}
@@ -136,6 +140,7 @@ class Shards:
     async def _owning(self, session: Session) -> AsyncIterator[None]:
         ended = asyncio.Event()
         self._forget()
+        self._peers.expect_back()
         self._start(session, self._run(session, ended))
         try:
             yield
@@ -146,11 +151,12 @@ class Shards:
                 _, late = await asyncio.wait(session_tasks, timeout=BEAT_SECONDS)
                 for task in late:
                     task.cancel()
+            self._former |= self._owned - self._releasing
             self._forget()
 
     def _forget(self) -> None:
         """Own nothing: with the session all locks are gone."""
-        for known in (self._owned, self._releasing, self._peers, self._refused):
+        for known in (self._owned, self._releasing, self._refused):
             known.clear()
         OWNED.set(0)
         self._valve.point_at(())
@@ -210,6 +216,7 @@ class Shards:
                 changed = True
             else:
                 self._refused[queue] = REFUSED_BEATS
+        self._former.clear()
         for queue in sorted(release - self._releasing):
             self._releasing.add(queue)
             self._start(session, self._release(session, queue, ended))
@@ -240,8 +247,12 @@ class Shards:
         self._news.set()
 
     def _busy(self) -> set[str]:
-        """Return the shards of which something runs here: more than is owned, after a connection was lost."""
-        return {queue for queue in self._stage.queues if self._turns.in_hand(queue)} - self._abandoned
+        """Return the shards of which something runs here: more than is owned, after a connection was lost.
+
+        Right after that, what was owned before it counts as well.
+        """
+        running = {queue for queue in self._stage.queues if self._turns.in_hand(queue)}
+        return (running | self._former) - self._abandoned
 
     def _consumed(self) -> tuple[str, ...]:
         return tuple(sorted(self._owned - self._releasing))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from shared.arrivals import Batching
-from shared.broker import Publication
+from shared.broker import Delivery, Publication
 from shared.consumer import Consumer
 from shared.errors import Blocked, DatabaseUnavailable, GiveBack, Unprocessable
 from shared.messages import FeedFetched, FetchFeed, Message
@@ -17,7 +17,7 @@ from shared.outgoing import Outgoing, encode_outgoing
 from shared.settling import FROM_LATER_VERSIONS
 from shared.topology import build_topology, fetch_routing_key
 from tests.factories import make_job, make_result
-from tests.fakes.memory_broker import MemoryBroker
+from tests.fakes.memory_broker import MemoryBroker, MemorySession
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 RETRY, DEAD = TOPOLOGY.fetcher.again, TOPOLOGY.fetcher.dead
@@ -137,6 +137,62 @@ async def test_what_a_message_came_to_when_its_session_was_lost_is_published_thr
         await until(lambda: len(broker.bodies("writer")) == 1)
     assert calls == 1
     assert broker.bodies("fetcher.00") == []
+
+
+async def test_a_message_whose_acknowledgement_was_lost_with_its_session_is_not_handled_again(
+    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, sent = 0, 0
+    ack = MemorySession.ack
+
+    async def lost_ack(session: MemorySession, delivery: Delivery) -> None:
+        nonlocal sent
+        sent += 1
+        if sent > 1:
+            await ack(session, delivery)
+            return
+        asyncio.get_running_loop().call_soon(broker.drop_connections)  # written, and never read
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        nonlocal calls
+        calls += 1
+        return [Outgoing(make_result(), FeedFetched.KIND)]
+
+    monkeypatch.setattr(MemorySession, "ack", lost_ack)
+    await put(broker, make_job())
+    async with consuming(broker, handler):
+        await until(lambda: sent == 2)
+    assert calls == 1
+    assert len(broker.bodies("writer")) == 1
+    assert broker.bodies("fetcher.00") == []
+
+
+async def test_a_job_that_was_put_off_is_handled_when_it_comes_again_with_its_acknowledgement_lost(
+    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, sent, job = 0, 0, make_job()
+    ack = MemorySession.ack
+
+    async def lost_ack(session: MemorySession, delivery: Delivery) -> None:
+        nonlocal sent
+        sent += 1
+        if sent > 1:
+            await ack(session, delivery)
+            return
+        asyncio.get_running_loop().call_soon(broker.drop_connections)
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            return [Outgoing.after(RETRY, job, then="fetcher.00")]
+        return [Outgoing(make_result(), FeedFetched.KIND)]
+
+    monkeypatch.setattr(MemorySession, "ack", lost_ack)
+    await put(broker, job)
+    async with consuming(broker, handler):
+        await until(lambda: sent == 2)
+    assert calls == 2
 
 
 async def test_a_message_that_was_being_handled_when_its_session_was_lost_is_handled_again(

@@ -70,11 +70,12 @@ class Fetcher:
             self.valve.note_followed()
             await self.valve.wait_turned()
 
-    async def lose_connection(self) -> None:
-        """Connect anew, as a consumer does."""
+    async def lose_connection(self, seconds: float = 0.0) -> None:
+        """Connect anew, as a consumer does, after so many seconds."""
         self.end.set()
         await self.tasks[0]
         self.end.clear()
+        await asyncio.sleep(seconds)
         self.tasks[0] = asyncio.create_task(self._live())
 
     async def gone(self) -> None:
@@ -221,6 +222,41 @@ def test_what_a_fetcher_still_runs_after_its_connection_was_lost_is_left_to_it()
         assert first.owned == mine
         await first.gone()
         await second.gone()
+
+    run_virtually(play())
+
+
+@pytest.mark.parametrize("waits", list(itertools.permutations((0.0, 1.2, 5.0))))
+def test_after_a_restart_of_the_broker_each_takes_what_it_had(waits: tuple[float, ...]) -> None:
+    """Each has the results of jobs that the broker hands out again."""
+
+    async def play() -> None:
+        broker = MemoryBroker()
+        fetchers = [Fetcher(broker) for _ in range(3)]
+        await asyncio.sleep(1.0)
+        before = [fetcher.owned for fetcher in fetchers]
+        restart = asyncio.gather(*map(Fetcher.lose_connection, fetchers, waits))
+        for _ in range(70):
+            await asyncio.sleep(0.1)
+            assert all(set(fetcher.owned) <= set(mine) for fetcher, mine in zip(fetchers, before, strict=True))
+        await restart
+        assert [fetcher.owned for fetcher in fetchers] == before
+        for fetcher in fetchers:
+            await fetcher.gone()
+
+    run_virtually(play())
+
+
+def test_who_does_not_come_back_after_a_restart_of_the_broker_is_replaced() -> None:
+    async def play() -> None:
+        broker = MemoryBroker()
+        first, second = Fetcher(broker), Fetcher(broker)
+        await asyncio.sleep(1.0)
+        await second.gone()
+        await first.lose_connection()
+        await asyncio.sleep(12.0)
+        assert shares(first) == [12]
+        await first.gone()
 
     run_virtually(play())
 
