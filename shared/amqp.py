@@ -86,6 +86,9 @@ class Connection(aio_pika.Connection):
         self.transport = await _Underlay.connect(self.url, self._on_connection_close, timeout=timeout, **self.kwargs)
         await self._on_connected()
 
+    def __del__(self) -> None:
+        """Do nothing: whoever opened a connection closes it. aio-pika would, where there may be no event loop."""
+
     async def ready(self) -> None:
         """Wait while the broker takes no messages, as it says under an alarm."""
         if self.transport is None:

@@ -28,6 +28,9 @@ LARGE_BYTES = 128 * 1024
 """Larger bodies are parsed one at a time: reading a feed takes twelve times the memory of its body, and a hostile one
 thirty times. More at a time would be no faster, since the interpreter runs one thread at a time."""
 
+WELL_FORMED = frozenset({"strict", "json"})
+"""Tiers that take nothing that was cut."""
+
 SMALL_AT_ONCE = 8
 """Other bodies that are parsed at a time. They don't wait for a large one, which may take all of `parse_seconds`."""
 
@@ -218,6 +221,8 @@ class FeedReader:
             # Without its articles the body's validators must not be kept, or we would never see it again.
             facts |= {"etag": None, "last_modified": None}
             return _Findings(outcome, facts | {"error_class": _error_class(error), "error": _described(error)})
+        if parsed.tier not in WELL_FORMED and not answer.has_end:
+            facts |= {"etag": None, "last_modified": None}  # it may be cut: the rest comes with the next body
         return _Findings(Outcome.FETCHED, facts | {"body_hash": body_hash} | _contents(parsed, facts["hints"]))
 
 

@@ -21,7 +21,7 @@ import httpx
 from services.fetcher.decoding import ACCEPT_ENCODING, OVERHEAD_BYTES, BodyBroken, BodyTooLarge, decode_body
 from services.fetcher.failure import Failure, FetchFailed
 from services.fetcher.guard import Blocked, Network
-from services.fetcher.http1 import AnswerReader, BadAnswer, Head, content_length
+from services.fetcher.http1 import AnswerReader, BadAnswer, Head, content_length, is_chunked
 from services.fetcher.large_bodies import LargeBodies, Permit
 from services.fetcher.network import ConnectFailed, Connection, Connector, Deadline
 from services.fetcher.trail import REDIRECTS, check_url
@@ -72,6 +72,8 @@ class Answer:
     """How long the fetch stood still for want of room for its body: our time, not the server's."""
     ours_seconds: float = 0.0
     """The same, and the look-up of the name: what the server did not take of the fetch's time."""
+    has_end: bool = True
+    """False if nothing told the body's end but the end of the connection."""
     permit: Permit | None = field(default=None, repr=False, compare=False)
 
     def release(self) -> None:
@@ -217,6 +219,7 @@ class _Fetch:
             wire,
             waited_seconds=self._waited,
             ours_seconds=self.ours_seconds,
+            has_end=content_length(head) is not None or is_chunked(head),
             permit=self._permit,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 from services.fetcher.failure import Failure, FetchFailed
 from shared.politeness import BadUrl, politeness_group
@@ -49,7 +49,7 @@ class Trail:
         """
         visited = (*self.visited, self.url)
         try:
-            url = resolve(self.url, location)
+            url = _without_login(resolve(self.url, location), self.url)
         except BadUrl as error:
             reason = f"the redirect leads to no URL of a feed: {error}"
             raise FetchFailed(Failure.BAD_URL, reason, status, self.url) from error
@@ -60,6 +60,17 @@ class Trail:
             raise FetchFailed(Failure.REDIRECT, f"more than {MAX_REDIRECTS} redirects", status, self.url)
         permanent = self.permanent and status in _PERMANENT
         return Trail(url, visited, url if permanent else self.moved_to, permanent)
+
+
+def _without_login(url: str, base: str) -> str:
+    """Return `url` without user and password, unless they are those of `base` at its origin.
+
+    What a server puts there would be its guess at another server's.
+    """
+    parts, own = urlsplit(url), urlsplit(_normal(base))
+    if "@" not in parts.netloc or (parts.scheme, parts.netloc) == (own.scheme, own.netloc):
+        return url
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def resolve(base: str, reference: str) -> str:

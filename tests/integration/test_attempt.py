@@ -104,6 +104,21 @@ def unused_port() -> int:
         return int(unused.getsockname()[1])
 
 
+@pytest.mark.parametrize(("length", "kept"), [(True, '"e"'), (False, None)])
+def test_of_a_broken_body_whose_end_only_the_connection_tells_no_validators_are_kept(
+    attempt: Callable[..., Attempt], length: bool, kept: str | None
+) -> None:
+    cut = FEED.replace(b"</channel>", b"<item><title>Two</title><lin").partition(b"</rss>")[0]
+    reply = answer(body=cut, ETag='"e"', Content_Type="text/xml")
+    if not length:
+        head, _, body = reply.partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+        reply = b"\r\n".join(lines) + b"\r\n\r\n" + body
+    found = attempt(saying(reply)).fetched
+    assert [entry.title for entry in found.entries] == ["One"]
+    assert found.etag == kept
+
+
 def test_a_feed_that_is_read_brings_entries_validators_and_hints(attempt: Callable[..., Attempt]) -> None:
     reply = answer(body=FEED, ETag='"e"', Last_Modified="today", Cache_Control="max-age=600", Content_Type="text/xml")
     found = attempt(saying(reply)).fetched

@@ -19,7 +19,8 @@ START = Trail("http://a.example/dir/feed?x=1")
         ("?y=2", "http://a.example/dir/feed?y=2"),
         ("//B.example/new", "http://b.example/new"),
         ("HTTPS://B.example", "https://b.example"),
-        ("https://me:Secret@B.example:444/N", "https://me:Secret@b.example:444/N"),
+        ("https://me:Secret@B.example:444/N", "https://b.example:444/N"),
+        ("//admin:guess@a.example/new", "http://a.example/new"),
         (" http://b.example/a b/\u00e9?q=\u00e9&r=%20 ", "http://b.example/a%20b/%C3%A9?q=%C3%A9&r=%20"),
         ("http://b.example?a b", "http://b.example?a%20b"),
         ("http://[2001:db8::1]:8080/", "http://[2001:db8::1]:8080/"),
@@ -27,6 +28,12 @@ START = Trail("http://a.example/dir/feed?x=1")
 )
 def test_a_location_is_resolved_as_a_reference(location: str, url: str) -> None:
     assert START.follow(302, location) == Trail(url, (START.url,), None, permanent=False)
+
+
+def test_a_login_in_the_feeds_own_url_stays_at_its_server() -> None:
+    start = Trail("http://me:Secret@A.example/feed")
+    assert start.follow(301, "/new").moved_to == "http://me:Secret@a.example/new"
+    assert start.follow(301, "http://b.example/new").moved_to == "http://b.example/new"
 
 
 @pytest.mark.parametrize(
