@@ -21,6 +21,9 @@ _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
 )
 _DELETE = "\x7f"
+_JOINERS = frozenset("\u200c\u200d")
+"""They join or part letters of Persian or of the scripts of India, and the pictures of an emoji."""
+_LAST_LATIN = "\u02ff"
 
 
 def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: bool = False) -> str:
@@ -39,7 +42,10 @@ def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: boo
         masked = f"{masked[:most]}… ({len(masked) - most} more characters)"
     if masked.isprintable() and not _INVISIBLE.search(masked):
         return masked
-    return "".join(_shown(character, lines=lines) for character in masked)
+    return "".join(
+        character if character in _JOINERS and _joins(masked, at) else _shown(character, lines=lines)
+        for at, character in enumerate(masked)
+    )
 
 
 def ascii_json(value: Any, indent: int | None = None) -> str:
@@ -51,6 +57,12 @@ def readable_json(value: Any) -> str:
     """Return `value` as JSON for a person: set out in lines, letters of any language as they are, without secrets."""
     text = json.dumps(value, default=str, indent=2, ensure_ascii=False)
     return "".join(_shown(character, lines=True) for character in text)
+
+
+def _joins(text: str, at: int) -> bool:
+    """Return whether the joiner at this place stands between two visible characters of a script that has joiners."""
+    sides = (text[at - 1 : at], text[at + 1 : at + 2])
+    return all(side > _LAST_LATIN and side.isprintable() and not _INVISIBLE.match(side) for side in sides)
 
 
 def _shown(character: str, *, lines: bool) -> str:

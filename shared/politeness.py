@@ -96,12 +96,24 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise BadUrl(f"not a URL: {error}") from error
+        raise BadUrl(why_no_url(error)) from None
+    if not parts.scheme:
+        raise BadUrl("it has no scheme; a feed's URL begins with http:// or https://")
     if parts.scheme not in DEFAULT_PORTS:
-        raise BadUrl(f"the scheme is {parts.scheme or 'missing'!r}; only http and https feeds can be fetched")
+        raise BadUrl(f"the scheme is {parts.scheme!r}; only http and https feeds can be fetched")
     if not host:
         raise BadUrl("the URL names no host")
     return parts
+
+
+def why_no_url(error: ValueError) -> str:
+    """Return why `urllib.parse` takes a text for no URL, without the parts of a password that its errors quote."""
+    reason = str(error)
+    if reason.startswith("Port could not"):
+        return "not a URL: the port is no number (in a password, / ? # and @ have to be percent-encoded)"
+    if "NFKC" in reason:
+        return "not a URL: a character in front of its path stands for another one that can't be there"
+    return f"not a URL: {reason}"
 
 
 def _host(parts: SplitResult) -> str:

@@ -23,6 +23,7 @@ from shared.service import EXIT_MISCONFIGURED
 from shared.settings import TelemetrySettings, read_settings
 
 EXIT_INTERRUPTED = 130
+EXIT_USAGE = 2
 app = typer.Typer(
     help="Feedmill polls feeds politely and turns them into one deduplicated PostgreSQL table.",
     no_args_is_help=True,
@@ -219,6 +220,9 @@ def parse(
         else:
             Screen(stderr=True).print(safe_to_show(f"{source}: {error.outcome.value}: {error}", None), soft_wrap=True)
         raise typer.Exit(1) from None
+    except OSError as error:
+        print_error(f"{source!r} can't be read: {error.strerror}; the URL of a feed begins with http:// or https://")
+        raise typer.Exit(1) from None
     if as_json:
         print(ascii_json(reading.as_json(parsed)))
     else:
@@ -245,6 +249,12 @@ def main() -> None:
     except (FeedmillError, OSError) as error:
         print_error(str(error))
         sys.exit(1)
+    except UnicodeEncodeError:
+        odd = next((argument for argument in sys.argv if any("\udc80" <= part <= "\udcff" for part in argument)), None)
+        if odd is None:
+            raise
+        print_error(f"an argument is no text in UTF-8: {odd!r}")
+        sys.exit(EXIT_USAGE)
     except (Interrupted, KeyboardInterrupt):
         print_error("stopped")
         sys.exit(EXIT_INTERRUPTED)

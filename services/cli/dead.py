@@ -14,7 +14,7 @@ from shared.bodies import has_more_values, unpack, unpack_beginning
 from shared.broker import Broker, Delivery, Publication, Session
 from shared.display import readable_json, safe_to_show
 from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
-from shared.secrets import MASK, mask_within
+from shared.secrets import MASK, mask_credentials, mask_within
 from shared.topology import EXCHANGE, Stage, Topology
 from shared.waiting import pause
 
@@ -73,7 +73,7 @@ class DeadLetter:
             "message_id": self.delivery.message_id,
             "queue": self.queue,
             "first_queue": self.first_queue,
-            "type": self.delivery.type,
+            "type": mask_credentials(self.delivery.type),
             "reason": self._header("reason", "x-first-death-reason", "unknown"),
             "error": self._header("error"),
             "died_at": self._header("died_at"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from collections import Counter
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -19,6 +20,8 @@ from shared.topology import Topology
 
 app = typer.Typer(help="Messages that could not be handled: look, requeue, purge.", no_args_is_help=True)
 console = Screen()
+MOST_ID_COLUMNS = 36
+"""Of ours 32, of a UUID 36. A longer one is cut in the table; `--json` has it whole."""
 
 Service = Annotated[str | None, typer.Option(help="Only this service's dead queue: fetcher or writer.")]
 Most = Annotated[int, typer.Option(min=1, help="Look at so many letters of each queue, the oldest first.")]
@@ -43,13 +46,19 @@ def list_letters(service: Service = None, most: Most = 100, as_json: AsJson = Fa
     if as_json:
         print(ascii_json(rows))
         return
-    table = Table(caption=f"{len(rows)} dead letters")
-    table.add_column("message", no_wrap=True, min_width=32)  # to be copied: never cut
+    console.print(make_table(rows, most))
+
+
+def make_table(rows: list[dict[str, Any]], most: int) -> Table:
+    """Return the letters as a table. An id stays on one line, to be copied; a stranger's long one is cut."""
+    is_cut = max(Counter(row["queue"] for row in rows).values(), default=0) >= most
+    table = Table(caption=f"{len(rows)} dead letters" + f", the oldest {most} of a queue: --most shows more" * is_cut)
+    table.add_column("message", no_wrap=True, min_width=32, max_width=MOST_ID_COLUMNS)
     for column in ("queue", "reason", "error", "died"):
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(safe_to_show(row[name]) for name in ("message_id", "queue", "reason", "error", "died_at")))
-    console.print(table)
+    return table
 
 
 @app.command()

@@ -186,7 +186,7 @@ def set_(
     changes |= {} if name is None else {"name": name or None}
     if not changes and enable is None:
         raise ConfigurationError(
-            "nothing to change: give --interval, --shortest, --longest, --priority, --name, --enable"
+            "nothing to change: give --interval, --shortest, --longest, --priority, --name, --enable or --disable"
         )
     if enable is False:
         changes |= {"enabled": False, "disabled_reason": "by hand"}

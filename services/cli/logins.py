@@ -75,4 +75,5 @@ def _read(path: Path) -> str:
         with path.open(encoding="utf-8") as file:
             return file.read(MOST_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} can't be read: {type(error).__name__}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise ConfigurationError(f"{path} can't be read: {reason}") from error

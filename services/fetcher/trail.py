@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urljoin, urlsplit
 
 from services.fetcher.failure import Failure, FetchFailed
-from shared.politeness import BadUrl, politeness_group
+from shared.politeness import BadUrl, politeness_group, why_no_url
 
 MAX_REDIRECTS = 10
 """Redirects that one fetch follows."""
@@ -90,7 +90,7 @@ def resolve(base: str, reference: str) -> str:
     except BadUrl:
         raise
     except ValueError as error:
-        raise BadUrl(f"not a URL: {error}") from error
+        raise BadUrl(why_no_url(error)) from None
 
 
 def _normal(url: str) -> str:

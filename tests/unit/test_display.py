@@ -44,6 +44,18 @@ def test_letters_of_all_languages_stay_as_they_are() -> None:
         assert safe_to_show(text) == text
 
 
+def test_joiners_stay_where_they_shape_what_is_seen() -> None:
+    for text in ("👨\u200d👩\u200d👧", "❤️\u200d🔥", "می\u200cشود", "क्\u200dष"):
+        assert safe_to_show(text) == text
+    for text, shown in (
+        ("é\u200da", "é\\u200da"),
+        ("\u200d👩", "\\u200d👩"),
+        ("👩\u200d\u200d👧", "👩\\u200d\\u200d👧"),
+        ("ک\u200c\u202eک", "ک\\u200c\\u202eک"),
+    ):
+        assert safe_to_show(text) == shown
+
+
 def test_a_long_text_is_cut_and_lines_stay_where_they_are_meant() -> None:
     assert safe_to_show("x" * 3000) == "x" * 2000 + "… (1000 more characters)"
     assert safe_to_show("a\n\x1bb\r\n", lines=True) == "a\n\\u001bb\\r\n"

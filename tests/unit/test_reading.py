@@ -136,7 +136,20 @@ def test_a_file_that_cannot_be_read_is_an_error_in_one_sentence(
         monkeypatch.setattr("sys.argv", ["feedmill", "parse", str(path)])
         with pytest.raises(SystemExit, match="1"):
             main()
-        assert capsys.readouterr().err.count("\n") == 1
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert str(path) in said
+        assert "https://" in said
+
+
+def test_an_argument_that_is_no_text_is_an_error_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["feedmill", "feeds", "show", "\udcff"])
+    monkeypatch.setattr("services.cli.__main__.app", "\udcff".encode)
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_people_see_the_tier_the_facts_the_flags_and_the_warnings(tmp_path: Path) -> None:

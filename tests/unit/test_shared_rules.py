@@ -91,6 +91,14 @@ def test_what_is_no_feed_url_says_why(url: str) -> None:
         politeness_group(url)
 
 
+@pytest.mark.parametrize("userinfo", ['u:sec"ret/x', "u:sec?ret", "u:sec\u2100ret", "u:sec#ret"])
+def test_why_a_url_is_none_quotes_no_password(userinfo: str) -> None:
+    with pytest.raises(BadUrl) as raised:
+        politeness_group(f"http://{userinfo}@h.example/")
+    assert "sec" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
 @pytest.mark.parametrize(
     ("text", "masked"),
     [

@@ -1,7 +1,9 @@
 """Names out of what feeds write about authors.
 
 RSS asks for `jane@example.org (Jane Doe)`; there is also `Jane Doe <mailto:jane@example.org>`, several of these in one
-text, an address alone, a name alone. A text without an address is a name as it stands.
+text, an address alone, a name alone. A text without an address is a name as it stands. Some systems put a name into
+markup, or escape it once too often (`<span typeof="schema:Person">Jane</span>`, `Andr&eacute;`): tags and references
+are no part of a name.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ _WITHOUT_DOMAIN = re.compile(rf"(?:mailto:)?{_LOCAL}@{_LABEL}(?=\s*\([^@]*\)$|$)
 _BARE = re.compile(rf"{_LOCAL}@(?:{_HOST}|{_LABEL})", re.IGNORECASE)
 
 _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]*+(?:\s[^<>]*+)?/?>")
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _SEPARATORS = " \t\r\n\xa0,;:|/&\u00b7\u2022\u2013\u2014-"
 _AND = re.compile(r"^(?:and|und|et|y)\s|\s(?:and|und|et|y)$")
 _PAIRS = {"(": ")", "[": "]", "<": ">", '"': '"', "'": "'", "\u201c": "\u201d", "\u00ab": "\u00bb", "\u201e": "\u201c"}
@@ -32,7 +35,7 @@ _PAIRS = {"(": ")", "[": "]", "<": ">", '"': '"', "'": "'", "\u201c": "\u201d", 
 def read_names(text: str) -> tuple[str, ...]:
     """Return the names of the people that an author's text tells of, or the address of one who has no name there."""
     if "@" not in text:
-        return (text,)
+        return (_without_markup(text),)
     text = _TAG.sub(" ", html.unescape(text[:MAX_AUTHOR_CHARS])).strip()
     found = [*_ADDRESS.finditer(text)] or [*filter(None, [_WITHOUT_DOMAIN.match(text)])]
     if not found:
@@ -44,6 +47,14 @@ def read_names(text: str) -> tuple[str, ...]:
     names, rest = (between[1:], "") if not between[0] else (between[:-1], between[-1])
     people = [name or _address(one) for name, one in zip(names, found, strict=True)]
     return tuple(dict.fromkeys([*people, rest] if rest else people))
+
+
+def _without_markup(text: str) -> str:
+    """Return a name without tags and references; as it stands if nothing but tags is there."""
+    if "<" not in text and "&" not in text:
+        return text
+    plain = _REFERENCE.sub(lambda found: html.unescape(found[0]), text[:MAX_AUTHOR_CHARS])
+    return _TAG.sub(" ", plain).strip() or text
 
 
 def _address(found: re.Match[str]) -> str:

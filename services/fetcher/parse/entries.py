@@ -154,6 +154,8 @@ def _build_entry(
     guid = clean_line(raw.guid[: 5 * MAX_GUID_CHARS])
     url = absolute(raw.link, *bases) or (absolute(guid) if raw.guid_is_link else "")
     url = url or next((enclosure.url for enclosure in enclosures), "")
+    if not url and raw.guid_is_link and guid.startswith("/"):
+        url = absolute(guid, *bases)
     own_title, body = clean_title(raw.title), next(filter(None, map(to_text, raw.bodies)), "")
     if not (url or own_title or body):
         return None

@@ -1,6 +1,7 @@
 """The JSON tier: JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), told with some tolerance.
 
-A member of the wrong type is skipped, with a warning where an entry is lost; ids may be numbers; 1.0's `author` and
+A member of the wrong type is skipped, with a warning where an entry is lost; ids may be numbers, an author a mere name,
+and one author, tag or attachment may stand where a list of them should; 1.0's `author` and
 1.1's `authors` both count, the feed's for entries that name none. `url` goes before `external_url`; the text is
 `content_html`, else `content_text`, else `summary`. Dates are read as everywhere.
 """
@@ -221,8 +222,8 @@ def _raw_entry(item: Json) -> RawEntry:
         published_at=_moment(item.get("date_published")),
         updated_at=_moment(item.get("date_modified")),
         authors=_authors(item),
-        categories=tuple(tag for tag in _list(item, "tags") if isinstance(tag, str)),
-        enclosures=tuple(_enclosure(one) for one in _list(item, "attachments") if isinstance(one, dict)),
+        categories=tuple(tag for tag in _some(item, "tags") if isinstance(tag, str)),
+        enclosures=tuple(_enclosure(one) for one in _some(item, "attachments") if isinstance(one, dict)),
         language=_string(item, "language"),
     )
 
@@ -237,6 +238,12 @@ def _list(fields: Json, name: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _some(fields: Json, name: str) -> list[Any]:
+    """Return a list, or what stands in its place as the only one in it."""
+    value = fields.get(name)
+    return [value] if isinstance(value, dict | str) else _list(fields, name)
+
+
 def _id(value: object) -> str:
     if isinstance(value, str):
         return value
@@ -248,11 +255,13 @@ def _moment(value: object) -> Date:
 
 
 def _authors(fields: Json) -> tuple[str, ...]:
-    authors = [*_list(fields, "authors"), fields.get("author")]
-    return tuple(_string(author, "name") for author in authors if isinstance(author, dict))
+    authors = [*_some(fields, "authors"), *_some(fields, "author")]
+    names = (_string(author, "name") if isinstance(author, dict) else author for author in authors)
+    return tuple(name for name in names if isinstance(name, str) and name)
 
 
 def _enclosure(attachment: Json) -> RawEnclosure:
     size = attachment.get("size_in_bytes")
     length = str(int(size)) if isinstance(size, int | float) and 0 < size < 1e15 else ""
+    length = length or _string(attachment, "size_in_bytes")
     return RawEnclosure(_string(attachment, "url"), _string(attachment, "mime_type"), length)

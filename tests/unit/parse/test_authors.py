@@ -163,3 +163,18 @@ def test_reading_names_takes_little_time_whatever_the_text(piece: str) -> None:
         read_names(f"x@{piece * 100_000}")
         read_names(f"{piece * 100_000}@x")
     assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('<span about="/user/1" typeof="schema:Person">Jane Doe</span>', JANE),
+        ("&lt;a href='https://example.org/'&gt;Jane Doe&lt;/a&gt;", JANE),
+        ("Andr&eacute; &amp; S&#246;hne", ("André & Söhne",)),
+        ("AT&T & Sons", ("AT&T & Sons",)),
+        ("Jane <3", ("Jane <3",)),
+        ("<b></b>", ("<b></b>",)),
+    ],
+)
+def test_tags_and_references_are_no_part_of_a_name(text: str, names: tuple[str, ...]) -> None:
+    assert read_names(text) == names

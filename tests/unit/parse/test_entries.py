@@ -18,6 +18,13 @@ def test_a_guid_that_is_no_permalink_or_no_url_is_never_the_url() -> None:
     assert item("<title>t</title><guid>12345</guid>").entry_id == "12345"
 
 
+def test_a_permalink_may_be_a_path() -> None:
+    assert item('<title>t</title><guid isPermaLink="true">/blog/g</guid>').url == "https://example.org/blog/g"
+    assert item('<title>t</title><guid isPermaLink="false">/blog/g</guid>').url == ""
+    episode = item('<title>t</title><guid>/blog/g</guid><enclosure url="https://example.org/b.mp3"/>')
+    assert episode.url == "https://example.org/b.mp3"
+
+
 def test_without_link_and_guid_the_first_enclosure_is_the_url() -> None:
     entry = item('<title>t</title><enclosure url="ftp://x/a.mp3"/><enclosure url="https://example.org/b.mp3"/>')
     assert entry.url == "https://example.org/b.mp3"

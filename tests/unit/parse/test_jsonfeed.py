@@ -110,7 +110,7 @@ def test_fields_of_the_wrong_type_are_passed_over() -> None:
         title=["no"],
         url=5,
         content_text="text",
-        authors="Ada",
+        authors=7,
         author=[1],
         tags={"a": 1},
         attachments=[1, {"url": 2}, {"url": "https://example.org/x", "size_in_bytes": "big"}],
@@ -190,3 +190,15 @@ def test_any_json_in_the_items_gives_a_parsed_feed_or_a_parse_error(items: list[
             entry.model_dump_json()
     except ParseError:
         pass
+
+
+def test_an_author_may_be_a_mere_name_and_stand_where_a_list_should() -> None:
+    assert read_item(id="1", title="t", authors={"name": "Ada"}).author == "Ada"
+    assert read_item(id="1", title="t", authors=["Ada", {"name": "Bob"}, 3]).author == "Ada, Bob"
+    assert read_item(id="1", title="t", author="Ada").author == "Ada"
+
+
+def test_one_tag_and_one_attachment_may_stand_where_a_list_should() -> None:
+    entry = read_item(id="1", title="t", tags="x", attachments={"url": "https://example.org/a", "size_in_bytes": "5"})
+    assert entry.categories == ("x",)
+    assert [(one.url, one.length) for one in entry.enclosures] == [("https://example.org/a", 5)]
