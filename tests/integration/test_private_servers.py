@@ -7,11 +7,12 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import pytest
 
 from services.cli.servers import PrivatePostgres, PrivateRabbitMQ, Servers, delete_servers, private_servers
 from services.cli.servers.cluster import find_account, place_cluster
+from services.cli.servers.identity import FIRST_STARTS, PostgresIdentity, start_on_free_ports
 from shared.errors import ConfigurationError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes to other users for the servers")
@@ -259,6 +261,30 @@ def test_cluster_stands_elsewhere_if_the_servers_user_cannot_reach_the_directory
     delete_servers(directory)
     assert not directory.exists()
     assert not target.exists()
+
+
+@pytest.mark.parametrize(("faults", "starts"), [(1, 2), (9, FIRST_STARTS)])
+def test_a_first_start_whose_port_somebody_took_is_made_again_on_another(
+    tmp_path: Path, faults: int, starts: int
+) -> None:
+    started: list[int] = []
+    with ExitStack() as others:
+
+        def start() -> None:
+            port = identities[-1].port
+            started.append(port)
+            if len(started) <= faults:
+                others.enter_context(socket.create_server(("127.0.0.1", port)))
+                raise ConfigurationError("could not listen")
+
+        def take() -> PostgresIdentity:
+            identities.append(PostgresIdentity.take(tmp_path))
+            return identities[-1]
+
+        identities: list[PostgresIdentity] = []
+        with nullcontext() if faults < FIRST_STARTS else pytest.raises(ConfigurationError):
+            start_on_free_ports(take, start)
+    assert len(set(started)) == len(started) == starts
 
 
 def test_server_that_cannot_start_is_an_error_that_shows_its_log(tmp_path: Path) -> None:

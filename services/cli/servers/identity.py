@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from services.cli.servers.ports import choose_ports
+from services.cli.servers.ports import choose_ports, is_free
 from shared.errors import ConfigurationError
 
 FILE_NAME = "identity.json"
+
+FIRST_STARTS = 3
+"""So often a server that nobody knows the ports of yet is started, each time on others."""
 
 
 def _secret() -> str:
@@ -41,11 +45,14 @@ class Identity(BaseModel):
                 f"{path} can't be read ({type(error).__name__}): run as the user who owns it, or delete"
                 f" {directory.parent} to start anew, without the data"
             ) from error
-        ports = [name for name in cls.model_fields if name.endswith("port")]
-        chosen = choose_ports([getattr(found, name) for name in ports])
-        identity = found.model_copy(update=dict(zip(ports, chosen, strict=True)))
+        ports = found.ports()
+        identity = found.model_copy(update=dict(zip(ports, choose_ports([*ports.values()]), strict=True)))
         write_private(path, identity.model_dump_json(indent=2) + "\n")
         return identity
+
+    def ports(self) -> dict[str, int]:
+        """Return the ports by the names of their fields."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name.endswith("port")}
 
 
 class RabbitMQIdentity(Identity):
@@ -64,6 +71,24 @@ class PostgresIdentity(Identity):
     """The database's cluster."""
 
     port: int = 0
+
+
+def start_on_free_ports(take: Callable[[], Identity], start: Callable[[], None]) -> None:
+    """Start a server for the first time, once more if somebody else took one of its ports before it could listen.
+
+    Args:
+        take: chooses ports (`Identity.take`).
+        start: raises ConfigurationError if the server can't be started, and leaves no process then.
+    """
+    for left in reversed(range(FIRST_STARTS)):
+        identity = take()
+        try:
+            start()
+        except ConfigurationError:
+            if not left or all(map(is_free, identity.ports().values())):
+                raise
+        else:
+            return
 
 
 def write_private(path: Path, text: str, mode: int = 0o600) -> None:

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from services.cli.servers.cluster import DATA_NAME, find_account, give, place_cluster, remove_stale_lock
-from services.cli.servers.identity import PostgresIdentity, write_private
+from services.cli.servers.identity import PostgresIdentity, start_on_free_ports, write_private
 from services.cli.servers.processes import Command, ServerProcess, describe_log, end_leftover
 from shared.errors import ConfigurationError, DatabaseUnavailable
 
@@ -66,7 +66,11 @@ class PrivatePostgres:
         if self.is_running():
             return
         if self._identity is None:
-            self._take_over()
+            start_on_free_ports(self._take_over, self._start)
+        else:
+            self._start()
+
+    def _start(self) -> None:
         data = self._prepare_data()
         try:
             self._server = ServerProcess(self._server_command(data))
@@ -117,11 +121,12 @@ class PrivatePostgres:
     def _record(self) -> Path:
         return self.directory / "server.process.json"
 
-    def _take_over(self) -> None:
+    def _take_over(self) -> PostgresIdentity:
         self.directory.mkdir(mode=0o711, parents=True, exist_ok=True)
         self.directory.chmod(0o711)  # whatever the umask: the server's account passes through
         self.end_leftovers()
-        self._identity = PostgresIdentity.take(self.directory)
+        self._identity = known = PostgresIdentity.take(self.directory)
+        return known
 
     def _prepare_data(self) -> Path:
         """Return the cluster's data directory, made if there is none yet. Raises ConfigurationError."""

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from services.cli.servers.cluster import DATA_NAME, find_account, give, place_cluster
-from services.cli.servers.identity import RabbitMQIdentity, write_private
+from services.cli.servers.identity import RabbitMQIdentity, start_on_free_ports, write_private
 from services.cli.servers.processes import Command, ServerProcess, end_leftover
 from shared.errors import BrokerUnavailable, ConfigurationError
 
@@ -104,7 +104,11 @@ class PrivateRabbitMQ:
         if not SERVER.exists() or not EPMD.exists():
             raise ConfigurationError("RabbitMQ is not installed (Debian package rabbitmq-server): run `make setup`")
         if self._identity is None:
-            self._take_over()
+            start_on_free_ports(self._take_over, self._start)
+        else:
+            self._start()
+
+    def _start(self) -> None:
         try:
             self._start_epmd()
             self._node = ServerProcess(self._node_command())
@@ -159,7 +163,7 @@ class PrivateRabbitMQ:
         end_leftover(self._record("node"), signal.SIGTERM)
         end_leftover(self._record("epmd"), signal.SIGTERM)
 
-    def _take_over(self) -> None:
+    def _take_over(self) -> RabbitMQIdentity:
         self.directory.mkdir(mode=0o711, parents=True, exist_ok=True)
         self.directory.chmod(0o711)  # whatever the umask: the node's account passes through
         self.end_leftovers()
@@ -177,6 +181,7 @@ class PrivateRabbitMQ:
         write_private(data / "enabled_plugins", PLUGINS)
         write_private(data / "home" / ".erlang.cookie", known.cookie, mode=0o400)
         give(data, account)
+        return known
 
     def _start_epmd(self) -> None:
         if self._epmd is not None and self._epmd.is_running():
