@@ -10,6 +10,7 @@ import idna
 
 _HOST = re.compile(r"[a-z0-9._-]+")  # underscores are against the rules, and in use
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}")  # as it is always spelled
 
 MAX_URL_CHARACTERS = 2000
 """What fits into the index that keeps feeds unique, and into every browser."""
@@ -122,6 +123,8 @@ def _host(parts: SplitResult) -> str:
     if ":" in text:
         return _ipv6(text)
     name = _ascii_name(text)
+    if _IPV4.fullmatch(name):
+        return name
     labels = name.removesuffix(".").split(".")
     if _NUMBER.fullmatch(labels[-1]):
         return _ipv4(labels, name)

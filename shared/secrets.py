@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +21,9 @@ SECRET_NAME = re.compile(
 )
 """What the words of a name tell: those of the first line as whole words (`api-key`, not `keyword`), the others within
 a longer word, too (`authtoken`, `PHPSESSID`)."""
+
+REMEMBERED_CHARACTERS = 100
+"""Of a name. Longer ones are strangers', and judged each time."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -58,6 +62,11 @@ def is_secret_name(name: str) -> bool:
     >>> [name for name in ("X-Amz-Signature", "feedToken", "keyword", "author") if is_secret_name(name)]
     ['X-Amz-Signature', 'feedToken']
     """
+    return _is_secret(name) if len(name) <= REMEMBERED_CHARACTERS else _is_secret.__wrapped__(name)
+
+
+@lru_cache(maxsize=1000)  # the names of log fields come with each line
+def _is_secret(name: str) -> bool:
     for _ in range(3):
         name = unquote(name) if "%" in name else name
     return SECRET_NAME.search(" ".join(_WORDS.findall(name)).lower()) is not None
