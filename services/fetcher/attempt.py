@@ -20,7 +20,9 @@ from services.fetcher.politeness.hints import max_age_seconds, retry_after_secon
 from services.fetcher.request import Leg
 from shared.observability.secrets import mask_credentials
 from shared.politeness import politeness_group
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome, ServerHints
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched, ServerHints
 
 ERROR_CHARACTERS = 500
 
@@ -119,7 +121,7 @@ class FeedReader:
         limits: ReaderLimits,
         check_leaving: Callable[[str], None] = lambda group: None,
     ) -> None:
-        """`check_leaving` is called before a request of this group leaves, and raises GiveBack if it must not."""
+        """`check_leaving` is called before a request of this group leaves, and raises NackAndRequeue if it must not."""
         self._client = client
         self._clock = clock
         self._limits = limits

@@ -17,13 +17,15 @@ from services.fetcher.outcomes import RetryRules, settle
 from services.fetcher.politeness.group import Report, Requeue, Skip
 from services.fetcher.politeness.slots import Turns
 from services.fetcher.request import Leg, next_leg, put_off, target_of
-from shared.broker.outgoing import Outgoing
+from shared.broker.port import Outgoing
 from shared.broker.topology import Stage
-from shared.errors import GiveBack
+from shared.errors import NackAndRequeue
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl
-from shared.ttl_cache import Kept
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.ttl_cache import TtlCache
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 
@@ -82,10 +84,10 @@ class FetchFeeds:
         self._clock = clock
         self._proxy_hosts = proxy_hosts
         self._owns = owns
-        self._adrift: Kept[asyncio.Task[Sequence[Outgoing]]] = Kept(ADRIFT_SECONDS)
+        self._adrift: TtlCache[asyncio.Task[Sequence[Outgoing]]] = TtlCache(ADRIFT_SECONDS)
 
     async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
-        """Handle one job. Raises GiveBack if it can't begin in this process."""
+        """Handle one job. Raises NackAndRequeue if it can't begin in this process."""
         (job,) = batch
         progress = _Progress(begun=True)
         fetch = self._adrift.take(_identity(job))
@@ -147,7 +149,7 @@ class FetchFeeds:
         label = f"feed {job.feed_id} {mask_credentials(leg.trail.url)}"
         try:
             return await self._turns.take(leg.group, label, request, target=target_of(job, leg), front=front)
-        except GiveBack:
+        except NackAndRequeue:
             if front:
                 return Requeue()
             raise
@@ -202,7 +204,7 @@ class FetchFeeds:
 
 def _identity(job: FetchFeed) -> Hashable:
     """Return what a job has in common only with itself when it comes again."""
-    return job.feed_id, job.claim_id, job.attempt, job.skips, job.detour and job.detour.url
+    return job.feed_id, job.claim_id, job.attempt, job.skips, job.resume and job.resume.url
 
 
 def _forgive(fetch: asyncio.Task[Sequence[Outgoing]]) -> None:

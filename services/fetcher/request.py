@@ -8,7 +8,7 @@ from datetime import datetime
 from services.fetcher.http.redirects import Trail
 from services.fetcher.politeness.group import Target
 from shared.politeness import host_of, politeness_group
-from shared.wire.messages import Detour, FetchFeed
+from shared.wire.jobs import FetchFeed, ResumeState
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ def next_leg(job: FetchFeed, proxy_hosts: frozenset[str]) -> Leg:
     Raises:
         BadUrl: the detour's URL can't be fetched.
     """
-    detour = job.detour
-    if detour is None:
+    resume = job.resume
+    if resume is None:
         return Leg(Trail(job.url), job.group)
-    trail = Trail(detour.url, detour.visited, detour.moved_to, detour.permanent)
-    return Leg(trail, politeness_group(detour.url, proxy_hosts), detour.started_at, detour.spent_seconds)
+    trail = Trail(resume.url, resume.visited, resume.moved_to, resume.permanent)
+    return Leg(trail, politeness_group(resume.url, proxy_hosts), resume.started_at, resume.spent_seconds)
 
 
 def put_off(job: FetchFeed, leg: Leg) -> FetchFeed:
@@ -55,7 +55,7 @@ def put_off(job: FetchFeed, leg: Leg) -> FetchFeed:
         return job
     trail = leg.trail
     assert leg.started_at is not None
-    detour = Detour(
+    resume = ResumeState(
         url=trail.url,
         visited=trail.visited,
         moved_to=trail.moved_to,
@@ -63,4 +63,4 @@ def put_off(job: FetchFeed, leg: Leg) -> FetchFeed:
         started_at=leg.started_at,
         spent_seconds=leg.spent_seconds,
     )
-    return job.model_copy(update={"detour": detour})
+    return job.model_copy(update={"resume": resume})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from shared.clock import ServerClock, decode_word
+from shared.clock import ServerClock, decode_clock
 from shared.waiting import pause
 
 PATIENCE_SECONDS = 3.0
@@ -20,9 +20,9 @@ class TimeTold:
 
     def hear(self, body: bytes) -> None:
         """Set the clock, if this is about it: fetchers talk here, too."""
-        moment = decode_word(body)
+        moment = decode_clock(body)
         if moment is not None:
-            self._clock.hear(moment)
+            self._clock.observe(moment)
             self._heard.set()
 
     async def confirmed(self) -> None:

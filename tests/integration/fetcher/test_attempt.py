@@ -18,8 +18,9 @@ from services.fetcher.http.client import ClientLimits, FeedClient, Request
 from services.fetcher.politeness.group import Report
 from services.fetcher.request import next_leg
 from services.fetcher.settings import FetcherSettings
-from shared.errors import GiveBack
-from shared.wire.messages import FeedFetched, Outcome
+from shared.errors import NackAndRequeue
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job
 from tests.integration.fetcher.raw_server import Script, answer, saying, serving
 from tests.unit.parse.feeds import rss
@@ -63,14 +64,14 @@ def test_a_request_that_may_not_leave_reaches_no_server_although_the_connection_
 
     def refuse(group: str) -> None:
         asked.append(group)
-        raise GiveBack("the shard of its group was lost")
+        raise NackAndRequeue("the shard of its group was lost")
 
     client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
     with serving(saying(answer(body=FEED))) as server:
         clock = Clock(now=lambda: NOW, monotonic=time.monotonic)
         reader = FeedReader(client, clock, ReaderLimits(max_entries=100), refuse)
         leg = next_leg(make_job(url=server.url()), frozenset())
-        with pytest.raises(GiveBack):
+        with pytest.raises(NackAndRequeue):
             reader.request(make_job(url=server.url()), leg, lambda: None)
     client.close()
     assert asked == [leg.group]

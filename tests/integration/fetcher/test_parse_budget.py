@@ -9,7 +9,8 @@ from itertools import count
 from services.fetcher.attempt import Clock, FeedReader, ReaderLimits
 from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.request import next_leg
-from shared.wire.messages import FeedFetched, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job
 from tests.integration.fetcher.raw_server import answer, saying, serving
 from tests.unit.parse.feeds import rss

@@ -14,7 +14,8 @@ from services.batch.tally import Tally, last_word
 from services.batch.window import Window, share_of
 from services.fetcher.politeness.group import Limits
 from services.fetcher.politeness.policies import parse_policies
-from shared.wire.messages import FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
 from tests.factories import NOW, make_entry, make_job, make_result
 
 
