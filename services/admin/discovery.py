@@ -49,17 +49,6 @@ _BASE = re.compile(r"<base(\s[^<>]*+)>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+-->")
 
 
-_TAKEN = {
-    Outcome.FETCHED,
-    Outcome.UNPARSEABLE,
-    Outcome.TOO_LARGE,
-    Outcome.GAVE_UP,
-    Outcome.THROTTLED,
-    Outcome.BLOCKED,
-}
-"""What is there is a feed, was meant to be one, or may well be one tomorrow."""
-
-
 class NoFeed(FeedmillError):
     """There is no feed to add. Says what was found instead."""
 
@@ -135,7 +124,7 @@ class Discovery:
         fetched = self._fetch(url, self._config)
         if fetched is None:
             raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
-        if fetched.status is None or fetched.outcome in _TAKEN:
+        if fetched.status is None or fetched.outcome.may_be_feed:
             return [Found(url, fetched=fetched)]
         if fetched.outcome is not Outcome.NOT_A_FEED or self._heard.answer is None:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")

@@ -18,7 +18,6 @@ from shared.broker.topology import Stage
 from shared.errors import NackAndRequeue, Unavailable
 from shared.waiting import keep_trying, pause
 from shared.wire.jobs import FetchFeed
-from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
@@ -210,7 +209,7 @@ class Run:
         if result is None:
             return
         is_retry = result.outcome.is_attempt and result.attempt > 0
-        if self._at_end and retry is not None and result.outcome is Outcome.SKIPPED:
+        if self._at_end and retry is not None and result.outcome.is_deferred:
             result, retry = last_word(result), None
         await self._publish(Outgoing(result, FeedFetched.KIND), self._given_up)
         self.tally.note(result, is_retry=is_retry)

@@ -67,10 +67,10 @@ def settle(
     A soft error is retried after the retry delay, up to `max_retries` times, then it is `gave_up`. A wait that the
     server asks for and that is longer than the retry delay is not kept in the queue: the job ends as `throttled`.
     """
-    if fetched.outcome is Outcome.SKIPPED:
-        return _come_back(job, fetched, rules, now, job.attempt, job.skips + 1)
-    if fetched.outcome is not Outcome.SOFT_ERROR:
+    if fetched.outcome.is_final:
         return fetched, None
+    if not fetched.outcome.is_attempt:
+        return _come_back(job, fetched, rules, now, job.attempt, job.skips + 1)
     wait = (fetched.not_before - now).total_seconds() if fetched.not_before else 0.0
     if wait > rules.retry_delay_seconds:
         return fetched.model_copy(update={"outcome": Outcome.THROTTLED}), None
