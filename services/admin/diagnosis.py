@@ -59,7 +59,8 @@ class Situation:
     counts: FeedCounts
     shards: Mapping[str, QueueLevel | None]
     """By the shard's name."""
-    writer: QueueLevel | None
+    behind: Mapping[str, QueueLevel | None]
+    """By queue: the stages behind the fetcher, the next one first."""
     busiest: Mapping[str, int]
     """Politeness groups with the most jobs under way, and how many."""
     marks: Marks
@@ -73,9 +74,9 @@ def explain(at: Situation) -> list[str]:
     if at.counts.feeds == at.counts.disabled:
         return ["all feeds are disabled: `feedmill feeds list` tells why"]
     fetcher = in_all(at.shards.values())
-    if fetcher is None or at.writer is None:
+    if fetcher is None or None in at.behind.values():
         return ["the queues are not declared: no service has run on this broker yet"]
-    return [*_at_queues(fetcher, at.writer, at), *_at_claims(fetcher, at), *_at_feeds(at.counts, at.marks)]
+    return [*_at_queues(fetcher, at), *_at_claims(fetcher, at), *_at_feeds(at.counts, at.marks)]
 
 
 def in_all(levels: Iterable[QueueLevel | None]) -> QueueLevel | None:
@@ -86,15 +87,19 @@ def in_all(levels: Iterable[QueueLevel | None]) -> QueueLevel | None:
     return QueueLevel(sum(level.ready for level in declared), sum(level.consumers for level in declared))
 
 
-def _at_queues(fetcher: QueueLevel, writer: QueueLevel, at: Situation) -> Iterator[str]:
-    choked = writer.ready >= at.marks.writer_high_water
+def _at_queues(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
+    behind = {queue: level for queue, level in at.behind.items() if level}
+    waiting = sum(level.ready for level in behind.values())
+    choked = waiting >= at.marks.writer_high_water
     if choked:
+        where = ", ".join(f"`{queue}`" for queue, level in behind.items() if level.ready)
         yield (
-            f"{writer.ready:,} results wait in `writer` (FEEDMILL_WRITER_HIGH_WATER is {at.marks.writer_high_water:,}):"
+            f"{waiting:,} results wait in {where} (FEEDMILL_WRITER_HIGH_WATER is {at.marks.writer_high_water:,}):"
             " the fetchers take no jobs until half of them are written"
         )
-    if writer.ready and not writer.consumers:
-        yield f"nobody reads `writer`, where {writer.ready:,} results wait: is a writer running?"
+    for queue, level in behind.items():
+        if level.ready and not level.consumers:
+            yield f"nobody reads `{queue}`, where {level.ready:,} results wait: is a {queue} running?"
     if fetcher.ready and not fetcher.consumers and not choked:
         yield f"nobody reads the fetchers' shards, where {fetcher.ready:,} jobs wait: is a fetcher running?"
     elif not choked:

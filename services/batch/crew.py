@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from local.addresses import Addresses
 from services.admin.registry import connect
@@ -110,7 +111,8 @@ class Crew:
         window = Window(settings.fetcher_prefetch, lambda group: share_of(limits, group))
         pauses = Pauses(delay=pause_seconds, drain=settings.longest_fetch_seconds() + DRAIN_SECONDS)
         clock = Clock(now=self._clock.now, monotonic=time.monotonic)
-        with fetching(settings, STAGE, rules, clock=clock) as room:
+        fetcher = self._topology.fetcher
+        with fetching(settings, replace(STAGE, next_key=fetcher.next_key), rules, clock=clock) as room:
             run = Run(
                 self._claims,
                 room.handler,
@@ -122,7 +124,9 @@ class Crew:
                 self.tally,
             )
             backpressure = Backpressure(
-                self._topology.writer.queue, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit
+                [stage.queue for stage in self._topology.behind(fetcher)],
+                high_water=settings.writer_high_water,
+                prefetch_limit=room.prefetch_limit,
             )
             over = asyncio.Event()
             watching = [self._receipts.watch()] if self._receipts else []

@@ -7,7 +7,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from services.batch.tally import Tally, last_word
@@ -205,13 +205,15 @@ class Run:
                 self._window.put_later(message, _now() + self._pauses.delay)
             elif isinstance(message, FetchFeed):
                 retry = message
-        result = next((item.message for item in outgoing if isinstance(item.message, FeedFetched)), None)
-        if result is None:
+        found = next((item for item in outgoing if isinstance(item.message, FeedFetched)), None)
+        if found is None:
             return
+        result = found.message
+        assert isinstance(result, FeedFetched)
         is_retry = result.outcome.is_attempt and result.attempt > 0
         if self._at_end and retry is not None and result.outcome.is_deferred:
             result, retry = last_word(result), None
-        await self._publish(Outgoing(result, FeedFetched.KIND), self._given_up)
+        await self._publish(replace(found, message=result), self._given_up)
         self.tally.note(result, is_retry=is_retry)
         if retry is not None:
             # That it was put off counts for nothing: not how often, but how the run ends, decides what is said last.

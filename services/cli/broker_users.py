@@ -1,19 +1,18 @@
-"""A user at the broker for each service, with the rights of its room and no others; worked out from the topology.
+"""One user per service at the broker, with the rights that its work needs; they follow from the topology.
 
-RabbitMQ asks for *configure* to declare or delete, for *write* to publish to an exchange, for *read* to consume a
-queue; to bind, for write on what is bound and read on what it is bound to. Since 4.2.6 it asks for one of the three to
-look at a queue's length: here that is write, the one that shows no message. What may be published to an exchange of
-type topic is a right of its own, by routing key.
+RabbitMQ requires *configure* to declare or delete, *write* to publish to an exchange and *read* to consume a queue. To
+bind, it requires write on the queue and read on the exchange. Since 4.2.6 one of the three is required to look at a
+queue's length; here that is write, which shows no message. A topic exchange has a right of its own by routing key.
 
-No service may declare or delete what is durable, nor publish to the default exchange, which leads to every queue. What
-a service that was taken over can do nevertheless is in docs/operations.md ("Users of the broker").
+No service may declare or delete a durable queue, nor publish to the default exchange, which leads to every queue.
+"Users of the broker" in the docs says what an attacker can do with one service's user.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -24,16 +23,14 @@ from pydantic import AmqpDsn
 
 from services.cli.settings import CliSettings
 from shared.broker.rabbitmq import RabbitMQ
-from shared.broker.topology import EXCHANGE, FETCHERS, Topology
+from shared.broker.topology import EXCHANGE, FETCHERS, Stage, Topology
 from shared.errors import BrokerUnavailable, ConfigurationError
 from shared.settings import BrokerSettings, read_settings
 from shared.wire.jobs import FetchFeed
-from shared.wire.results import FeedFetched
 
 NOTHING: Final = "^$"
 SHARD: Final = r"fetcher\.[0-9]{2}"
 JOB: Final = re.escape(FetchFeed.KIND).replace(r"\.v", r"\.[0-9]{2}\.v")
-RESULT: Final = re.escape(FeedFetched.KIND)
 OWN_QUEUES: Final = (rf"{SHARD}\.owner", r"fetcher\.alive\.[0-9a-f]{32}")
 """Exclusive queues of a fetcher: its locks, and what it listens on."""
 
@@ -61,10 +58,11 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
     `batch` is `feedmill batch` on its own; `command` is for people's commands, `batch` and `dead` among them;
     `scaling` asks the management API for the length of queues.
     """
-    fetcher, writer = topology.fetcher, topology.writer
+    fetcher, behind = topology.fetcher, topology.behind(topology.fetcher)
     assert fetcher.fast_delay is not None
     delays = [_of_any_delay(name) for name in (fetcher.fast_delay, fetcher.retry)]
-    dead = {stage.service: re.escape(stage.dead) for stage in topology.stages}
+    queues, keys = _names(stage.queue for stage in behind), _names(stage.input_key for stage in behind)
+    services = "|".join(re.escape(stage.service) for stage in topology.stages)
     return {
         "scheduler": Rights(
             write=_any_of(EXCHANGE, re.escape(FETCHERS), SHARD),
@@ -72,26 +70,40 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
         ),
         "fetcher": Rights(
             configure=_any_of(*OWN_QUEUES),
-            write=_any_of(EXCHANGE, re.escape(FETCHERS), *delays, *OWN_QUEUES, re.escape(writer.queue)),
+            write=_any_of(EXCHANGE, re.escape(FETCHERS), *delays, *OWN_QUEUES, *queues),
             read=_any_of(SHARD, re.escape(FETCHERS), *OWN_QUEUES),
-            keys={EXCHANGE: _any_of(SHARD, RESULT, dead["fetcher"])},
+            keys={EXCHANGE: _any_of(SHARD, *keys, re.escape(fetcher.dead))},
         ),
-        "writer": Rights(
-            write=_any_of(EXCHANGE, _of_any_delay(writer.retry)),
-            read=_any_of(re.escape(writer.queue)),
-            keys={EXCHANGE: _any_of(dead["writer"])},
-        ),
+        **{stage.service: _rights_behind(stage, topology) for stage in behind},
         "batch": Rights(
-            write=_any_of(EXCHANGE, re.escape(writer.queue)),
-            keys={EXCHANGE: _any_of(RESULT)},
+            write=_any_of(EXCHANGE, *queues),
+            keys={EXCHANGE: _any_of(*keys)},
         ),
         "command": Rights(
             write=_any_of(EXCHANGE),
-            read=_any_of(r"(fetcher|writer)(\..+)?"),
-            keys={EXCHANGE: _any_of(SHARD, re.escape(writer.queue), RESULT)},
+            read=_any_of(rf"({services})(\..+)?"),
+            keys={EXCHANGE: _any_of(SHARD, *queues, *(key for key in keys if key not in queues))},
         ),
         "scaling": Rights(tags="monitoring"),
     }
+
+
+def _rights_behind(stage: Stage, topology: Topology) -> Rights:
+    """Return the rights of a stage behind the fetcher.
+
+    It may publish to every later stage, not only to the next one: while a stage is inserted, older processes still
+    publish to the stage that was next before.
+    """
+    keys = _names(later.input_key for later in topology.behind(stage))
+    return Rights(
+        write=_any_of(EXCHANGE, _of_any_delay(stage.retry)),
+        read=_any_of(re.escape(stage.queue)),
+        keys={EXCHANGE: _any_of(*keys, re.escape(stage.dead))},
+    )
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return [re.escape(name) for name in names]
 
 
 def _any_of(*patterns: str) -> str:

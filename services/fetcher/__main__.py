@@ -79,9 +79,8 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             failures=settings.message_retries,
             drain_seconds=drain_seconds,
         )
-        backpressure = Backpressure(
-            topology.writer.queue, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit
-        )
+        behind = [stage.queue for stage in topology.behind(topology.fetcher)]
+        backpressure = Backpressure(behind, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit)
         health.add_check("broker", consumer.check)
         health.add_warning("clock", server_clock.check)
         health.add_page("/debug/scoreboard", room.watch.dump)

@@ -1,10 +1,10 @@
-"""What is in the pipe is worked off before new feeds are opened: no new jobs while the next stage has a backlog."""
+"""Backpressure: the fetcher takes no new jobs while results wait at the stages behind it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import Gauge
 
@@ -21,10 +21,10 @@ LOOK_SECONDS = 1.0
 
 
 class Backpressure:
-    """Shuts the prefetch limit above a high-water mark of ready messages in `queue`, opens it below half of that."""
+    """Sets the prefetch limit to 0 from a high-water mark of ready messages in `queues` on, until half of that."""
 
-    def __init__(self, queue: str, *, high_water: int, prefetch_limit: PrefetchLimit) -> None:
-        self._queue = queue
+    def __init__(self, queues: Sequence[str], *, high_water: int, prefetch_limit: PrefetchLimit) -> None:
+        self._queues = queues
         self._high = high_water
         self._low = high_water // 2
         self._prefetch_limit = prefetch_limit
@@ -36,9 +36,9 @@ class Backpressure:
             standing = session()
             if standing is not None and not standing.lost.is_set():
                 try:
-                    self.note(await standing.count_ready(self._queue) or 0)
+                    self.note(sum([await standing.count_ready(queue) or 0 for queue in self._queues]))
                 except Unavailable as error:
-                    log.debug("cannot look at %s: %s", self._queue, error)
+                    log.debug("cannot look at %s: %s", ", ".join(self._queues), error)
             await pause(LOOK_SECONDS, stop)
 
     def note(self, ready: int) -> None:
@@ -50,4 +50,4 @@ class Backpressure:
         BACKPRESSURE.set(int(shut))
         self._prefetch_limit.set("backpressure", 0 if shut else self._prefetch_limit.most)
         what = "taking no jobs until the next stage has caught up" if shut else "taking jobs again"
-        log.warning(what, extra={"queue": self._queue, "ready": ready, "high_water": self._high})
+        log.warning(what, extra={"queue": ", ".join(self._queues), "ready": ready, "high_water": self._high})

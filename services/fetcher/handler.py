@@ -196,7 +196,7 @@ class FetchFeeds:
         )
         if job.dry_run:
             return []
-        outgoing = [Outgoing(result, FeedFetched.KIND)]
+        outgoing = [Outgoing.onward(self._stage, result)]
         if again is not None:
             outgoing.append(Outgoing.after(self._stage.retry, again, then=self._stage.queue_of(again.group)))
         return outgoing

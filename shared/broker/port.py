@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
-from shared.broker.topology import EXCHANGE, Topology
+from shared.broker.topology import EXCHANGE, Stage, Topology
 from shared.wire.envelope import Message
 
 Headers = Mapping[str, str | int]
@@ -46,6 +46,12 @@ class Outgoing:
     def into(cls, queue: str, message: Message) -> Outgoing:
         """Return `message` addressed to `queue`: one that services read, or a dead queue. These are bound by name."""
         return cls(message, routing_key=queue)
+
+    @classmethod
+    def onward(cls, stage: Stage, message: Message) -> Outgoing:
+        """Return `message` addressed to the stage behind `stage`, whichever that is."""
+        assert stage.next_key is not None
+        return cls(message, routing_key=stage.next_key)
 
     @classmethod
     def after(cls, delay: str, message: Message, *, then: str) -> Outgoing:

@@ -241,7 +241,7 @@ class Settler(Generic[M]):
             headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
         later = isinstance(decision, TryLater)
         return Publication(
-            exchange=self._stage.again if later else EXCHANGE,
+            exchange=self._stage.message_retry if later else EXCHANGE,
             routing_key=delivery.queue if later else self._stage.dead,
             body=delivery.body,
             type=delivery.type,

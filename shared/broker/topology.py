@@ -1,34 +1,39 @@
-"""The map: exchanges, queues, bindings and arguments, as data. Code, docs and deployments follow it.
+"""The topology: exchanges, queues, bindings and arguments, as data. Code, docs and deployments follow it.
 
     feed.fetch.07.v1  ─► fetcher.07 ─► (the fetcher that owns it) ─► feed.fetched.v1 ─► writer ─► (writer service)
                            ▲  ▲
        fetcher.fast-delay ─┘  └─ fetcher.retry                      writer.retry ─► writer
                                        fetcher.dead                            writer.dead
 
-Jobs stand in *shards*, queues `fetcher.00`, `fetcher.01`, …: each politeness group belongs to one by its hash. One
-fetcher at a time owns a shard (`services/fetcher/shards`), so that one scoreboard knows all requests to a host.
+`CHAIN` lists the stages in the order of the data. To add one, for example an enricher, add a package
+`services/enricher` and an entry before the writer's. Its queues, the users' rights, `feedmill dead` and `status`
+follow.
 
-Delay queues have no consumer: their messages expire after the queue's own TTL and are dead-lettered to the queue
-that the routing key names. Each is fed by a fanout exchange of its own name, which takes every key and leaves it as it
-is: so one delay queue leads each job back to its own shard. A queue's TTL can't be changed once it is declared, so it
-is part of the name: a new setting makes a new queue, and the old one drains by itself.
+The fetcher's jobs stand in *shards*, the queues `fetcher.00`, `fetcher.01`, …: each politeness group belongs to one by
+its hash. One fetcher at a time owns a shard (`services/fetcher/shards`), so that one scoreboard sees all requests to a
+host.
 
-Nothing is published to the default exchange, since who may, may write to every queue. A queue that a service addresses
-by its name is bound by that name, too, so that its user can be held to the keys of its room
+A delay queue has no consumer: its messages expire after the queue's TTL and are dead-lettered to the queue that their
+routing key names. A fanout exchange of the same name feeds it and leaves every routing key as it is, so that one delay
+queue leads each job back to its own shard. A declared queue can't change its TTL. The TTL is therefore part of its
+name: a new setting makes a new queue, and the old one drains by itself.
+
+Nobody publishes to the default exchange, since the right to it is the right to write to every queue. A queue that a
+service addresses by name is bound by that name, so that a user's rights can be limited to routing keys
 (`services/cli/broker_users.py`).
 
-Everything is a durable quorum queue. Rules that keep every message (RabbitMQ 3.10 to 4.x):
+All queues are durable quorum queues. Two rules keep every message (RabbitMQ 3.10 to 4.x):
 
-- delay queues dead-letter *at least once* (`x-dead-letter-strategy`, which requires `x-overflow: reject-publish`),
-  so that a broker that dies between expiry and delivery loses nothing;
-- work queues carry their own `x-delivery-limit` and dead-letter target. RabbitMQ 4 otherwise *drops* a message
-  after 20 redeliveries; ours goes to the dead queue, in every version.
+- Delay queues dead-letter *at least once* (`x-dead-letter-strategy`, which requires `x-overflow: reject-publish`): a
+  broker that dies between expiry and delivery loses nothing.
+- Work queues have their own `x-delivery-limit` and dead-letter target. RabbitMQ 4 otherwise *drops* a message after 20
+  redeliveries.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -36,27 +41,27 @@ from shared.wire.jobs import FetchFeed
 from shared.wire.results import FeedFetched
 
 EXCHANGE: Final = "feedmill"
-"""Where messages enter: durable, of type topic. Routing keys are message kinds."""
+"""Where messages enter: a durable topic exchange. Routing keys are message kinds or names of queues."""
 
 FETCHERS: Final = "feedmill.fetchers"
-"""Where fetchers tell each other what they own; no durable queue is bound to it."""
+"""The exchange of the fetchers' heartbeats and of the database's time; no durable queue is bound to it."""
 
 SHARDS: Final = 12
-"""Shards unless told otherwise: so many fetchers can share the work; 1, 2, 3, 4, 6 and 12 share it evenly."""
+"""The default number of shards, and so the most fetchers that have work; 1, 2, 3, 4, 6 and 12 share it evenly."""
 
 MOST_SHARDS: Final = 100
-"""Their numbers have two digits."""
+"""Shard numbers have two digits."""
 
 DELIVERY_LIMIT: Final = 100
-"""Redeliveries after which the broker itself moves a message to the dead queue. High, since each loss of a
-connection counts as one; a message that kills its consumer a hundred times is poison."""
+"""Redeliveries after which the broker moves a message to the dead queue. High, since each lost connection counts as
+one; a message that kills its consumer a hundred times is poison."""
 
-LOOKED_AT_LIMIT: Final = 1_000_000
-"""The same for dead queues, where each look at a message (management UI, `get` and requeue) counts as a delivery:
+DEAD_DELIVERY_LIMIT: Final = 1_000_000
+"""The same for dead queues: each look at a message (management UI, `get` and requeue) counts as a delivery, and
 RabbitMQ 4 would drop a dead letter after the twentieth."""
 
 ANY_KEY: Final = ""
-"""The binding of a queue to a fanout exchange, which looks at no key."""
+"""The binding key of a queue at a fanout exchange, which ignores keys."""
 
 Argument = str | int
 
@@ -75,14 +80,29 @@ class Queue:
 
     name: str
     bindings: tuple[str, ...] = ()
-    """Routing keys of the exchange that feeds it; its own name is one where services address it by that."""
+    """Routing keys of the exchange that feeds it, its own name among them if services address it by name."""
     exchange: str = EXCHANGE
     arguments: Mapping[str, Argument] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
+class StageEntry:
+    """A stage in the chain."""
+
+    service: str
+    """Its service, its queue, and the first word of the names of its other queues."""
+    input_key: str = ""
+    """The routing key of its messages; empty: the queue's name."""
+
+
+CHAIN: Final = (StageEntry("fetcher"), StageEntry("writer", input_key=FeedFetched.KIND))
+"""The stages in the order of the data. The first one reads the scheduler's jobs from shards; each later one reads what
+the stage before it hands on."""
+
+
+@dataclass(frozen=True)
 class Stage:
-    """The queues around one service, by their names. Those with a delay are exchanges of the same name, too."""
+    """The queues around one service, by name. The delay queues' names are names of exchanges, too."""
 
     service: str
     queues: tuple[str, ...]
@@ -90,15 +110,19 @@ class Stage:
     retry: str
     dead: str
     fast_delay: str | None = None
+    input_key: str = ""
+    """The routing key of its messages; empty: each shard has its own."""
+    next_key: str | None = None
+    """The routing key of what it hands on to the next stage; None: it is the last stage."""
 
     @property
-    def again(self) -> str:
-        """Where a message waits whose handling failed: soon enough to be back within the claim of its feed."""
+    def message_retry(self) -> str:
+        """The delay queue for a message whose handling failed: short enough to be back within its feed's claim."""
         return self.fast_delay or self.retry
 
     @property
     def queue(self) -> str:
-        """The one queue of a stage that has no shards."""
+        """The one queue of a stage without shards."""
         (queue,) = self.queues
         return queue
 
@@ -109,69 +133,98 @@ class Stage:
 
 @dataclass(frozen=True)
 class Topology:
-    """All that stands in one vhost."""
+    """Everything that stands in one virtual host."""
 
-    fetcher: Stage
-    writer: Stage
+    stages: tuple[Stage, ...]
+    """In the order of the data."""
     queues: tuple[Queue, ...]
     exchanges: tuple[Exchange, ...] = (Exchange(EXCHANGE, "topic"), Exchange(FETCHERS))
     declared_on_connect: bool = True
-    """Whether whoever connects declares it; if not, it is there already and its user may not."""
+    """Whether services declare it when they connect. If not, `feedmill migrate` has, and their users may not."""
+
+    def stage(self, service: str) -> Stage:
+        """Return the stage of a service."""
+        return next(stage for stage in self.stages if stage.service == service)
+
+    def behind(self, stage: Stage) -> tuple[Stage, ...]:
+        """Return the stages behind `stage`, the next one first."""
+        return self.stages[self.stages.index(stage) + 1 :]
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages in the order in which data flows through them."""
-        return (self.fetcher, self.writer)
+    def fetcher(self) -> Stage:
+        """The fetcher's stage."""
+        return self.stage("fetcher")
+
+    @property
+    def writer(self) -> Stage:
+        """The writer's stage."""
+        return self.stage("writer")
 
 
 def build_topology(
-    *, fast_delay_seconds: float, retry_delay_seconds: float, message_retry_seconds: float, fetcher_shards: int = SHARDS
+    chain: Sequence[StageEntry] = CHAIN,
+    /,
+    *,
+    fast_delay_seconds: float,
+    retry_delay_seconds: float,
+    message_retry_seconds: float,
+    fetcher_shards: int = SHARDS,
 ) -> Topology:
-    """Return the map for these delays (seconds, down to the millisecond)."""
+    """Return the topology for these delays (seconds, down to the millisecond)."""
+    first, *later = chain
+    keys = [entry.input_key or entry.service for entry in later]
     fetcher = Stage(
-        service="fetcher",
+        service=first.service,
         queues=tuple(map(shard_name, range(fetcher_shards))),
-        # v2: the first ones led back to the queue `fetcher`, and a queue's arguments can't be changed
+        # v2: version 1 led back to the queue `fetcher`, and a queue's arguments can't be changed
         retry=f"fetcher.retry.v2.{retry_delay_seconds:g}s",
         dead="fetcher.dead",
         fast_delay=f"fetcher.fast-delay.v2.{fast_delay_seconds:g}s",
-    )
-    writer = Stage(
-        service="writer",
-        queues=("writer",),
-        retry=f"writer.retry.{message_retry_seconds:g}s",
-        dead="writer.dead",
+        next_key=keys[0],
     )
     assert fetcher.fast_delay is not None
-    delays = (fetcher.fast_delay, fetcher.retry, writer.retry)
+    stages, exchanges = [fetcher], [fetcher.fast_delay, fetcher.retry]
+    queues = [
+        *(_work_queue(name, fetcher, _shard_key(number)) for number, name in enumerate(fetcher.queues)),
+        _delay_queue(fetcher.fast_delay, fast_delay_seconds),
+        _delay_queue(fetcher.retry, retry_delay_seconds),
+        _dead_queue(fetcher),
+    ]
+    for entry, key, next_key in zip(later, keys, [*keys[1:], None], strict=True):
+        stage = Stage(
+            service=entry.service,
+            queues=(entry.service,),
+            retry=f"{entry.service}.retry.{message_retry_seconds:g}s",
+            dead=f"{entry.service}.dead",
+            input_key=key,
+            next_key=next_key,
+        )
+        stages.append(stage)
+        exchanges.append(stage.retry)
+        queues += (
+            _work_queue(stage.queue, stage, *([key] if key != stage.queue else [])),
+            _delay_queue(stage.retry, message_retry_seconds, then=stage.queue),
+            _dead_queue(stage),
+        )
     return Topology(
-        fetcher=fetcher,
-        writer=writer,
-        queues=(
-            *(_work_queue(name, fetcher, _shard_key(number)) for number, name in enumerate(fetcher.queues)),
-            _delay_queue(fetcher.fast_delay, fast_delay_seconds),
-            _delay_queue(fetcher.retry, retry_delay_seconds),
-            _dead_queue(fetcher),
-            _work_queue(writer.queue, writer, FeedFetched.KIND),
-            _delay_queue(writer.retry, message_retry_seconds, then=writer.queue),
-            _dead_queue(writer),
-        ),
-        exchanges=(Exchange(EXCHANGE, "topic"), Exchange(FETCHERS), *map(Exchange, delays)),
+        stages=tuple(stages),
+        queues=tuple(queues),
+        exchanges=(Exchange(EXCHANGE, "topic"), Exchange(FETCHERS), *map(Exchange, exchanges)),
     )
 
 
 def shard_of(group: str, shards: int) -> int:
-    """Return the number of the shard that a politeness group belongs to; the same everywhere and for ever."""
+    """Return the number of the shard that a politeness group belongs to: the same in every process and version."""
     return int.from_bytes(hashlib.md5(group.encode(), usedforsecurity=False).digest()[:8]) % shards
 
 
 def shard_name(number: int) -> str:
-    """Return what the queue of a shard is called."""
+    """Return the name of a shard's queue."""
     return f"fetcher.{number:02d}"
 
 
 def is_shard(queue: str) -> bool:
-    """Return whether a queue is a shard, of however many."""
+    """Return whether a queue is a shard, whatever the number of shards."""
     return any(queue == shard_name(number) for number in range(MOST_SHARDS))
 
 
@@ -199,7 +252,7 @@ def _work_queue(name: str, stage: Stage, *bindings: str) -> Queue:
 
 
 def _delay_queue(name: str, seconds: float, *, then: str | None = None) -> Queue:
-    """Return a queue that leads back to the queue `then`, or else to the one that the routing key names."""
+    """Return a queue that leads to the queue `then`; None: to the one that the routing key names."""
     return Queue(
         name,
         (ANY_KEY,),
@@ -213,7 +266,9 @@ def _delay_queue(name: str, seconds: float, *, then: str | None = None) -> Queue
 
 
 def _dead_queue(stage: Stage) -> Queue:
-    return Queue(stage.dead, (stage.dead,), arguments={"x-queue-type": "quorum", "x-delivery-limit": LOOKED_AT_LIMIT})
+    return Queue(
+        stage.dead, (stage.dead,), arguments={"x-queue-type": "quorum", "x-delivery-limit": DEAD_DELIVERY_LIMIT}
+    )
 
 
 def _dead_letter_to(queue: str | None) -> dict[str, Argument]:

@@ -276,11 +276,7 @@ async def test_declaring_again_changes_nothing_and_other_arguments_are_a_clear_e
         await settle_down(session, "fetcher.00", 1)
     other = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
     queue = next(queue for queue in other.queues if queue.name == TOPOLOGY.writer.retry)
-    changed = type(other)(
-        fetcher=other.fetcher,
-        writer=other.writer,
-        queues=(replace(queue, arguments={**queue.arguments, "x-message-ttl": 5}),),
-    )
+    changed = replace(other, queues=(replace(queue, arguments={**queue.arguments, "x-message-ttl": 5}),))
     with pytest.raises(TopologyMismatch, match=queue.name):
         async with broker.connect(changed):
             pass

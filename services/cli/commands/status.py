@@ -57,7 +57,8 @@ def look(addresses: Addresses) -> Status:
     topology = read_settings(BrokerSettings).topology()
     queues = asyncio.run(_levels(addresses.amqp_url, topology))
     shards = {name: level for name, level in queues.items() if is_shard(name)}
-    situation = Situation(counts, shards, queues[topology.writer.queue], busiest, _marks())
+    behind = {stage.queue: queues[stage.queue] for stage in topology.behind(topology.fetcher)}
+    situation = Situation(counts, shards, behind, busiest, _marks())
     return Status(queues, counts, busiest, explain(situation))
 
 

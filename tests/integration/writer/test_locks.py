@@ -29,7 +29,7 @@ from tests.fakes.memory_broker import MemoryBroker
 from tests.integration.writer.writing import rows, write
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
-RETRY, DEAD = TOPOLOGY.writer.again, TOPOLOGY.writer.dead
+RETRY, DEAD = TOPOLOGY.writer.message_retry, TOPOLOGY.writer.dead
 
 
 @pytest.fixture

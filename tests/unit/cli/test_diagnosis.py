@@ -36,7 +36,7 @@ def situation(
     return Situation(
         replace(COUNTS, **counts or {}),
         shards or {"fetcher.00": QueueLevel(*fetcher) if fetcher else None, "fetcher.01": None},
-        QueueLevel(*writer) if writer else None,
+        {"writer": QueueLevel(*writer) if writer else None},
         busiest or {},
         MARKS,
     )

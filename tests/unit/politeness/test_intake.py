@@ -84,7 +84,7 @@ async def test_whoever_waits_for_the_consumer_is_told_even_if_nothing_was_turned
 
 def test_backpressure_shuts_at_the_high_water_mark_and_opens_at_half_of_it() -> None:
     prefetch_limit = PrefetchLimit(400)
-    backpressure = Backpressure("writer", high_water=100, prefetch_limit=prefetch_limit)
+    backpressure = Backpressure(["writer"], high_water=100, prefetch_limit=prefetch_limit)
     openings = []
     for ready in (99, 100, 60, 51, 50, 99, 100):
         backpressure.note(ready)

@@ -21,7 +21,7 @@ from tests.factories import make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker, MemorySession
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
-RETRY, DEAD = TOPOLOGY.fetcher.again, TOPOLOGY.fetcher.dead
+RETRY, DEAD = TOPOLOGY.fetcher.message_retry, TOPOLOGY.fetcher.dead
 
 
 @pytest.fixture
