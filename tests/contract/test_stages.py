@@ -1,0 +1,166 @@
+"""A new stage takes a service and an entry in the chain: here an enricher between fetcher and writer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from services.admin.dead_letters import read_letters, select_stages, settle_letters
+from services.cli.broker_users import service_rights
+from shared.broker.consumer import Consumer
+from shared.broker.port import Broker, Outgoing, Session
+from shared.broker.topology import CHAIN, EXCHANGE, Stage, StageEntry, Topology, build_topology, fetch_routing_key
+from shared.errors import Unprocessable
+from shared.settings import BrokerSettings
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
+from tests.contract.test_broker_conformance import settle_down, until
+from tests.factories import make_entry, make_job, make_result
+from tests.monitoring.rules import ROOT
+from tests.unit.fetch_room import Room
+
+DELAYS = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
+ENRICHED = build_topology((CHAIN[0], StageEntry("enricher"), CHAIN[1]), **DELAYS, fetcher_shards=1)
+ENRICHER = ENRICHED.stage("enricher")
+
+
+class Services:
+    """The three stages, each a consumer over the given topology. The writer keeps what it gets."""
+
+    def __init__(self, broker: Broker, topology: Topology) -> None:
+        self.written: list[FeedFetched] = []
+        self._broker = broker
+        self._topology = topology
+
+    @asynccontextmanager
+    async def running(self, *services: str) -> AsyncIterator[None]:
+        stop = asyncio.Event()
+        consumers: dict[str, Consumer[FetchFeed] | Consumer[FeedFetched]] = {
+            "fetcher": Consumer(
+                self._broker, self._topology, self._topology.fetcher, FetchFeed, self._fetch, prefetch=5, failures=0
+            ),
+            "enricher": Consumer(self._broker, self._topology, ENRICHER, FeedFetched, enrich, prefetch=5, failures=0),
+            "writer": Consumer(
+                self._broker, self._topology, self._topology.writer, FeedFetched, self._write, prefetch=5, failures=0
+            ),
+        }
+        tasks = [asyncio.create_task(consumers[service].run(stop)) for service in services]
+        try:
+            yield
+        finally:
+            stop.set()
+            await asyncio.gather(*tasks)
+
+    async def _fetch(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
+        results = [make_result(feed_id=job.feed_id, entries=(make_entry(1),)) for job in batch]
+        return [Outgoing.onward(self._topology.fetcher, result) for result in results]
+
+    async def _write(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
+        self.written += batch
+        return []
+
+
+async def enrich(batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
+    """The whole toy service: it adds a category to every entry."""
+    if any(result.feed_id == 13 for result in batch):
+        raise Unprocessable("13 can't be enriched")
+    return [
+        Outgoing.onward(
+            ENRICHER,
+            result.model_copy(
+                update={"entries": tuple(e.model_copy(update={"categories": ("enriched",)}) for e in result.entries)}
+            ),
+        )
+        for result in batch
+    ]
+
+
+async def publish_jobs(session: Session, *feed_ids: int) -> None:
+    for feed_id in feed_ids:
+        job = make_job(feed_id=feed_id)
+        await session.publish(Outgoing(job, fetch_routing_key(job.group, 1)).to_publication())
+
+
+async def test_a_message_passes_every_stage_of_the_chain(broker: Broker) -> None:
+    services = Services(broker, ENRICHED)
+    async with broker.connect(ENRICHED) as session, services.running("fetcher", "enricher", "writer"):
+        await publish_jobs(session, 1, 2, 3)
+        await until(lambda: len(services.written) == 3)
+        for queue in (queue for stage in ENRICHED.stages for queue in stage.queues):
+            await settle_down(session, queue, 0)
+    assert {result.feed_id for result in services.written} == {1, 2, 3}
+    assert {result.entries[0].categories for result in services.written} == {("enriched",)}
+
+
+async def test_an_upgrade_that_inserts_a_stage_loses_nothing(broker: Broker) -> None:
+    """Fetchers of before publish straight to the writer; those of after wait for the enricher."""
+    before, after = build_topology(**DELAYS, fetcher_shards=1), Services(broker, ENRICHED)
+    old = Services(broker, before)
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(broker.connect(before))
+        await stack.enter_async_context(old.running("writer"))
+        async with broker.connect(ENRICHED), old.running("fetcher"):
+            await publish_jobs(session, 1)
+            await until(lambda: len(old.written) == 1)
+        async with after.running("fetcher"):
+            await publish_jobs(session, 2)
+            await settle_down(session, "enricher", 1)
+        async with after.running("enricher"):
+            await until(lambda: len(old.written) == 2)
+    assert [(r.feed_id, r.entries[0].categories) for r in old.written] == [(1, ()), (2, ("enriched",))]
+
+
+async def test_the_dead_letters_of_a_new_stage_are_found_and_sent_back(broker: Broker) -> None:
+    services, stages = Services(broker, ENRICHED), select_stages(ENRICHED, "enricher")
+    async with broker.connect(ENRICHED) as session:
+        async with services.running("fetcher", "enricher"):
+            await publish_jobs(session, 13)
+            await settle_down(session, ENRICHER.dead, 1)
+        (letter,) = await read_letters(broker, ENRICHED, stages, 10)
+        assert (letter.first_queue, letter.summary()["reason"]) == ("enricher", "unprocessable")
+        assert await settle_letters(broker, ENRICHED, stages, None, 10, requeue=True) == 1
+        await settle_down(session, "enricher", 1)
+
+
+async def test_the_fetcher_hands_on_to_whoever_is_next() -> None:
+    assert await keys_of(build_topology(**DELAYS, fetcher_shards=1).fetcher) == ["feed.fetched.v1"]
+    assert await keys_of(ENRICHED.fetcher) == ["enricher"]
+
+
+async def keys_of(stage: Stage) -> list[str]:
+    room = Room()
+    room.handler._stage = stage
+    return [item.routing_key for item in await room.handler([make_job()])]
+
+
+def test_the_users_of_a_new_stage_may_do_its_work_and_no_more() -> None:
+    rights = service_rights(ENRICHED)
+    names = {queue.name for queue in ENRICHED.queues}
+
+    def reached(service: str) -> set[str]:
+        keys = rights[service].keys[EXCHANGE]
+        return {q.name for q in ENRICHED.queues if any(re.search(keys, binding) for binding in q.bindings)}
+
+    assert {name for name in names if re.search(rights["enricher"].read, name)} == {"enricher"}
+    assert {name for name in names if re.search(rights["enricher"].write, name)} == {ENRICHER.retry}
+    assert reached("enricher") == {"writer", "enricher.dead"}
+    assert reached("fetcher") == {"fetcher.00", "fetcher.dead", "enricher", "writer"}, "older ones skip the enricher"
+    assert reached("writer") == {"writer.dead"}
+    assert all(re.search(rights["fetcher"].write, queue) for queue in ("enricher", "writer")), "for the backpressure"
+
+
+def test_the_alerts_and_dashboards_watch_every_stage_of_the_chain() -> None:
+    """They can't be computed: whoever adds a stage adds it to each of these expressions."""
+    queues = [queue.name for queue in BrokerSettings().topology().queues]
+    work = [queue for stage in BrokerSettings().topology().stages for queue in stage.queues]
+    rules = (ROOT / "monitoring" / "alerts.yml").read_text(encoding="utf-8")
+    dashboard = ROOT / "k8s" / "components" / "monitoring" / "dashboards" / "feedmill-pipeline.json"
+    panels = dashboard.read_text(encoding="utf-8").replace('\\"', '"')
+    (recorded,) = re.findall(r'queue_messages_ready\{queue=~"(\(.+?)"\}\)', rules)
+    assert all(re.fullmatch(recorded, queue) for queue in queues)
+    (without_reader,) = re.findall(r'queue_consumers\{queue=~"(.+?)"', rules)
+    assert all(re.fullmatch(without_reader, queue) for queue in work)
+    for dead in set(re.findall(r'queue=~"([^"]*\[\.\]dead)"', panels)):
+        assert all(re.fullmatch(dead, stage.dead) for stage in BrokerSettings().topology().stages)
