@@ -145,7 +145,10 @@ class Session(Protocol):
         """
 
     async def count_consumers(self, queue: str) -> int:
-        """Return how many consumers `queue` has in all; 0 if there is no such queue."""
+        """Return how many consumers `queue` has in all; 0 if there is no such queue.
+
+        A consumer that was ended counts until the messages that it holds are settled.
+        """
 
 
 class Broker(Protocol):

@@ -176,6 +176,33 @@ async def test_consuming_again_counts_its_prefetch_anew_whatever_an_earlier_cons
         assert sorted(d.body for d in (*held, *second.deliveries)) == [b"%d" % n for n in range(10)]
 
 
+async def test_what_is_unsettled_is_counted_whichever_consumer_it_came_through(broker: Broker) -> None:
+    """The broker hands out none of it a second time, and all of it when the session ends."""
+    async with broker.connect(TOPOLOGY) as session:
+        for n in range(10):
+            await session.publish(publication(b"%d" % n))
+        inbox = Inbox()
+        for round_, prefetch in enumerate((3, 2, 4), start=1):
+            await session.consume("fetcher.00", prefetch=prefetch, deliver=inbox)
+            await inbox.wait_for((0, 3, 5, 9)[round_])
+            await settle_down(session, "fetcher.00", (10, 7, 5, 1)[round_])
+            await session.stop_consuming("fetcher.00")
+        for settled in (0, 3, 5):  # one of each consumer
+            await session.ack(inbox.deliveries[settled])
+        await session.requeue(inbox.deliveries[8])
+        await settle_down(session, "fetcher.00", 2)
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
+        await inbox.wait_for(11)
+        assert len({delivery.body for delivery in inbox.deliveries}) == 10
+    async with broker.connect(TOPOLOGY) as session:
+        await settle_down(session, "fetcher.00", 7)
+        again = Inbox()
+        await session.consume("fetcher.00", prefetch=10, deliver=again)
+        held = {delivery.body for n, delivery in enumerate(inbox.deliveries) if n not in {0, 3, 5}}
+        assert {delivery.body for delivery in await again.wait_for(7)} == held
+        assert all(delivery.redelivered for delivery in again.deliveries)
+
+
 async def test_a_consumer_taken_up_and_down_many_times_loses_and_repeats_nothing(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         inbox = Inbox()
@@ -254,19 +281,40 @@ async def test_a_queue_that_does_not_exist_is_counted_as_none(broker: Broker) ->
         assert not session.lost.is_set()
 
 
-async def test_consumers_of_all_sessions_are_counted(broker: Broker) -> None:
-    async def count(session: Session, expected: int) -> None:
-        async with asyncio.timeout(10):
-            while await session.count_consumers("fetcher.00") != expected:
-                await asyncio.sleep(0.02)
+async def consumers(session: Session, expected: int) -> None:
+    async with asyncio.timeout(10):
+        while await session.count_consumers("fetcher.00") != expected:
+            await asyncio.sleep(0.02)
 
+
+async def test_consumers_of_all_sessions_are_counted(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session, broker.connect(TOPOLOGY) as other:
         assert await session.count_consumers("nobody") == await session.count_consumers("fetcher.00") == 0
         await session.consume("fetcher.00", prefetch=1, deliver=lambda _: None)
         await other.consume("fetcher.00", prefetch=1, deliver=lambda _: None)
-        await count(session, 2)
+        await consumers(session, 2)
         await other.stop_consuming()
-        await count(session, 1)
+        await consumers(session, 1)
+
+
+async def test_a_consumer_that_was_ended_counts_until_what_it_holds_is_settled(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session, broker.connect(TOPOLOGY) as other:
+        inbox = Inbox()
+        await session.consume("fetcher.00", prefetch=2, deliver=inbox)
+        for _ in range(3):
+            await other.publish(publication())
+        await inbox.wait_for(2)
+        await session.stop_consuming("fetcher.00")
+        await consumers(other, 1)
+        await session.consume("fetcher.00", prefetch=1, deliver=inbox)
+        await inbox.wait_for(3)
+        await consumers(other, 2)
+        for delivery in inbox.deliveries[:2]:
+            await session.ack(delivery)
+        await consumers(other, 1)
+        await session.stop_consuming("fetcher.00")
+        await session.ack(inbox.deliveries[2])
+        await consumers(other, 0)
 
 
 async def test_declaring_again_changes_nothing_and_other_arguments_are_a_clear_error(broker: Broker) -> None:

@@ -1,9 +1,9 @@
-"""What must cost a session nothing: calls that are cut off, locks that are refused, confirms that come late."""
+"""Faults that a session survives (refused locks, late confirms), and faults that end it (a broker that hangs)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import NoneType
 from urllib.parse import urlsplit
@@ -16,66 +16,10 @@ from shared.broker.port import Broker, Delivery, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import FETCHERS
 from shared.errors import BrokerUnavailable, Unconfirmed
-from tests.contract.test_broker_conformance import TOPOLOGY, Inbox, publication, settle_down, until
+from tests.contract.test_broker_cancelled import CALLS
+from tests.contract.test_broker_conformance import TOPOLOGY, publication, settle_down, until
 from tests.e2e.faults.broker_control import BrokerControl
 from tests.fakes.memory_broker import MemoryBroker
-
-CUTS = 12
-"""A call is cut off after so many different turns of the event loop."""
-
-CALLS: dict[str, Callable[[Session], Awaitable[object]]] = {
-    "consume": lambda session: session.consume("writer", prefetch=3, deliver=lambda _: None),
-    "stop": lambda session: session.stop_consuming(),
-    "publish": lambda session: session.publish(publication(key="feed.fetched.v1")),
-    "count": lambda session: session.count_ready("nobody"),
-    "lock": lambda session: session.lock("fetcher.01.owner"),
-    "look": lambda session: session.is_locked("fetcher.02.owner"),
-}
-
-
-async def cut_off(call: Callable[[Session], Awaitable[object]], session: Session, turns: int) -> None:
-    """Begin a call, and cancel whoever waits for it after so many turns of the event loop."""
-    caller = asyncio.ensure_future(call(session))
-    for _ in range(turns):
-        await asyncio.sleep(0.0002 if turns % 2 else 0)
-    caller.cancel()
-    await asyncio.gather(caller, return_exceptions=True)
-
-
-@pytest.mark.parametrize("name", CALLS)
-async def test_a_call_that_is_cut_off_harms_no_session(broker: Broker, name: str) -> None:
-    async with broker.connect(TOPOLOGY) as session:
-        inbox = Inbox()
-        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
-        await session.publish(publication())
-        (held,) = await inbox.wait_for(1)
-        for turns in range(CUTS):
-            await cut_off(CALLS[name], session, turns)
-        await session.stop_consuming()
-        await session.ack(held)
-        await session.publish(publication(b"after"))
-        assert not session.lost.is_set()
-        await settle_down(session, "fetcher.00", 1)
-
-
-async def test_a_consumer_whose_beginning_was_cut_off_can_be_ended(broker: Broker) -> None:
-    got: list[Delivery] = []
-    async with broker.connect(TOPOLOGY) as session:
-        for turns in range(CUTS):
-            await cut_off(lambda session: session.consume("fetcher.00", prefetch=3, deliver=got.append), session, turns)
-            await session.stop_consuming()
-        await session.publish(publication())
-        await settle_down(session, "fetcher.00", 1)
-        assert not got
-
-
-async def test_of_a_fragile_broker_a_call_that_is_cut_off_costs_the_session() -> None:
-    """The fake can show what the adapter protects from."""
-    broker = MemoryBroker(fragile=True, turns=2)
-    for name, call in CALLS.items():
-        async with broker.connect(TOPOLOGY) as session:
-            await cut_off(call, session, 2)
-            assert session.lost.is_set(), name
 
 
 async def test_locks_refused_again_and_again_cost_nothing_while_acknowledgements_pour_out(broker: Broker) -> None:

@@ -93,7 +93,7 @@ class MemoryBroker:
             self._sessions.discard(session)
 
     def count_consumers(self, queue: str) -> int:
-        return sum(session.is_consuming(queue) for session in self._sessions)
+        return sum(session.count_consumers_of(queue) for session in self._sessions)
 
     def drop_connections(self) -> None:
         """End all sessions, as a broker that is killed does; queues keep their messages."""
@@ -290,6 +290,11 @@ class MemorySession:
 
     def is_consuming(self, queue: str) -> bool:
         return queue in self._consumers and not self.lost.is_set()
+
+    def count_consumers_of(self, queue: str) -> int:
+        """Like a quorum queue: a consumer that was ended counts until what it holds is settled."""
+        holding = {consumer for name, _, consumer in self._held.values() if name == queue}
+        return len(holding | {self._consumers[queue]} if self.is_consuming(queue) else holding)
 
     def pull(self) -> None:
         for queue, consumer in list(self._consumers.items()):
