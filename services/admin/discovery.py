@@ -23,7 +23,7 @@ from services.fetcher.attempt import Client, Clock, FeedReader
 from services.fetcher.http.client import Answer, Request
 from services.fetcher.http.options import read_options
 from services.fetcher.outcomes import WAIT_STATUSES, RetryRules, settle
-from services.fetcher.parse.formats.pieces import read_attributes
+from services.fetcher.parse.document import read_attributes
 from services.fetcher.parse.text.links import absolute
 from services.fetcher.request import Leg, next_leg
 from services.fetcher.settings import FetcherSettings

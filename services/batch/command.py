@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from local.server_watch import looking_after
+from local.servers import keep_running
 from local.settings import LocalSettings, child_environment
 from local.supervisor import FREE_PORTS, Process, Supervisor
 from local.terminal import Interrupted
@@ -90,7 +90,7 @@ class _Outing:
         if deadline is not None:
             loop.call_later(max(deadline - time.monotonic(), 0.0), self._stop.set)
         async with (
-            looking_after(self._place.servers, self._report.say),
+            keep_running(self._place.servers, self._report.say),
             self._writer(),
             beside(asyncio.Event(), self._report.follow(self._crew.tally, self.health), *self._watches()),
         ):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from local.addresses import Addresses, given, given_or_kept, running_here
+from local.addresses import Addresses, configured, find_running, open_servers
 from local.servers import Servers
 from local.settings import LocalSettings
 from shared.database.migrate import migrate
@@ -39,16 +39,16 @@ def find_place(settings: LocalSettings, say: Callable[[str], None]) -> Iterator[
     Raises:
         ConfigurationError: only one of both servers is given, or private ones can't be started.
     """
-    there = given(settings)
+    there = configured(settings)
     if there is not None:
         yield Place(there)
         return
-    neighbour = running_here(settings)
+    neighbour = find_running(settings)
     if neighbour is not None:
         yield Place(neighbour, is_shared=True)
         return
     say("starting RabbitMQ and PostgreSQL ...")
-    with given_or_kept(settings) as (addresses, servers):
+    with open_servers(settings) as (addresses, servers):
         migrate(addresses.database_url)
         try:
             yield Place(addresses, servers)
@@ -58,5 +58,5 @@ def find_place(settings: LocalSettings, say: Callable[[str], None]) -> Iterator[
 
 async def until_deserted(settings: LocalSettings) -> None:
     """Wait until the process has ended whose private servers are used."""
-    while await asyncio.to_thread(running_here, settings) is not None:
+    while await asyncio.to_thread(find_running, settings) is not None:
         await pause(LOOK_SECONDS)

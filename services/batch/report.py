@@ -6,8 +6,7 @@ import json
 import logging
 import sys
 
-from local.log_view import LogView
-from local.screen import Screen
+from local.terminal import LogPrinter, Terminal
 from services.batch.tally import Tally
 from shared.observability.display import ascii_json
 from shared.observability.logs import JsonFormatter, LogFormat, configure_logging, quieten_libraries
@@ -26,7 +25,7 @@ SERIOUS = frozenset({"warning", "error", "critical"})
 class _Shown(logging.Handler):
     """Shows records as `feedmill up` shows those of services."""
 
-    def __init__(self, view: LogView) -> None:
+    def __init__(self, view: LogPrinter) -> None:
         super().__init__(logging.WARNING)
         self.setFormatter(JsonFormatter("batch"))
         self._view = view
@@ -39,8 +38,8 @@ class Report:
     """See the module. Sends the logging of this process to standard error."""
 
     def __init__(self, level: str, log_format: LogFormat) -> None:
-        self._console = Screen(stderr=True)
-        self._view = LogView(self._console)
+        self._console = Terminal(stderr=True)
+        self._view = LogPrinter(self._console)
         self._is_terminal = sys.stderr.isatty()
         if self._is_terminal:
             logging.basicConfig(handlers=[_Shown(self._view)], level=level, force=True)

@@ -68,7 +68,7 @@ def add(
         timeout,
     )
     url = registry.check_feed(registry.NewFeed(url, config=config))
-    with addresses.database_here(settings, create=True) as database_url:
+    with addresses.open_database(settings, create=True) as database_url:
         found = _settle(database_url, url, config, check=check, yes=yes)
         config = config_for(config, url, found.url)
         feed = registry.NewFeed(found.url, name=name, interval_seconds=interval, priority=priority, config=config)

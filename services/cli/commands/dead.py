@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from local import addresses
-from local.screen import Screen
+from local.terminal import Terminal
 from services.admin import dead_letters as dead
 from services.cli.settings import CliSettings
 from shared.broker.rabbitmq import RabbitMQ
@@ -20,7 +20,7 @@ from shared.observability.display import ascii_json, safe_to_show
 from shared.settings import BrokerSettings, read_settings
 
 app = typer.Typer(help="Messages that could not be handled: look, requeue, purge.", no_args_is_help=True)
-console = Screen()
+console = Terminal()
 MOST_ID_COLUMNS = 36
 """Of ours 32, of a UUID 36. A longer one is cut in the table; `--json` has it whole."""
 

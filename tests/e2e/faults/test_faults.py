@@ -8,7 +8,7 @@ import pytest
 
 from local.demo.demo import SHARDS
 from local.farm import FeedFormat, FeedKind, FeedSpec
-from local.farm.catalogue import loopback_host
+from local.farm.specs import loopback_host
 from local.servers import Servers
 from tests.e2e.pipeline import Pipeline, running_pipeline
 
