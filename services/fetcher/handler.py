@@ -14,8 +14,8 @@ from services.fetcher.attempt import Clock, FeedReader, Sent, unattempted
 from services.fetcher.http.options import BadOptions, read_options
 from services.fetcher.http.redirects import check_url
 from services.fetcher.outcomes import RetryRules, settle
-from services.fetcher.politeness.group import Report, Requeue, Skip
-from services.fetcher.politeness.slots import Turns
+from services.fetcher.politeness.decisions import FastDelay, Report, Skip
+from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import Leg, next_leg, put_off, target_of
 from shared.broker.port import Outgoing
 from shared.broker.topology import Stage
@@ -61,7 +61,7 @@ class FetchFeeds:
 
     Args:
         reader: makes the requests, on threads.
-        turns: who may begin when, and on which thread.
+        slots: who may begin when, and on which thread.
         owns: whether requests to groups of this queue are this process's to make. What belongs elsewhere (a redirect
             led there, or the number of shards was another one) is sent there.
     """
@@ -69,7 +69,7 @@ class FetchFeeds:
     def __init__(
         self,
         reader: FeedReader,
-        turns: Turns,
+        slots: Slots,
         stage: Stage,
         *,
         rules: RetryRules,
@@ -78,7 +78,7 @@ class FetchFeeds:
         owns: Callable[[str], bool] = lambda queue: True,
     ) -> None:
         self._reader = reader
-        self._turns = turns
+        self._slots = slots
         self._stage = stage
         self._rules = rules
         self._clock = clock
@@ -118,13 +118,13 @@ class FetchFeeds:
             if not self._owns(queue):
                 MOVED_ON.inc()
                 return [Outgoing.into(queue, put_off(job, leg))]
-            found = await self._take_turn(job, leg, progress, front=front)
+            found = await self._run_in_slot(job, leg, progress, front=front)
             match found:
                 case FeedFetched():
                     return self._follow_up(job, found)
                 case Leg():
                     leg, front = found, True
-                case Requeue():
+                case FastDelay():
                     REQUEUES.inc()
                     assert self._stage.fast_delay is not None
                     return [Outgoing.after(self._stage.fast_delay, put_off(job, leg), then=queue)]
@@ -138,9 +138,9 @@ class FetchFeeds:
         await self._clock.confirmed()
         return job.not_after <= self._clock.now()
 
-    async def _take_turn(
+    async def _run_in_slot(
         self, job: FetchFeed, leg: Leg, progress: _Progress, *, front: bool
-    ) -> FeedFetched | Leg | Requeue | Skip:
+    ) -> FeedFetched | Leg | FastDelay | Skip:
         def request(sent: Sent) -> tuple[FeedFetched | Leg, Report]:
             progress.begun = True
             with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
@@ -148,10 +148,10 @@ class FetchFeeds:
 
         label = f"feed {job.feed_id} {mask_credentials(leg.trail.url)}"
         try:
-            return await self._turns.take(leg.group, label, request, target=target_of(job, leg), front=front)
+            return await self._slots.run(leg.group, label, request, target=target_of(job, leg), front=front)
         except NackAndRequeue:
             if front:
-                return Requeue()
+                return FastDelay()
             raise
 
     def _prepare(self, job: FetchFeed) -> Leg:

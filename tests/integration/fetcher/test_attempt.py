@@ -15,7 +15,7 @@ import pytest
 
 from services.fetcher.attempt import Clock, FeedReader, ReaderLimits
 from services.fetcher.http.client import ClientLimits, FeedClient, Request
-from services.fetcher.politeness.group import Report
+from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import next_leg
 from services.fetcher.settings import FetcherSettings
 from shared.errors import NackAndRequeue
