@@ -8,7 +8,7 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from benchmarks.bare import FAILED, HEADERS, Fetch, Loop
-from services.fetcher.http.client import ClientLimits, FeedClient, Request
+from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
 from services.fetcher.http.failure import FetchFailed
 
 
@@ -46,7 +46,7 @@ class ClientLoop(Loop):
     def ask(self, fetch: Fetch) -> int:
         """Fetch once."""
         named = fetch.headers
-        request = Request(fetch.url, named.get("If-None-Match"), named.get("If-Modified-Since"))
+        request = HttpRequest(fetch.url, named.get("If-None-Match"), named.get("If-Modified-Since"))
         try:
             with self._client.get(request) as answer:
                 return answer.status

@@ -57,7 +57,7 @@ def outcome_of_status(status: int, *, conditional: bool = False) -> Outcome | No
     return Outcome.HARD_ERROR
 
 
-def settle(
+def decide_retry(
     job: FetchFeed, fetched: FeedFetched, rules: RetryRules, now: datetime
 ) -> tuple[FeedFetched, FetchFeed | None]:
     """Return the result as it goes to the writer, and the job that is to be retried, if any.
@@ -82,6 +82,6 @@ def _come_back(
         return fetched.model_copy(update={"outcome": Outcome.GAVE_UP, "final": True}), None
     until = now + timedelta(seconds=rules.retry_delay_seconds + rules.claim_seconds)
     # No probe any more: a server in trouble, or one that asked us to slow down, is asked conditionally.
-    changes = {"attempt": attempt, "skips": skips, "not_after": until, "detour": None, "probe": False}
+    changes = {"attempt": attempt, "skips": skips, "not_after": until, "resume_state": None, "probe": False}
     again = job.model_copy(update=changes)
     return fetched.model_copy(update={"final": False, "claim_until": until}), again

@@ -139,7 +139,7 @@ Many = Annotated[tuple[T, ...], FailFast()]
 class Record(BaseModel):
     """Frozen, strict about unknown fields where it is made, aware datetimes only."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
 
 
 @dataclass(frozen=True)
@@ -274,8 +274,8 @@ def _field_name(place: tuple[int | str, ...]) -> str:
     return ".".join(part for part in place if isinstance(part, str))
 
 
-class Detour(Record):
-    """Where the redirects of a fetch have led so far. Its next request waits for the turn of another host."""
+class ResumeState(Record):
+    """Where the redirects of a fetch have led so far. Its next request waits for a slot of another host."""
 
     url: str
     """The next URL to ask."""
@@ -321,8 +321,8 @@ class FetchFeed(Message):
     """Failed attempts before this one."""
     skips: int = Field(default=0, ge=0)
     """How often the job was put off because its host was down or throttled, without an attempt."""
-    detour: Detour | None = None
-    """A fetch under way: goes on here instead of at `url`."""
+    resume_state: ResumeState | None = Field(default=None, alias="detour")
+    """Of a fetch that a redirect interrupted: it continues here instead of at `url`. JSON name: `detour`."""
     reason: Reason = "due"
     dry_run: bool = False
     probe: bool = Field(default=False, exclude_if=lambda probe: not probe)

@@ -14,7 +14,6 @@ from shared.errors import DecodeError
 from shared.wire import messages
 from shared.wire.messages import (
     COMPRESS_ABOVE_BYTES,
-    Detour,
     Enclosure,
     FeedFetched,
     FeedInfo,
@@ -22,6 +21,7 @@ from shared.wire.messages import (
     Message,
     Outcome,
     OutcomeClass,
+    ResumeState,
     ServerHints,
 )
 from tests.factories import NOW, make_entry, make_job, make_result
@@ -40,7 +40,7 @@ def everything_filled_in() -> list[Message]:
             since=NOW - timedelta(days=1),
             attempt=2,
             skips=1,
-            detour=Detour(
+            resume_state=ResumeState(
                 url="http://www.news.example/feed",
                 visited=("http://news.example/feed",),
                 moved_to="http://www.news.example/feed",
