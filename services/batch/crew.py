@@ -118,7 +118,7 @@ class Crew:
             watching = [self._receipts.watch()] if self._receipts else []
             async with beside(
                 over,
-                room.turns.stop_when(stop),
+                room.slots.stop_when(stop),
                 room.watch.watch(),
                 backpressure.watch(lambda: self._outlet.session, over),
                 *watching,

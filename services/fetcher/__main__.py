@@ -16,9 +16,9 @@ from services.fetcher.clock import Clock, ClockSync
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.outcomes import RetryRules
-from services.fetcher.politeness.metrics import BoardWatch, WatchedLock
+from services.fetcher.politeness.metrics import BoardWatch, TimedLock
 from services.fetcher.politeness.scoreboard import Scoreboard
-from services.fetcher.politeness.slots import Turns
+from services.fetcher.politeness.slots import Slots
 from services.fetcher.politeness.workers import Workers
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.shards.lease import Lease, lease_seconds
@@ -61,7 +61,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             broker,
             topology.fetcher,
             room.valve,
-            room.turns,
+            room.slots,
             stop=stop,
             drain_seconds=drain_seconds,
             clock=time.monotonic,
@@ -85,7 +85,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         health.add_page("/debug/scoreboard", room.watch.dump)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, room.watch.log_dump)
         backpressure_watch = backpressure.watch(lambda: consumer.session, stop)
-        async with beside(stop, room.turns.stop_when(stop), room.watch.watch(), backpressure_watch):
+        async with beside(stop, room.slots.stop_when(stop), room.watch.watch(), backpressure_watch):
             await consumer.run(stop)
 
 
@@ -94,7 +94,7 @@ class Fetching:
     """The fetcher without its queue: the handler, who may begin when, how many jobs to take, and how it fares."""
 
     handler: FetchFeeds
-    turns: Turns
+    slots: Slots
     valve: Valve
     watch: BoardWatch
 
@@ -115,18 +115,18 @@ def fetching(
     `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are;
     `may_leave`: the same as `owns`, asked on a worker thread before each request, and certain.
     """
-    lock, valve = WatchedLock(), Valve(settings.fetcher_prefetch)
+    lock, valve = TimedLock(), Valve(settings.fetcher_prefetch)
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
     workers, client = Workers(threads), make_client(settings)
-    turns = Turns(
+    slots = Slots(
         board,
         workers,
         valve,
         window=valve.most,
         threads=threads,
         clock=clock.monotonic,
-        lane_of=stage.queue_of,
+        shard_of=stage.queue_of,
         may_leave=may_leave,
     )
 
@@ -136,9 +136,9 @@ def fetching(
 
     reader = FeedFetcher(client, clock, settings.fetch_limits(), check_leaving)
     proxy_hosts = settings.proxy_host_set()
-    handler = FetchFeeds(reader, turns, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
+    handler = FetchFeeds(reader, slots, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:
-        yield Fetching(handler, turns, valve, BoardWatch(board, lock, workers, valve, clock.monotonic, owned))
+        yield Fetching(handler, slots, valve, BoardWatch(board, lock, workers, valve, clock.monotonic, owned))
     finally:
         workers.close()
         client.close()

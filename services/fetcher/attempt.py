@@ -15,7 +15,7 @@ from services.fetcher.http.failure import Failure, FetchFailed
 from services.fetcher.http.options import read_options
 from services.fetcher.outcomes import WAIT_STATUSES, outcome_of_failure, outcome_of_status
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
-from services.fetcher.politeness.group import Report
+from services.fetcher.politeness.decisions import Report
 from services.fetcher.politeness.hints import max_age_seconds, retry_after_seconds
 from services.fetcher.request import FeedRequest
 from shared.observability.secrets import mask_credentials

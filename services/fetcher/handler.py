@@ -15,8 +15,8 @@ from services.fetcher.clock import Clock
 from services.fetcher.http.options import BadOptions, read_options
 from services.fetcher.http.redirects import check_url
 from services.fetcher.outcomes import RetryRules, decide_retry
-from services.fetcher.politeness.group import Report, Requeue, Skip
-from services.fetcher.politeness.slots import Turns
+from services.fetcher.politeness.decisions import FastDelay, Report, Skip
+from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import FeedRequest, prepare_request
 from shared.broker.outgoing import Outgoing
 from shared.broker.topology import Stage
@@ -60,7 +60,7 @@ class FetchFeeds:
 
     Args:
         reader: makes the requests, on threads.
-        turns: who may begin when, and on which thread.
+        slots: who may begin when, and on which thread.
         owns: whether requests to groups of this queue are this process's to make. What belongs elsewhere (a redirect
             led there, or the number of shards was another one) is sent there.
     """
@@ -68,7 +68,7 @@ class FetchFeeds:
     def __init__(
         self,
         reader: FeedFetcher,
-        turns: Turns,
+        slots: Slots,
         stage: Stage,
         *,
         rules: RetryRules,
@@ -77,7 +77,7 @@ class FetchFeeds:
         owns: Callable[[str], bool] = lambda queue: True,
     ) -> None:
         self._reader = reader
-        self._turns = turns
+        self._slots = slots
         self._stage = stage
         self._rules = rules
         self._clock = clock
@@ -117,13 +117,13 @@ class FetchFeeds:
             if not self._owns(queue):
                 MOVED_ON.inc()
                 return [Outgoing.into(queue, request.to_job())]
-            found = await self._take_turn(job, request, progress, front=front)
+            found = await self._run_in_slot(job, request, progress, front=front)
             match found:
                 case FeedFetched():
                     return self._follow_up(job, found)
                 case FeedRequest():
                     request, front = found, True
-                case Requeue():
+                case FastDelay():
                     REQUEUES.inc()
                     assert self._stage.fast_delay is not None
                     return [Outgoing.after(self._stage.fast_delay, request.to_job(), then=queue)]
@@ -137,9 +137,9 @@ class FetchFeeds:
         await self._clock.confirmed()
         return job.not_after <= self._clock.now()
 
-    async def _take_turn(
+    async def _run_in_slot(
         self, job: FetchFeed, request: FeedRequest, progress: _Progress, *, front: bool
-    ) -> FeedFetched | FeedRequest | Requeue | Skip:
+    ) -> FeedFetched | FeedRequest | FastDelay | Skip:
         def make_request(sent: Sent) -> tuple[FeedFetched | FeedRequest, Report]:
             progress.begun = True
             with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
@@ -147,10 +147,10 @@ class FetchFeeds:
 
         label = f"feed {job.feed_id} {mask_credentials(request.chain.url)}"
         try:
-            return await self._turns.take(request.group, label, make_request, target=request.target, front=front)
+            return await self._slots.run(request.group, label, make_request, target=request.target, front=front)
         except GiveBack:
             if front:
-                return Requeue()
+                return FastDelay()
             raise
 
     def _prepare(self, job: FetchFeed) -> FeedRequest:

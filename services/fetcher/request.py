@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from services.fetcher.http.redirects import RedirectChain
-from services.fetcher.politeness.group import Target
+from services.fetcher.politeness.decisions import Target
 from shared.politeness import host_of, politeness_group
 from shared.wire.messages import FetchFeed, ResumeState
 

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, Field
 from services.fetcher.attempt import FetchLimits
 from services.fetcher.http.address_guard import Network
 from services.fetcher.http.options import MOST_TIMEOUT_SECONDS
-from services.fetcher.politeness.group import Limits
-from services.fetcher.politeness.policies import parse_policies
+from services.fetcher.politeness.limits import Limits, parse_policies
 from shared.build import PROJECT_URL
 from shared.settings import (
     BrokerSettings,

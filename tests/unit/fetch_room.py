@@ -13,9 +13,10 @@ import pytest
 from services.fetcher.clock import Clock
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.outcomes import RetryRules
-from services.fetcher.politeness.group import Limits, Report
+from services.fetcher.politeness.decisions import Report
+from services.fetcher.politeness.limits import Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
-from services.fetcher.politeness.slots import Turns
+from services.fetcher.politeness.slots import Slots
 from services.fetcher.politeness.workers import Workers
 from services.fetcher.request import FeedRequest
 from shared.broker.outgoing import Outgoing
@@ -98,19 +99,19 @@ class Room:
         self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
         self.workers = OnTheLoop() if virtually else Workers(threads)
         self.valve = Valve(prefetch)
-        self.turns = Turns(
+        self.slots = Slots(
             self.board,
             self.workers,
             self.valve,
             window=prefetch,
             threads=threads,
             clock=clock,
-            lane_of=self.stage.queue_of,
+            shard_of=self.stage.queue_of,
             may_leave=lambda queue: queue not in self.lost,
         )
         self.handler = FetchFeeds(
             self.reader,  # type: ignore[arg-type]
-            self.turns,
+            self.slots,
             self.stage,
             rules=RetryRules(),
             clock=Clock(now=lambda: NOW, monotonic=clock),
@@ -124,7 +125,7 @@ class Room:
     async def until_board(self, *, active: int, held: int) -> None:
         """Let others run until the scoreboard counts so many."""
         async with asyncio.timeout(5):
-            while self.board.in_hand() != (held, active):
+            while self.board.counts() != (held, active):
                 await asyncio.sleep(0)
 
     async def until_started(self, number: int) -> None:
@@ -145,4 +146,4 @@ def rooms() -> Iterator[Callable[..., Room]]:
     for room in made:
         room.reader.gate.set()
         room.workers.close()
-        assert room.board.in_hand() == (0, 0), "the scoreboard did not return to zero"
+        assert room.board.counts() == (0, 0), "the scoreboard did not return to zero"

@@ -16,7 +16,7 @@ import pytest
 from services.fetcher.attempt import FeedFetcher, FetchLimits
 from services.fetcher.clock import Clock
 from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
-from services.fetcher.politeness.group import Report
+from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import prepare_request
 from services.fetcher.settings import FetcherSettings
 from shared.errors import GiveBack

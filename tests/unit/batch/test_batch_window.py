@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from services.batch.tally import Tally, last_word
 from services.batch.window import Window, share_of
-from services.fetcher.politeness.group import Limits
-from services.fetcher.politeness.policies import parse_policies
+from services.fetcher.politeness.limits import Limits, parse_policies
 from shared.wire.messages import FetchFeed, Outcome
 from tests.factories import NOW, make_entry, make_job, make_result
 

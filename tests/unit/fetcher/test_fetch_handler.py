@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from services.fetcher.http.redirects import RedirectChain
-from services.fetcher.politeness.group import Report
+from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import FeedRequest
 from shared.broker.prefetch import Valve
 from shared.errors import GiveBack
@@ -209,7 +209,7 @@ async def test_on_stop_a_waiting_job_is_given_back_and_a_running_one_ends(rooms:
     waiting = asyncio.create_task(room.handle(feed_id=2))
     await room.until_board(active=1, held=1)
     room.stopping.set()
-    await room.turns.stop_when(room.stopping)
+    await room.slots.stop_when(room.stopping)
     with pytest.raises(GiveBack):
         await waiting
     with pytest.raises(GiveBack):
@@ -227,7 +227,7 @@ async def test_a_redirect_that_is_found_while_stopping_is_taken_later_where_it_l
     running = asyncio.create_task(room.handle())
     await room.until_started(1)
     room.stopping.set()
-    await room.turns.stop_when(room.stopping)
+    await room.slots.stop_when(room.stopping)
     room.reader.gate.set()
     ((key, again),) = await running
     assert isinstance(again, FetchFeed)
@@ -256,7 +256,7 @@ async def test_a_bug_in_the_reader_does_not_keep_the_group_busy(rooms: Callable[
     room.reader.answer = explode
     with pytest.raises(ZeroDivisionError):
         await room.handle()
-    assert room.board.in_hand() == (0, 0)
+    assert room.board.counts() == (0, 0)
 
 
 async def test_a_redirect_to_a_host_of_another_fetcher_goes_on_there_at_once(rooms: Callable[..., Room]) -> None:
@@ -296,22 +296,22 @@ async def test_a_shard_that_is_given_up_gives_back_what_waits_and_ends_what_runs
     rooms: Callable[..., Room],
 ) -> None:
     room = rooms(shards=12, host_concurrency=1)
-    lane, other = room.stage.queue_of("a.example"), room.stage.queue_of("b.example")
-    assert lane != other
+    shard, other = room.stage.queue_of("a.example"), room.stage.queue_of("b.example")
+    assert shard != other
     room.reader.gate.clear()
     running = asyncio.create_task(room.handle(group="a.example"))
     elsewhere = asyncio.create_task(room.handle(group="b.example"))
     await room.until_started(2)
     waiting = asyncio.create_task(room.handle(group="a.example", feed_id=2))
     await room.until_board(active=2, held=1)
-    room.turns.close(lane)
+    room.slots.close_shard(shard)
     with pytest.raises(GiveBack):
         await waiting
     with pytest.raises(GiveBack):
         await room.handle(group="a.example", feed_id=3)
-    assert (room.turns.in_hand(lane), room.turns.in_hand(other)) == (1, 1)
+    assert (room.slots.count_jobs(shard), room.slots.count_jobs(other)) == (1, 1)
     room.reader.gate.set()
     assert len(await running) == len(await elsewhere) == 1
-    assert room.turns.in_hand(lane) == 0
-    room.turns.open(lane, time.monotonic())
+    assert room.slots.count_jobs(shard) == 0
+    room.slots.open_shard(shard, time.monotonic())
     assert await room.handle(group="a.example", feed_id=4)

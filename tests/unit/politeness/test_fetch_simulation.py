@@ -20,9 +20,10 @@ from services.fetcher.clock import Clock
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.http.redirects import RedirectChain
 from services.fetcher.outcomes import RetryRules
-from services.fetcher.politeness.group import HostPolicy, Limits, Report
+from services.fetcher.politeness.decisions import Report
+from services.fetcher.politeness.limits import HostPolicy, Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
-from services.fetcher.politeness.slots import Turns
+from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import FeedRequest
 from shared.broker.consumer import Consumer
 from shared.broker.outgoing import Outgoing, encode_outgoing
@@ -102,23 +103,23 @@ class Simulation:
         valve.point_at(topology.fetcher.queues)
         fields = {"max_held_per_group": self.prefetch // 4, "max_active": self.threads, **self.limits}
         board: Scoreboard[Any] = Scoreboard(Limits(**fields))
-        turns = Turns(
+        slots = Slots(
             board,
             self,
             valve,
             window=valve.most,
             threads=self.threads,
             clock=loop.time,
-            lane_of=topology.fetcher.queue_of,
+            shard_of=topology.fetcher.queue_of,
         )
         clock = Clock(now=lambda: NOW + timedelta(seconds=loop.time()), monotonic=loop.time)
         rules = RetryRules(retry_delay_seconds=3600.0)
-        handler = FetchFeeds(self, turns, topology.fetcher, rules=rules, clock=clock)  # type: ignore[arg-type]
+        handler = FetchFeeds(self, slots, topology.fetcher, rules=rules, clock=clock)  # type: ignore[arg-type]
         async with self.broker.connect(topology) as session:
             for job in jobs:
                 await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, self.shards))))
         consumer = Consumer(self.broker, topology, topology.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
-        beside = asyncio.create_task(turns.stop_when(stop))
+        beside = asyncio.create_task(slots.stop_when(stop))
         consuming = asyncio.create_task(consumer.run(stop))
         self.board, self.broker.awaited = board, len(jobs)
         if self.stall_at is not None:
@@ -130,7 +131,7 @@ class Simulation:
         stop.set()
         await consuming
         await beside
-        held, active = board.in_hand()
+        held, active = board.counts()
         assert (held, active) == (0, 0)
         return end
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.fetcher.clock import PATIENCE_SECONDS, ClockSync
-from services.scheduler.timekeeping import Timekeeping
+from services.scheduler.timekeeping import ClockAnnouncer
 from shared.broker.port import Session
 from shared.broker.topology import FETCHERS, build_topology
 from shared.clock import WORDS, ServerClock, decode_word, encode_word
@@ -97,7 +97,7 @@ async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
     broker, scheduler, fetcher = MemoryBroker(), Machine(timedelta(hours=-3)), Machine(timedelta(hours=2))
     sessions: list[Session] = []
     told = ClockSync(fetcher.clock)
-    timekeeping = Timekeeping(FakeDatabase(scheduler), scheduler.clock, lambda: sessions[0] if sessions else None)
+    timekeeping = ClockAnnouncer(FakeDatabase(scheduler), scheduler.clock, lambda: sessions[0] if sessions else None)
     await timekeeping.look()
     assert scheduler.error() == pytest.approx(0.0)
     async with broker.connect(TOPOLOGY) as session:

@@ -1,15 +1,60 @@
-"""Pure: reads `FEEDMILL_HOST_POLICIES`: `*.slow.example concurrency=1 interval=10; feeds.example concurrency=8`."""
+"""Pure: the limits of politeness, and the policies for single hosts (`FEEDMILL_HOST_POLICIES`)."""
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from services.fetcher.politeness.group import HostPolicy
+MAX_WAIT_SHARE = 0.8
+"""The part of a hold within which a job's turn must be foreseen: what is foreseen is not certain."""
+
+_PORT = re.compile(r":\d+$")
 
 _PATTERN = re.compile(r"[a-z0-9._:/*?\[\]-]+")
 
 _EXPECTED = "expected `PATTERN concurrency=NUMBER interval=SECONDS`, several separated by semicolons"
+
+
+@dataclass(frozen=True)
+class HostPolicy:
+    """What holds for the groups that a pattern names (`*.example.org`), in place of the general limits."""
+
+    pattern: str
+    concurrency: int | None = None
+    min_interval_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the scoreboard holds to; spans in seconds."""
+
+    host_concurrency: int = 2
+    host_min_interval_seconds: float = 1.0
+    max_active: int = 200
+    max_held_per_group: int = 100
+    max_hold_seconds: float = 20.0
+    connect_failure_seconds: float = 600.0
+    throttle_seconds: float = 30.0
+    policies: tuple[HostPolicy, ...] = ()
+    """The first whose pattern fits the group, its host with the port, or its host counts."""
+
+    def policy(self, name: str) -> HostPolicy:
+        """Return the policy for a group, filled in with the general limits."""
+        host_and_port = name.partition("/")[0]
+        host = _PORT.sub("", host_and_port)
+        for policy in self.policies:
+            if any(fnmatchcase(text, policy.pattern) for text in (name, host_and_port, host)):
+                break
+        else:
+            policy = HostPolicy(name)
+        interval = policy.min_interval_seconds
+        return HostPolicy(
+            policy.pattern,
+            policy.concurrency or self.host_concurrency,
+            self.host_min_interval_seconds if interval is None else interval,
+        )
 
 
 def parse_policies(text: str) -> tuple[HostPolicy, ...]:
