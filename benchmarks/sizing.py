@@ -26,8 +26,8 @@ from benchmarks.rows import Row
 from benchmarks.wire import open_session, publish_all, read_topology
 from local.addresses import Addresses
 from services.admin.registry import connect
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.wire.messages import FeedFetched
+from shared.broker.port import Outgoing
+from shared.wire.results import FeedFetched
 
 TABLES = ("feeds", "pending_articles", "feed_items", "feed_fetch_log")
 FEEDS = """
@@ -122,7 +122,7 @@ async def _pile_up(bench: Bench) -> list[Row]:
             [Outgoing(result, FeedFetched.KIND) for result in new_results(results, edition="pile", claim_id=uuid4())],
         ),
     ):
-        publications = [encode_outgoing(item) for item in outgoing]
+        publications = [item.to_publication() for item in outgoing]
         async with open_session(bench.make_place(f"pile_{name}").amqp_url, topology) as session:
             disk, memory = _bytes_under(node.directory / "cluster"), _family_rss(node.process_ids())
             await publish_all(session, publications)

@@ -31,7 +31,9 @@ from services.fetcher.settings import FetcherSettings
 from shared.errors import FeedmillError
 from shared.observability.display import safe_to_show
 from shared.politeness import politeness_group
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 MAX_REQUESTS = 5
 """All that one `feeds add` may make, redirects included."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from services.scheduler.store import claim_due_feeds, release_claims
 from shared.clock import ServerClock
 from shared.database.postgres import Database
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 
 
 class Claims:
@@ -35,7 +35,7 @@ class Claims:
         """
         if self._due_by is None:
             self._due_by = await self._database.read_clock()
-            self._clock.hear(self._due_by)
+            self._clock.observe(self._due_by)
         async with self._database.transaction() as connection:
             claimed = await claim_due_feeds(
                 connection, limit=min(limit, self._batch), claim_seconds=self.seconds, due_by=self._due_by

@@ -23,14 +23,15 @@ from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS
-from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Outgoing
 from shared.broker.rabbitmq import RabbitMQ
 from shared.clock import ServerClock
 from shared.database.postgres import Database
 from shared.errors import Unavailable
 from shared.observability.telemetry import Health
 from shared.waiting import keep_trying
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 
@@ -110,9 +111,18 @@ class Crew:
         pauses = Pauses(delay=pause_seconds, drain=settings.longest_fetch_seconds() + DRAIN_SECONDS)
         clock = Clock(now=self._clock.now, monotonic=time.monotonic)
         with fetching(settings, STAGE, rules, clock=clock) as room:
-            run = Run(self._claims, room.handler, self._publish, self._release, window, room.valve, pauses, self.tally)
+            run = Run(
+                self._claims,
+                room.handler,
+                self._publish,
+                self._release,
+                window,
+                room.prefetch_limit,
+                pauses,
+                self.tally,
+            )
             backpressure = Backpressure(
-                self._topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve
+                self._topology.writer.queue, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit
             )
             over = asyncio.Event()
             watching = [self._receipts.watch()] if self._receipts else []
@@ -126,7 +136,7 @@ class Crew:
                 await run.run(stop)
 
     async def _publish(self, item: Outgoing, until: asyncio.Event) -> None:
-        await self._outlet.publish(encode_outgoing(item), until=until)
+        await self._outlet.publish(item.to_publication(), until=until)
         if self._receipts and isinstance(item.message, FeedFetched):
             self._receipts.note(item.message)
 

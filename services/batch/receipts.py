@@ -11,7 +11,7 @@ from services.batch.tally import Tally
 from shared.database.postgres import Database
 from shared.errors import Unavailable
 from shared.waiting import pause
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 

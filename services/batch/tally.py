@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.wire.messages import FeedFetched, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 
 def last_word(fetched: FeedFetched) -> FeedFetched:

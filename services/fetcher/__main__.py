@@ -25,15 +25,15 @@ from services.fetcher.shards.lease import Lease, lease_seconds
 from services.fetcher.shards.ownership import Shards
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS, Consumer
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Stage
 from shared.build import read_version
 from shared.clock import ServerClock
-from shared.errors import GiveBack
+from shared.errors import NackAndRequeue
 from shared.observability.telemetry import Health
 from shared.service import run_service
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 
 
 async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) -> None:
@@ -60,7 +60,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         shards = Shards(
             broker,
             topology.fetcher,
-            room.valve,
+            room.prefetch_limit,
             room.slots,
             stop=stop,
             drain_seconds=drain_seconds,
@@ -75,11 +75,13 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             topology.fetcher,
             FetchFeed,
             room.handler,
-            prefetch=room.valve,
+            prefetch=room.prefetch_limit,
             failures=settings.message_retries,
             drain_seconds=drain_seconds,
         )
-        backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve)
+        backpressure = Backpressure(
+            topology.writer.queue, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit
+        )
         health.add_check("broker", consumer.check)
         health.add_warning("clock", server_clock.check)
         health.add_page("/debug/scoreboard", room.watch.dump)
@@ -95,7 +97,7 @@ class Fetching:
 
     handler: FetchFeeds
     slots: Slots
-    valve: Valve
+    prefetch_limit: PrefetchLimit
     watch: BoardWatch
 
 
@@ -115,15 +117,15 @@ def fetching(
     `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are;
     `may_leave`: the same as `owns`, asked on a worker thread before each request, and certain.
     """
-    lock, valve = TimedLock(), Valve(settings.fetcher_prefetch)
+    lock, prefetch_limit = TimedLock(), PrefetchLimit(settings.fetcher_prefetch)
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
     workers, client = Workers(threads), make_client(settings)
     slots = Slots(
         board,
         workers,
-        valve,
-        window=valve.most,
+        prefetch_limit,
+        window=prefetch_limit.most,
         threads=threads,
         clock=clock.monotonic,
         shard_of=stage.queue_of,
@@ -132,13 +134,15 @@ def fetching(
 
     def check_leaving(group: str) -> None:
         if not may_leave(stage.queue_of(group)):
-            raise GiveBack("the shard of its group was lost")
+            raise NackAndRequeue("the shard of its group was lost")
 
     reader = FeedFetcher(client, clock, settings.fetch_limits(), check_leaving)
     proxy_hosts = settings.proxy_host_set()
     handler = FetchFeeds(reader, slots, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:
-        yield Fetching(handler, slots, valve, BoardWatch(board, lock, workers, valve, clock.monotonic, owned))
+        yield Fetching(
+            handler, slots, prefetch_limit, BoardWatch(board, lock, workers, prefetch_limit, clock.monotonic, owned)
+        )
     finally:
         workers.close()
         client.close()

@@ -19,7 +19,9 @@ from services.fetcher.politeness.decisions import Report
 from services.fetcher.politeness.hints import max_age_seconds, retry_after_seconds
 from services.fetcher.request import FeedRequest
 from shared.observability.secrets import mask_credentials
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome, ServerHints
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched, ServerHints
 
 ERROR_CHARACTERS = 500
 
@@ -102,7 +104,7 @@ class FeedFetcher:
         limits: FetchLimits,
         check_leaving: Callable[[str], None] = lambda group: None,
     ) -> None:
-        """`check_leaving` is called before a request of this group leaves, and raises GiveBack if it must not."""
+        """`check_leaving` is called before a request of this group leaves, and raises NackAndRequeue if it must not."""
         self._client = client
         self._clock = clock
         self._limits = limits

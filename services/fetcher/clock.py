@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.clock import ServerClock, decode_word
+from shared.clock import ServerClock, decode_clock
 from shared.waiting import pause
 
 PATIENCE_SECONDS = 3.0
@@ -42,9 +42,9 @@ class ClockSync:
 
     def receive(self, body: bytes) -> None:
         """Set the clock, if this message is about it. Fetchers use the same exchange for their heartbeats."""
-        moment = decode_word(body)
+        moment = decode_clock(body)
         if moment is not None:
-            self._clock.hear(moment)
+            self._clock.observe(moment)
             self._received.set()
 
     async def confirmed(self) -> None:

@@ -18,13 +18,15 @@ from services.fetcher.outcomes import RetryRules, decide_retry
 from services.fetcher.politeness.decisions import FastDelay, Report, Skip
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import FeedRequest, prepare_request
-from shared.broker.outgoing import Outgoing
+from shared.broker.port import Outgoing
 from shared.broker.topology import Stage
-from shared.errors import GiveBack
+from shared.errors import NackAndRequeue
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl
-from shared.ttl_cache import Kept
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.ttl_cache import TtlCache
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 
@@ -83,10 +85,10 @@ class FetchFeeds:
         self._clock = clock
         self._proxy_hosts = proxy_hosts
         self._owns = owns
-        self._orphaned: Kept[asyncio.Task[Sequence[Outgoing]]] = Kept(ORPHAN_SECONDS)
+        self._orphaned: TtlCache[asyncio.Task[Sequence[Outgoing]]] = TtlCache(ORPHAN_SECONDS)
 
     async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
-        """Handle one job. Raises GiveBack if it can't begin in this process."""
+        """Handle one job. Raises NackAndRequeue if it can't begin in this process."""
         (job,) = batch
         progress = _Progress(begun=True)
         fetch = self._orphaned.take(_identity(job))
@@ -148,7 +150,7 @@ class FetchFeeds:
         label = f"feed {job.feed_id} {mask_credentials(request.chain.url)}"
         try:
             return await self._slots.run(request.group, label, make_request, target=request.target, front=front)
-        except GiveBack:
+        except NackAndRequeue:
             if front:
                 return FastDelay()
             raise
@@ -203,7 +205,7 @@ class FetchFeeds:
 
 def _identity(job: FetchFeed) -> Hashable:
     """Return what a job has in common only with itself when it comes again."""
-    return job.feed_id, job.claim_id, job.attempt, job.skips, job.resume_state and job.resume_state.url
+    return job.feed_id, job.claim_id, job.attempt, job.skips, job.resume and job.resume.url
 
 
 def _forgive(fetch: asyncio.Task[Sequence[Outgoing]]) -> None:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.fetcher.http.failure import Failure
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 SOFT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 527, 530})
 """Statuses of a server that may be well again in an hour (DESIGN: soft errors)."""
@@ -82,6 +84,6 @@ def _come_back(
         return fetched.model_copy(update={"outcome": Outcome.GAVE_UP, "final": True}), None
     until = now + timedelta(seconds=rules.retry_delay_seconds + rules.claim_seconds)
     # No probe any more: a server in trouble, or one that asked us to slow down, is asked conditionally.
-    changes = {"attempt": attempt, "skips": skips, "not_after": until, "resume_state": None, "probe": False}
+    changes = {"attempt": attempt, "skips": skips, "not_after": until, "resume": None, "probe": False}
     again = job.model_copy(update=changes)
     return fetched.model_copy(update={"final": False, "claim_until": until}), again

@@ -8,7 +8,7 @@ from datetime import datetime
 from services.fetcher.http.redirects import RedirectChain
 from services.fetcher.politeness.decisions import Target
 from shared.politeness import host_of, politeness_group
-from shared.wire.messages import FetchFeed, ResumeState
+from shared.wire.jobs import FetchFeed, ResumeState
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class FeedRequest:
             started_at=self.started_at,
             spent_seconds=self.spent_seconds,
         )
-        return self.job.model_copy(update={"resume_state": state})
+        return self.job.model_copy(update={"resume": state})
 
 
 def prepare_request(job: FetchFeed, proxy_hosts: frozenset[str]) -> FeedRequest:
@@ -72,7 +72,7 @@ def prepare_request(job: FetchFeed, proxy_hosts: frozenset[str]) -> FeedRequest:
     Raises:
         BadUrl: the resume state's URL can't be fetched.
     """
-    state = job.resume_state
+    state = job.resume
     if state is None:
         return FeedRequest(job, RedirectChain(job.url), job.group)
     chain = RedirectChain(state.url, state.visited, state.moved_to, state.permanent)

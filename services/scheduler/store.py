@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from shared.database.postgres import Connection
-from shared.wire.messages import FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from services.writer.schedule.bounds import DAY_SECONDS
 from services.writer.schedule.feed_state import FeedState, News, Rules, advance
 from shared.database.postgres import Connection
 from shared.politeness import politeness_group
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 

@@ -88,7 +88,7 @@ async def test_locks_refused_again_and_again_cost_nothing_while_acknowledgements
 
         async def work(delivery: Delivery) -> None:
             nonlocal acked
-            await session.give_back(delivery) if acked % 2 else await session.ack(delivery)
+            await session.requeue(delivery) if acked % 2 else await session.ack(delivery)
             acked += 1
 
         def deliver(delivery: Delivery) -> None:

@@ -19,10 +19,11 @@ from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.politeness.workers import Workers
 from services.fetcher.request import FeedRequest
-from shared.broker.outgoing import Outgoing
-from shared.broker.prefetch import Valve
+from shared.broker.port import Outgoing
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import Stage, build_topology
-from shared.wire.messages import FeedFetched, Message
+from shared.wire.envelope import Message
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job, make_result
 
 
@@ -98,11 +99,11 @@ class Room:
         }
         self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
         self.workers = OnTheLoop() if virtually else Workers(threads)
-        self.valve = Valve(prefetch)
+        self.prefetch_limit = PrefetchLimit(prefetch)
         self.slots = Slots(
             self.board,
             self.workers,
-            self.valve,
+            self.prefetch_limit,
             window=prefetch,
             threads=threads,
             clock=clock,

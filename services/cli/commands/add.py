@@ -19,7 +19,7 @@ from services.cli.commands.feeds import LONGEST_INTERVAL, console
 from services.cli.settings import CliSettings
 from shared.observability.display import safe_to_show
 from shared.settings import read_settings
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 if TYPE_CHECKING:
     from services.admin.discovery import Found

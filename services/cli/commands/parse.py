@@ -23,7 +23,7 @@ from services.fetcher.settings import FetcherSettings
 from shared.observability.display import safe_to_show
 from shared.observability.secrets import mask_credentials
 from shared.settings import read_settings
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 
 
 class ReadingFailed(Exception):

@@ -26,8 +26,8 @@ from services.fetcher.politeness.decisions import (
 )
 from services.fetcher.politeness.intake import Intake
 from services.fetcher.politeness.scoreboard import Scoreboard
-from shared.broker.prefetch import Valve
-from shared.errors import GiveBack
+from shared.broker.prefetch import PrefetchLimit
+from shared.errors import NackAndRequeue
 from shared.waiting import until_any
 
 WORTH = 0.25
@@ -107,7 +107,7 @@ class Slots:
     Args:
         clock: monotonic seconds.
         threads: how many turns `pool` runs at a time.
-        shard_of: which of the queues behind the valve the jobs of a group come from, if there are several.
+        shard_of: which of the queues behind the prefetch_limit the jobs of a group come from, if there are several.
         may_leave: asked on a worker thread before a request begins: whether those of this queue are ours to make. It
             may wait.
     """
@@ -116,7 +116,7 @@ class Slots:
         self,
         board: Scoreboard[Any],
         pool: Pool,
-        valve: Valve,
+        prefetch_limit: PrefetchLimit,
         *,
         window: int,
         threads: int,
@@ -127,7 +127,7 @@ class Slots:
         self.board = board
         self.clock = clock
         self._pool = pool
-        self._valve = valve
+        self._prefetch_limit = prefetch_limit
         self._intake = Intake(window, threads, board.max_hold_seconds)
         self._threads = threads
         self._waiting: set[SlotRequest[Any]] = set()
@@ -152,14 +152,14 @@ class Slots:
         does not know of that, so that it is requeued where another would be given back.
 
         Raises:
-            GiveBack: the service stops, or there is no room for this job in this process.
+            NackAndRequeue: the service stops, or there is no room for this job in this process.
         """
         self._loop = asyncio.get_running_loop()
         shard = self._lane_of(group)
         if self._stopped or shard in self._closed:
             if front:
                 return FastDelay()
-            raise GiveBack("stopping" if self._stopped else "the shard of its group is given up")
+            raise NackAndRequeue("stopping" if self._stopped else "the shard of its group is given up")
         turn = SlotRequest(self, group, shard, label, work, self._loop.create_future(), target, front)
         self._in_hand[shard] += 1
         try:
@@ -216,7 +216,7 @@ class Slots:
         self._waiting.difference_update(waiting)
         self._aside = [turn for turn in self._aside if turn not in aside]
         for turn in (*waiting, *aside):
-            _settle(turn, FastDelay() if turn.front else GiveBack(why))
+            _settle(turn, FastDelay() if turn.front else NackAndRequeue(why))
 
     def wake(self) -> None:
         """Look again who may start. From any thread."""
@@ -255,7 +255,7 @@ class Slots:
         ask_again = None
         if not self._returning:
             ask_again = self._intake.tick(now, held=held, idle=active < self._threads)
-            self._valve.turn("intake", self._intake.window)
+            self._prefetch_limit.set("intake", self._intake.window)
         self._set_timer([seconds for seconds in (call.seconds, ask_again) if seconds is not None])
 
     def _set_timer(self, delays: list[float]) -> None:
@@ -268,7 +268,7 @@ class Slots:
         assert self._loop is not None
         turn.room_in = room_in_seconds
         self._aside.append(turn)
-        is_full = self._in_hand[turn.shard] >= self._valve.share
+        is_full = self._in_hand[turn.shard] >= self._prefetch_limit.share
         if self._decision is not None and is_full:
             self._decision.cancel()
             self._decision = None
@@ -294,15 +294,15 @@ class Slots:
         held, active = self.board.counts()
         room_in = min(turn.room_in for turn in turns)
         self._intake.narrow(self.clock(), held=held, active=active, room_in_seconds=room_in, starved=starved)
-        self._valve.turn("intake", 0)
+        self._prefetch_limit.set("intake", 0)
         # Only once nothing is taken any more: the broker would hand them to us again at once.
         self._returning += 1
-        self._valve.next_followed().add_done_callback(lambda _: self._hand_back(turns))
+        self._prefetch_limit.next_applied().add_done_callback(lambda _: self._hand_back(turns))
 
     def _hand_back(self, turns: list[SlotRequest[Any]]) -> None:
         self._returning -= 1
         for turn in turns:
-            _settle(turn, GiveBack("this process has no room for its group at the moment"))
+            _settle(turn, NackAndRequeue("this process has no room for its group at the moment"))
         self._pump()
 
     def _admit_again(self, turn: SlotRequest[Any]) -> bool:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 
 DAY_SECONDS = 86400.0
 

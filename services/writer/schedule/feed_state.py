@@ -19,7 +19,8 @@ from services.writer.schedule.bounds import (
 )
 from services.writer.schedule.publication_rate import Limits, Pace, expected_rate, longest_wait, next_poll, observe
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url, same_origin
-from shared.wire.messages import Entry, FeedFetched, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import Entry, FeedFetched
 
 LIE_MARGIN = timedelta(minutes=10)
 """An entry shows in its feed a while after the time that it bears: caches, and people who write it down before."""

@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 from tests.e2e.fetcher.fetcher_bench import Queues
 from tests.e2e.test_services import Service, running
 

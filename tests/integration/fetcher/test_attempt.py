@@ -19,8 +19,9 @@ from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import prepare_request
 from services.fetcher.settings import FetcherSettings
-from shared.errors import GiveBack
-from shared.wire.messages import FeedFetched, Outcome
+from shared.errors import NackAndRequeue
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job
 from tests.integration.fetcher.raw_server import Script, answer, saying, serving
 from tests.unit.parse.feeds import rss
@@ -64,14 +65,14 @@ def test_a_request_that_may_not_leave_reaches_no_server_although_the_connection_
 
     def refuse(group: str) -> None:
         asked.append(group)
-        raise GiveBack("the shard of its group was lost")
+        raise NackAndRequeue("the shard of its group was lost")
 
     client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
     with serving(saying(answer(body=FEED))) as server:
         clock = Clock(now=lambda: NOW, monotonic=time.monotonic)
         reader = FeedFetcher(client, clock, FetchLimits(max_entries=100), refuse)
         request = prepare_request(make_job(url=server.url()), frozenset())
-        with pytest.raises(GiveBack):
+        with pytest.raises(NackAndRequeue):
             reader.make_request(request, lambda: None)
     client.close()
     assert asked == [request.group]

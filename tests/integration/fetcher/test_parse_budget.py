@@ -10,7 +10,8 @@ from services.fetcher.attempt import FeedFetcher, FetchLimits
 from services.fetcher.clock import Clock
 from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.request import prepare_request
-from shared.wire.messages import FeedFetched, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job
 from tests.integration.fetcher.raw_server import answer, saying, serving
 from tests.unit.parse.feeds import rss

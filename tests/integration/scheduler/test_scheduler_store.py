@@ -15,7 +15,7 @@ from shared.broker.topology import build_topology
 from shared.clock import ServerClock
 from shared.database.postgres import Database
 from shared.errors import BrokerUnavailable, Unconfirmed
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 from tests.fakes.memory_broker import MemoryBroker
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)

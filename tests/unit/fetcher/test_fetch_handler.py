@@ -12,9 +12,11 @@ import pytest
 from services.fetcher.http.redirects import RedirectChain
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import FeedRequest
-from shared.broker.prefetch import Valve
-from shared.errors import GiveBack
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome, ResumeState
+from shared.broker.prefetch import PrefetchLimit
+from shared.errors import NackAndRequeue
+from shared.wire.jobs import FetchFeed, ResumeState
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job, make_result
 from tests.fakes.virtual_time import run_virtually
 from tests.unit.fetch_room import STAGE, Room, rooms
@@ -63,7 +65,7 @@ def test_of_those_without_room_some_look_further_and_others_go_back_once_no_more
         await room.handle()
         waiting = [asyncio.create_task(room.handle(feed_id=feed_id)) for feed_id in range(100)]
         async with asyncio.timeout(10):
-            await until_shut_then_followed(room.valve)
+            await until_shut_then_applied(room.prefetch_limit)
             return await asyncio.gather(*waiting, return_exceptions=True)
 
     held, *others = run_virtually(main())
@@ -72,14 +74,14 @@ def test_of_those_without_room_some_look_further_and_others_go_back_once_no_more
     youngest = range(100 - len(requeued), 100)
     assert requeued == [[(STAGE.fast_delay, make_job(feed_id=feed_id))] for feed_id in youngest]
     assert 40 <= len(requeued) <= 60
-    assert {type(outcome) for outcome in others[: -len(requeued)]} == {GiveBack}
+    assert {type(outcome) for outcome in others[: -len(requeued)]} == {NackAndRequeue}
 
 
-async def until_shut_then_followed(valve: Valve) -> None:
+async def until_shut_then_applied(prefetch_limit: PrefetchLimit) -> None:
     """Play the consumer."""
-    while valve.opening:
+    while prefetch_limit.total:
         await asyncio.sleep(0.01)
-    valve.note_followed()
+    prefetch_limit.note_applied()
 
 
 async def test_a_group_that_is_throttled_for_long_ends_the_job_with_a_date(rooms: Callable[..., Room]) -> None:
@@ -104,8 +106,8 @@ async def test_a_held_job_is_held_no_longer_than_the_hold(rooms: Callable[..., R
     await room.until_started(1)
     second = asyncio.create_task(room.handle(feed_id=2))
     async with asyncio.timeout(5):
-        await until_shut_then_followed(room.valve)
-    with pytest.raises(GiveBack):
+        await until_shut_then_applied(room.prefetch_limit)
+    with pytest.raises(NackAndRequeue):
         await second
     room.reader.gate.set()
     await first
@@ -114,7 +116,7 @@ async def test_a_held_job_is_held_no_longer_than_the_hold(rooms: Callable[..., R
 async def test_a_redirect_waits_for_the_turn_of_the_host_that_it_leads_to(rooms: Callable[..., Room]) -> None:
     room = rooms(host_min_interval_seconds=0.2)
     room.reader.answer = lambda request: make_result() if request.is_redirected else redirect_to_b(request)
-    await room.handle(group="b.example", resume_state=make_resume_state("http://b.example/"))
+    await room.handle(group="b.example", resume=make_resume("http://b.example/"))
     before = len(room.reader.started)
     ((_, result),) = await room.handle()
     assert isinstance(result, FeedFetched)
@@ -131,10 +133,10 @@ async def test_a_redirect_to_a_host_that_is_throttled_goes_on_there_later(rooms:
     ((key, again),) = await room.handle(feed_id=2)
     assert isinstance(again, FetchFeed)
     assert key == STAGE.fast_delay
-    assert (again.url, again.group, again.resume_state) == (
+    assert (again.url, again.group, again.resume) == (
         "http://news.example/feed",
         "news.example",
-        make_resume_state("http://b.example/"),
+        make_resume("http://b.example/"),
     )
 
 
@@ -142,10 +144,10 @@ async def test_a_redirect_to_a_host_that_is_down_is_skipped_and_starts_anew_late
     room = rooms()
     room.reader.report = Report(0.001, connected=False, succeeded=False)
     await room.handle(group="b.example")
-    (_, result), (key, again) = await room.handle(feed_id=2, resume_state=make_resume_state("http://b.example/"))
+    (_, result), (key, again) = await room.handle(feed_id=2, resume=make_resume("http://b.example/"))
     assert isinstance(result, FeedFetched)
     assert isinstance(again, FetchFeed)
-    assert (result.outcome, key, again.resume_state, again.attempt) == (Outcome.SKIPPED, STAGE.retry, None, 0)
+    assert (result.outcome, key, again.resume, again.attempt) == (Outcome.SKIPPED, STAGE.retry, None, 0)
 
 
 @pytest.mark.parametrize(
@@ -157,15 +159,15 @@ async def test_a_redirect_to_a_host_that_is_down_is_skipped_and_starts_anew_late
         ({"url": "http://news.example/" + "x" * 10_000_000}, "10000020 characters"),
         ({"source_config": {"password": "a\nb", "user": "me"}}, "password"),
         ({"source_config": {"headers": {"Host": "x"}}}, "headers.Host"),
-        ({"resume_state": {"url": "ftp://b.example/", "visited": ["http://a.example/"]}}, "ftp"),
+        ({"resume": {"url": "ftp://b.example/", "visited": ["http://a.example/"]}}, "ftp"),
     ],
 )
 async def test_settings_that_cannot_be_used_end_the_job_without_a_request(
     rooms: Callable[..., Room], changes: dict[str, Any], complaint: str
 ) -> None:
     room = rooms()
-    if "resume_state" in changes:
-        changes = {"resume_state": make_resume_state(**changes["resume_state"])}
+    if "resume" in changes:
+        changes = {"resume": make_resume(**changes["resume"])}
     ((_, result),) = await room.handle(**changes)
     assert isinstance(result, FeedFetched)
     assert (result.outcome, result.final, room.reader.started) == (Outcome.HARD_ERROR, True, [])
@@ -179,7 +181,7 @@ def redirect_to_b(request: FeedRequest) -> FeedRequest:
     return replace(request, chain=chain, group="b.example", started_at=NOW, spent_seconds=0.5)
 
 
-def make_resume_state(url: str, visited: Sequence[str] = ("http://news.example/feed",)) -> ResumeState:
+def make_resume(url: str, visited: Sequence[str] = ("http://news.example/feed",)) -> ResumeState:
     return ResumeState(url=url, visited=tuple(visited), started_at=NOW, spent_seconds=0.5)
 
 
@@ -210,9 +212,9 @@ async def test_on_stop_a_waiting_job_is_given_back_and_a_running_one_ends(rooms:
     await room.until_board(active=1, held=1)
     room.stopping.set()
     await room.slots.stop_when(room.stopping)
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await waiting
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await room.handle(feed_id=3)
     room.reader.gate.set()
     assert len(await running) == 1
@@ -231,7 +233,7 @@ async def test_a_redirect_that_is_found_while_stopping_is_taken_later_where_it_l
     room.reader.gate.set()
     ((key, again),) = await running
     assert isinstance(again, FetchFeed)
-    assert (key, again.resume_state) == (STAGE.fast_delay, make_resume_state("http://b.example/"))
+    assert (key, again.resume) == (STAGE.fast_delay, make_resume("http://b.example/"))
 
 
 async def test_cancelled_jobs_leave_nothing_on_the_scoreboard(rooms: Callable[..., Room]) -> None:
@@ -267,7 +269,7 @@ async def test_a_redirect_to_a_host_of_another_fetcher_goes_on_there_at_once(roo
     room.reader.answer = redirect_to_b
     ((key, again),) = await room.handle()
     assert isinstance(again, FetchFeed)
-    assert (key, again.resume_state) == (theirs, make_resume_state("http://b.example/"))
+    assert (key, again.resume) == (theirs, make_resume("http://b.example/"))
     assert len(room.reader.started) == 1
 
 
@@ -305,9 +307,9 @@ async def test_a_shard_that_is_given_up_gives_back_what_waits_and_ends_what_runs
     waiting = asyncio.create_task(room.handle(group="a.example", feed_id=2))
     await room.until_board(active=2, held=1)
     room.slots.close_shard(shard)
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await waiting
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await room.handle(group="a.example", feed_id=3)
     assert (room.slots.count_jobs(shard), room.slots.count_jobs(other)) == (1, 1)
     room.reader.gate.set()

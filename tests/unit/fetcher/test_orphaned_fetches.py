@@ -9,8 +9,9 @@ import pytest
 
 from services.fetcher.request import FeedRequest
 from shared.background import beside
-from shared.errors import GiveBack
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.errors import NackAndRequeue
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 from tests.unit.fetch_room import STAGE, Room, rooms
 
 __all__ = ["rooms"]
@@ -80,11 +81,11 @@ async def test_a_request_that_finds_its_shard_lost_when_it_is_about_to_leave_is_
     rooms: Callable[..., Room],
 ) -> None:
     def about_to_leave(request: FeedRequest) -> FeedFetched | FeedRequest:
-        raise GiveBack("the shard of its group was lost")
+        raise NackAndRequeue("the shard of its group was lost")
 
     room = rooms()
     room.reader.answer = about_to_leave
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await room.handle(feed_id=7)
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from services.fetcher.outcomes import SOFT_STATUSES, RetryRules, decide_retry, outcome_of_status
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 from tests.factories import NOW, make_job, make_result
 
 RULES = RetryRules(max_retries=12, retry_delay_seconds=3600, claim_seconds=600)

@@ -26,11 +26,11 @@ from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import FeedRequest
 from shared.broker.consumer import Consumer
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Publication
-from shared.broker.prefetch import Valve
+from shared.broker.port import Outgoing, Publication
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import EXCHANGE, Topology, build_topology, fetch_routing_key
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker, Stored
 from tests.fakes.virtual_time import VirtualTimeLoop, run_virtually
@@ -99,15 +99,15 @@ class Simulation:
     async def _run(self, jobs: list[FetchFeed]) -> float:
         topology = make_topology(self.shards)
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        valve = Valve(self.prefetch)
-        valve.point_at(topology.fetcher.queues)
+        prefetch_limit = PrefetchLimit(self.prefetch)
+        prefetch_limit.read_from(topology.fetcher.queues)
         fields = {"max_held_per_group": self.prefetch // 4, "max_active": self.threads, **self.limits}
         board: Scoreboard[Any] = Scoreboard(Limits(**fields))
         slots = Slots(
             board,
             self,
-            valve,
-            window=valve.most,
+            prefetch_limit,
+            window=prefetch_limit.most,
             threads=self.threads,
             clock=loop.time,
             shard_of=topology.fetcher.queue_of,
@@ -117,8 +117,10 @@ class Simulation:
         handler = FetchFeeds(self, slots, topology.fetcher, rules=rules, clock=clock)  # type: ignore[arg-type]
         async with self.broker.connect(topology) as session:
             for job in jobs:
-                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, self.shards))))
-        consumer = Consumer(self.broker, topology, topology.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
+                await session.publish(Outgoing(job, fetch_routing_key(job.group, self.shards)).to_publication())
+        consumer = Consumer(
+            self.broker, topology, topology.fetcher, FetchFeed, handler, prefetch=prefetch_limit, failures=0
+        )
         beside = asyncio.create_task(slots.stop_when(stop))
         consuming = asyncio.create_task(consumer.run(stop))
         self.board, self.broker.awaited = board, len(jobs)

@@ -19,7 +19,10 @@ from services.writer.settings import WriterSettings
 from shared.broker.topology import is_shard
 from shared.database.migrate import read_migrations
 from shared.settings import BrokerSettings, FeedmillSettings
-from shared.wire.messages import FeedFetched, FetchFeed, Message, Outcome
+from shared.wire.envelope import Message
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -161,7 +164,7 @@ def test_operations_tell_of_every_queue() -> None:
 def test_operations_tell_why_messages_die() -> None:
     code = (ROOT / "shared" / "retry.py").read_text(encoding="utf-8")
     rows = [row.split("|")[1] for row in table_rows(section_of("operations.md", "Dead letters"))]
-    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'Bury\("(\w+)"', code), "delivery_limit"}
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'DeadLetter\("(\w+)"', code), "delivery_limit"}
 
 
 def test_operations_name_the_limits_that_hold() -> None:
