@@ -16,8 +16,8 @@ from services.batch.run import STAGE, Pauses, Run
 from services.batch.tally import Tally
 from services.batch.window import Window, share_of
 from services.fetcher.__main__ import fetching
-from services.fetcher.attempt import Clock
 from services.fetcher.backpressure import Backpressure
+from services.fetcher.clock import Clock
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from services.fetcher.attempt import Clock, FeedReader
+from services.fetcher.attempt import FeedFetcher
 from services.fetcher.backpressure import Backpressure
+from services.fetcher.clock import Clock, ClockSync
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.outcomes import RetryRules
@@ -22,7 +23,6 @@ from services.fetcher.politeness.workers import Workers
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.shards.lease import Lease, lease_seconds
 from services.fetcher.shards.ownership import Shards
-from services.fetcher.timekeeping import TimeTold
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS, Consumer
 from shared.broker.prefetch import PrefetchLimit
@@ -46,12 +46,12 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
     )
     drain_seconds = settings.longest_fetch_seconds() + DRAIN_SECONDS
     server_clock = ServerClock()
-    time_told = TimeTold(server_clock)
+    clock_sync = ClockSync(server_clock)
     with fetching(
         settings,
         topology.fetcher,
         rules,
-        clock=Clock(now=server_clock.now, monotonic=time.monotonic, confirmed=time_told.confirmed),
+        clock=Clock(now=server_clock.now, monotonic=time.monotonic, confirmed=clock_sync.confirmed),
         owns=lambda queue: shards.owns(queue),  # noqa: PLW0108 - they stand on the room, and come after it
         owned=lambda: shards.owned(),  # noqa: PLW0108
         may_leave=lambda queue: shards.may_leave(queue),  # noqa: PLW0108
@@ -67,7 +67,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             clock=time.monotonic,
             lease=Lease(lease_seconds(broker.heartbeat_seconds)),
             uptime=uptime,
-            hear=time_told.hear,
+            hear=clock_sync.receive,
         )
         consumer = Consumer(
             shards,
@@ -136,7 +136,7 @@ def fetching(
         if not may_leave(stage.queue_of(group)):
             raise NackAndRequeue("the shard of its group was lost")
 
-    reader = FeedReader(client, clock, settings.reader_limits(), check_leaving)
+    reader = FeedFetcher(client, clock, settings.fetch_limits(), check_leaving)
     proxy_hosts = settings.proxy_host_set()
     handler = FetchFeeds(reader, slots, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:

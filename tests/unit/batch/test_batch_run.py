@@ -10,7 +10,7 @@ from services.batch.outlet import Outlet
 from services.batch.run import STAGE, Pauses, Run
 from services.batch.tally import Tally
 from services.batch.window import Window
-from services.fetcher.outcomes import RetryRules, settle
+from services.fetcher.outcomes import RetryRules, decide_retry
 from shared.broker.port import Outgoing
 from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import build_topology
@@ -71,7 +71,7 @@ class Stage:
         self.asked.append((asyncio.get_running_loop().time(), job.feed_id, job.attempt))
         await asyncio.sleep(self.fetch_seconds)
         found = make_result(feed_id=job.feed_id, claim_id=job.claim_id, outcome=answer, attempt=job.attempt)
-        result, again = settle(job, found, RULES, NOW)
+        result, again = decide_retry(job, found, RULES, NOW)
         outgoing = [Outgoing(result, FeedFetched.KIND)]
         return outgoing if again is None else [*outgoing, Outgoing.into(STAGE.retry, again)]
 

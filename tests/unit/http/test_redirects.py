@@ -5,9 +5,9 @@ from functools import reduce
 import pytest
 
 from services.fetcher.http.failure import Failure, FetchFailed
-from services.fetcher.http.redirects import MAX_REDIRECTS, MAX_URL, Trail
+from services.fetcher.http.redirects import MAX_REDIRECTS, MAX_URL, RedirectChain
 
-START = Trail("http://a.example/dir/feed?x=1")
+START = RedirectChain("http://a.example/dir/feed?x=1")
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ START = Trail("http://a.example/dir/feed?x=1")
     ],
 )
 def test_a_location_is_resolved_as_a_reference(location: str, url: str) -> None:
-    assert START.follow(302, location) == Trail(url, (START.url,), None, permanent=False)
+    assert START.follow(302, location) == RedirectChain(url, (START.url,), None, permanent=False)
 
 
 def test_a_login_in_the_feeds_own_url_stays_at_its_server() -> None:
-    start = Trail("http://me:Secret@A.example/feed")
+    start = RedirectChain("http://me:Secret@A.example/feed")
     assert start.follow(301, "/new").moved_to == "http://me:Secret@a.example/new"
     assert start.follow(301, "http://b.example/new").moved_to == "http://b.example/new"
 
@@ -41,25 +41,25 @@ def test_a_login_in_the_feeds_own_url_stays_at_its_server() -> None:
     [((301, 308), "http://a.example/1"), ((301, 302), "http://a.example/0"), ((302, 301), None), ((307, 303), None)],
 )
 def test_only_an_unbroken_permanent_prefix_moves_a_feed(statuses: tuple[int, ...], moved: str | None) -> None:
-    trail = START
+    chain = START
     for hop, status in enumerate(statuses):
-        trail = trail.follow(status, f"/{hop}")
-    assert (trail.url, trail.moved_to, len(trail.visited)) == ("http://a.example/1", moved, 2)
+        chain = chain.follow(status, f"/{hop}")
+    assert (chain.url, chain.moved_to, len(chain.visited)) == ("http://a.example/1", moved, 2)
 
 
 def test_a_circle_is_seen_in_any_spelling() -> None:
-    trail = Trail("http://a.example/%20").follow(301, "/b")
+    chain = RedirectChain("http://a.example/%20").follow(301, "/b")
     for location in ("http://A.example/%20#x", "/ #", "b"):
         with pytest.raises(FetchFailed, match="circle") as caught:
-            trail.follow(302, location)
-        assert (caught.value.failure, caught.value.status, caught.value.url) == (Failure.REDIRECT, 302, trail.url)
+            chain.follow(302, location)
+        assert (caught.value.failure, caught.value.status, caught.value.url) == (Failure.REDIRECT, 302, chain.url)
 
 
 def test_so_many_redirects_are_followed_and_no_more() -> None:
-    trail = reduce(lambda trail, hop: trail.follow(302, f"/{hop}"), range(MAX_REDIRECTS), START)
-    assert len(trail.visited) == MAX_REDIRECTS
+    chain = reduce(lambda chain, hop: chain.follow(302, f"/{hop}"), range(MAX_REDIRECTS), START)
+    assert len(chain.visited) == MAX_REDIRECTS
     with pytest.raises(FetchFailed, match="more than 10 redirects") as caught:
-        trail.follow(302, "/one-more")
+        chain.follow(302, "/one-more")
     assert caught.value.failure is Failure.REDIRECT
 
 

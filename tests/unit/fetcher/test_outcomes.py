@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from services.fetcher.outcomes import SOFT_STATUSES, RetryRules, outcome_of_status, settle
+from services.fetcher.outcomes import SOFT_STATUSES, RetryRules, decide_retry, outcome_of_status
 from shared.wire.outcomes import Outcome
 from tests.factories import NOW, make_job, make_result
 
@@ -36,7 +36,7 @@ def test_a_304_is_not_modified_only_if_it_was_asked_for() -> None:
 
 
 def test_a_soft_error_is_retried_with_a_renewed_claim() -> None:
-    result, again = settle(make_job(), make_result(outcome=Outcome.SOFT_ERROR), RULES, NOW)
+    result, again = decide_retry(make_job(), make_result(outcome=Outcome.SOFT_ERROR), RULES, NOW)
     until = NOW + timedelta(seconds=4200)
     assert (result.outcome, result.final, result.claim_until) == (Outcome.SOFT_ERROR, False, until)
     assert again is not None
@@ -44,25 +44,25 @@ def test_a_soft_error_is_retried_with_a_renewed_claim() -> None:
 
 
 def test_after_twelve_retries_it_gives_up() -> None:
-    result, again = settle(make_job(attempt=11), make_result(outcome=Outcome.SOFT_ERROR), RULES, NOW)
+    result, again = decide_retry(make_job(attempt=11), make_result(outcome=Outcome.SOFT_ERROR), RULES, NOW)
     assert again is not None
-    result, again = settle(again, make_result(outcome=Outcome.SOFT_ERROR), RULES, NOW)
+    result, again = decide_retry(again, make_result(outcome=Outcome.SOFT_ERROR), RULES, NOW)
     assert (result.outcome, result.final, again) == (Outcome.GAVE_UP, True, None)
 
 
 def test_a_skip_burns_no_attempt() -> None:
-    result, again = settle(make_job(attempt=3), make_result(outcome=Outcome.SKIPPED), RULES, NOW)
+    result, again = decide_retry(make_job(attempt=3), make_result(outcome=Outcome.SKIPPED), RULES, NOW)
     assert again is not None
     assert (result.final, again.attempt, again.skips) == (False, 3, 1)
 
 
 def test_a_wait_longer_than_the_retry_delay_ends_the_job_as_throttled() -> None:
     soft = make_result(outcome=Outcome.SOFT_ERROR, status=429, not_before=NOW + timedelta(hours=3))
-    result, again = settle(make_job(), soft, RULES, NOW)
+    result, again = decide_retry(make_job(), soft, RULES, NOW)
     assert (result.outcome, result.final, again) == (Outcome.THROTTLED, True, None)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FETCHED, Outcome.HARD_ERROR, Outcome.GONE, Outcome.STALE])
 def test_everything_else_ends_at_once(outcome: Outcome) -> None:
     result = make_result(outcome=outcome)
-    assert settle(make_job(), result, RULES, NOW) == (result, None)
+    assert decide_retry(make_job(), result, RULES, NOW) == (result, None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from services.fetcher.request import Leg
+from services.fetcher.request import FeedRequest
 from shared.background import beside
 from shared.errors import NackAndRequeue
 from shared.wire.jobs import FetchFeed
@@ -80,7 +80,7 @@ async def test_a_job_whose_shard_was_lost_asks_nobody(rooms: Callable[..., Room]
 async def test_a_request_that_finds_its_shard_lost_when_it_is_about_to_leave_is_given_back(
     rooms: Callable[..., Room],
 ) -> None:
-    def about_to_leave(job: FetchFeed, leg: Leg) -> FeedFetched | Leg:
+    def about_to_leave(request: FeedRequest) -> FeedFetched | FeedRequest:
         raise NackAndRequeue("the shard of its group was lost")
 
     room = rooms()
