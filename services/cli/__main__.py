@@ -102,7 +102,7 @@ def batch(
     Exit code 0 also if feeds failed. Without given servers: those of the `feedmill up` that runs here, else private
     ones, whose data is kept.
     """
-    from services.batch.command import batch as run
+    from services.cli.commands.batch import batch as run
 
     interrupt_on_sigterm()
     run(read_settings(CliSettings), most_seconds=most_seconds, writer=writer, as_json=as_json)
