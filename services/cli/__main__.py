@@ -119,9 +119,12 @@ def migrate() -> None:
 
     try:
         settings = read_settings(CliSettings)
-        there = addresses.find(settings)
-        applied = run(there.database_url)
-        users = prepare_broker(there.amqp_url, settings)
+        if settings.database_url and not settings.amqp_url and not settings.broker_users:
+            applied, users = run(str(settings.database_url)), list[str]()
+        else:
+            there = addresses.find(settings)
+            applied = run(there.database_url)
+            users = prepare_broker(there.amqp_url, settings)
     except ConfigurationError as error:  # a Job should not try again what another try can't mend
         print_error(str(error))
         raise typer.Exit(EXIT_MISCONFIGURED) from None
