@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.batch.tally import Tally, last_word
+from services.batch.summary import Summary, last_word
 from services.batch.window import Window
 from shared.broker.port import Outgoing
 from shared.broker.prefetch import PrefetchLimit
@@ -44,7 +44,7 @@ Publish = Callable[[Outgoing, asyncio.Event], Awaitable[None]]
 
 
 class ClaimSource(Protocol):
-    """Where jobs come from (`services.batch.claims`)."""
+    """Where jobs come from (`services.batch.service`)."""
 
     seconds: float
 
@@ -69,7 +69,7 @@ class Run:
         handler: the fetcher's, over `STAGE`.
         prefetch limit: how many jobs the handler may have; shut, nothing is claimed either.
         release: gives back the claims of jobs that were not done.
-        tally: counts what happens.
+        summary: counts what happens.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Run:
         window: Window,
         prefetch_limit: PrefetchLimit,
         pauses: Pauses,
-        tally: Tally,
+        summary: Summary,
     ) -> None:
         self._claims = claims
         self._handler = handler
@@ -90,7 +90,7 @@ class Run:
         self._window = window
         self._prefetch_limit = prefetch_limit
         self._pauses = pauses
-        self.tally = tally
+        self.summary = summary
         self._retries: deque[tuple[float, FetchFeed]] = deque()
         self._unsettled: list[FetchFeed] = []
         self._running: set[asyncio.Task[None]] = set()
@@ -162,7 +162,7 @@ class Run:
         finally:
             self._changed.set()
         self._window.add(jobs)
-        self.tally.claimed += feeds
+        self.summary.claimed += feeds
         self._nothing_due = not feeds
         self._all_claimed = not feeds and is_last_look
 
@@ -193,7 +193,7 @@ class Run:
         except Exception:
             # Ours to mend. Its claim runs out: given back, it would only fail the same way again, sooner.
             log.exception("a job failed", extra={"feed_id": job.feed_id, "claim_id": str(job.claim_id)})
-            self.tally.broken += 1
+            self.summary.broken += 1
         finally:
             self._window.done(job)
 
@@ -212,7 +212,7 @@ class Run:
         if self._at_end and retry is not None and result.outcome.is_deferred:
             result, retry = last_word(result), None
         await self._publish(Outgoing(result, FeedFetched.KIND), self._given_up)
-        self.tally.note(result, is_retry=is_retry)
+        self.summary.note(result, is_retry=is_retry)
         if retry is not None:
             # That it was put off counts for nothing: not how often, but how the run ends, decides what is said last.
             self._retries.append((_now(), retry.model_copy(update={"skips": 0})))

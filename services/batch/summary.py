@@ -21,7 +21,7 @@ def last_word(fetched: FeedFetched) -> FeedFetched:
 
 
 @dataclass
-class Tally:
+class Summary:
     """The run in numbers."""
 
     claimed: int = 0

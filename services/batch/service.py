@@ -6,14 +6,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from datetime import datetime
 
-from local.addresses import Addresses
-from services.admin.registry import connect
-from services.batch.claims import Claims
-from services.batch.outlet import Outlet
-from services.batch.receipts import Receipts
-from services.batch.run import STAGE, Pauses, Run
-from services.batch.tally import Tally
+from services.batch.results import ResultPublisher, WrittenResults
+from services.batch.runner import STAGE, Pauses, Run
+from services.batch.summary import Summary
 from services.batch.window import Window, share_of
 from services.fetcher.__main__ import fetching
 from services.fetcher.backpressure import Backpressure
@@ -21,6 +18,7 @@ from services.fetcher.clock import Clock
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.store import claim_due_feeds, release_claims
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS
 from shared.broker.port import Outgoing
@@ -45,40 +43,73 @@ RELEASE_SECONDS = 30.0
 """How long a database that is away is waited for, to give claims back."""
 
 
-class Crew:
+class Claims:
+    """See the module. What becomes due while the run lasts is left to the next one: a run has an end.
+
+    Args:
+        clock: set by the database's, which the claims' deadlines are made by.
+        batch: feeds claimed in one go, at most.
+        seconds: how long the claims live.
+    """
+
+    def __init__(self, database: Database, clock: ServerClock, *, batch: int, seconds: float) -> None:
+        self._database = database
+        self._clock = clock
+        self._batch = batch
+        self.seconds = seconds
+        self._due_by: datetime | None = None
+
+    async def take(self, limit: int) -> tuple[list[FetchFeed], int]:
+        """Claim up to `limit` feeds; return their jobs, and how many were claimed (a row may make no job).
+
+        Raises:
+            DatabaseUnavailable: away; what may have been claimed nevertheless runs out.
+        """
+        if self._due_by is None:
+            self._due_by = await self._database.read_clock()
+            self._clock.observe(self._due_by)
+        async with self._database.transaction() as connection:
+            claimed = await claim_due_feeds(
+                connection, limit=min(limit, self._batch), claim_seconds=self.seconds, due_by=self._due_by
+            )
+        return [job.model_copy(update={"reason": "batch"}) for job in claimed.jobs], claimed.feeds
+
+    async def release(self, jobs: Sequence[FetchFeed]) -> None:
+        """Give claims back: their feeds are due again at once. Raises DatabaseUnavailable."""
+        async with self._database.transaction() as connection:
+            await release_claims(connection, jobs)
+
+
+class BatchService:
     """See the module.
 
     Args:
-        is_awaited: the run waits for the writer, and tells how many articles were new.
+        waits_for_writer: the run waits for the writer, and tells how many articles were new.
     """
 
     def __init__(
-        self, addresses: Addresses, fetcher: FetcherSettings, scheduler: SchedulerSettings, *, is_awaited: bool
+        self,
+        amqp_url: str,
+        database_url: str,
+        fetcher: FetcherSettings,
+        scheduler: SchedulerSettings,
+        *,
+        waits_for_writer: bool,
     ) -> None:
         self._settings = fetcher
-        self._database_url = addresses.database_url
         self._database = Database(
-            addresses.database_url,
+            database_url,
             size=CONNECTIONS,
             prepared=scheduler.prepared_statements,
             statement_seconds=scheduler.statement_seconds,
         )
         self._topology = fetcher.topology()
-        self._broker = RabbitMQ(addresses.amqp_url, name="feedmill batch", max_message_bytes=fetcher.max_message_bytes)
-        self._outlet = Outlet(self._broker, self._topology)
+        self._broker = RabbitMQ(amqp_url, name="feedmill batch", max_message_bytes=fetcher.max_message_bytes)
+        self._outlet = ResultPublisher(self._broker, self._topology)
         self._clock = ServerClock()
         self._claims = Claims(self._database, self._clock, batch=scheduler.claim_batch, seconds=scheduler.claim_seconds)
-        self.tally = Tally()
-        self._receipts = Receipts(self._database, self.tally) if is_awaited else None
-
-    def look_at_database(self) -> None:
-        """Check that the database can be used at all.
-
-        Raises:
-            Unavailable: it can't, in one sentence.
-        """
-        with connect(self._database_url):
-            pass
+        self.summary = Summary()
+        self._receipts = WrittenResults(self._database, self.summary) if waits_for_writer else None
 
     async def run(self, stop: asyncio.Event, hurry: asyncio.Event, health: Health) -> None:
         """Run until all is done or `stop`; then wait for the writer, until `hurry`.
@@ -119,7 +150,7 @@ class Crew:
                 window,
                 room.prefetch_limit,
                 pauses,
-                self.tally,
+                self.summary,
             )
             backpressure = Backpressure(
                 self._topology.writer.queue, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit
@@ -145,7 +176,7 @@ class Crew:
         giving_up = asyncio.get_running_loop().call_later(RELEASE_SECONDS, given_up.set)
         try:
             await keep_trying(lambda: self._claims.release(jobs), what="giving claims back", until=(given_up,))
-            self.tally.given_back += len(jobs)
+            self.summary.given_back += len(jobs)
         except Unavailable as error:
             log.warning("could not give %d claims back, they will run out by themselves: %s", len(jobs), error)
         finally:
