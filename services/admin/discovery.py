@@ -65,7 +65,7 @@ class Found:
     """What came of asking there, if somebody did: a final result, as the writer takes it."""
 
 
-def looks_meant(url: str) -> bool:
+def looks_like_feed(url: str) -> bool:
     """Return whether a URL says that it is a feed: by a word such as `feed`, `rss` or `xml`, or by a query."""
     return bool(_SAYS_FEED.search(url.partition("://")[2]))
 
@@ -183,7 +183,7 @@ class _Heard:
         return self.answer
 
 
-def settle_url(
+def choose_feed(
     url: str, discovery: Discovery, choose: Callable[[list[Found]], Found], say: Callable[[str], None]
 ) -> Found:
     """Return what to register for `url`: itself, or the feed chosen among those of the page.

@@ -240,9 +240,11 @@ def parse(
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
+    from services.admin.status import look
     from services.cli.commands import status as view
 
-    found = view.look(addresses.find(read_settings(CliSettings)))
+    there = addresses.find(read_settings(CliSettings))
+    found = look(there.amqp_url, there.database_url)
     if as_json:
         print(ascii_json(found.as_json()))
     else:
