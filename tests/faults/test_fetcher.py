@@ -9,7 +9,7 @@ import pytest
 
 from local.servers import Servers
 from shared.broker.port import Publication
-from tests.e2e.faults.broker_control import BrokerControl
+from tests.e2e.broker_control import BrokerControl
 from tests.e2e.fetcher.counting_server import counting_server
 from tests.e2e.fetcher.fetcher_bench import (
     LOOK_SECONDS,

@@ -8,8 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.e2e.faults.test_faults import growing_specs
-from tests.e2e.pipeline import Pipeline, running_pipeline
+from tests.e2e.pipeline import Pipeline, growing_specs, running_pipeline
 
 pytestmark = pytest.mark.e2e
 
