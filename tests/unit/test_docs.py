@@ -144,12 +144,6 @@ def section_of(page: str, title: str) -> str:
     return read(page).partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
-def test_operations_tell_of_every_alert() -> None:
-    alerts = set(re.findall(r"^### (Feedmill\w+)$", read("how-to/alerts.md"), re.MULTILINE))
-    linked = set(re.findall(r"\[(\w+)\]\(alerts\.md#(\w+)\)", section_of("how-to/operate.md", "Alerts")))
-    assert linked == {(name, name.lower()) for name in alerts}
-
-
 def test_operations_tell_of_every_queue() -> None:
     names = re.findall(r"`([\w.-]+)`", section_of("how-to/operate.md", "Backlog"))
     shards = {name for name in names if is_shard(name)}
