@@ -442,12 +442,12 @@ def test_new_articles_are_announced_once_per_transaction(db: Connection, databas
     assert [(notify.channel, notify.payload) for notify in heard] == [("feedmill_pending", "")]
 
 
-CONSUMER_ROLE = (Path(__file__).parents[2] / "docs" / "consuming.md").read_text(encoding="utf-8")
+CONSUMER_ROLE = (Path(__file__).parents[2] / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def consumer(db: Connection, database_url: str, servers: Servers) -> Iterator[Connection]:
-    """Connected as the role that docs/consuming.md makes, with a password instead of the certificate of the place."""
+    """Connected as the role that docs/how-to/consume.md makes, with a password instead of a certificate."""
     statements = CONSUMER_ROLE.partition("```sql\nCREATE ROLE")[2].partition("```")[0]
     role = f"consumer_{uuid4().hex[:8]}"
     db.execute(("CREATE ROLE" + statements).replace("feedmill_consumer", role).encode())

@@ -132,16 +132,16 @@ def test_an_alert_says_what_matters(alert: Rule) -> None:
     assert alert.name.startswith("Feedmill")
     assert alert.field("severity") in {"critical", "warning"}
     assert all(alert.field(name) for name in ("summary", "description"))
-    assert alert.field("runbook") == f"docs/alerts.md#{alert.name.lower()}"
+    assert alert.field("runbook") == f"docs/how-to/alerts.md#{alert.name.lower()}"
 
 
 def test_every_alert_has_its_section_in_the_same_order() -> None:
-    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "alerts.md").read_text(encoding="utf-8")
     assert re.findall(r"^### (\w+)$", page, re.MULTILINE) == [alert.name for alert in ALERTS]
 
 
 def test_every_alert_stands_in_the_table() -> None:
-    page = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "monitor.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| \[(\w+)\]\(alerts\.md#\w+\) \| (\w+) \|", page, re.MULTILINE))
     assert rows == {alert.name: alert.field("severity") for alert in ALERTS}
 

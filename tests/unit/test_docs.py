@@ -41,7 +41,7 @@ def table_rows(text: str) -> set[str]:
 
 
 def setting_rows() -> list[str]:
-    """Return the rows that docs/configuration.md must hold: variable, default, who reads it, what it is."""
+    """Return the rows that docs/reference/configuration.md must hold: variable, default, who reads it, what it is."""
     fields = {name for cls in SETTINGS.values() for name in cls.model_fields}
     rows = []
     for name in sorted(fields):
@@ -54,16 +54,16 @@ def setting_rows() -> list[str]:
 
 
 def test_every_setting_is_documented_as_it_is() -> None:
-    documented = {row for row in table_rows(read("configuration.md")) if row.startswith("| `FEEDMILL_")}
-    assert documented == set(setting_rows()), "\n".join(["docs/configuration.md should hold:", *setting_rows()])
+    documented = {row for row in table_rows(read("reference/configuration.md")) if row.startswith("| `FEEDMILL_")}
+    assert documented == set(setting_rows()), "\n".join(["configuration.md should hold:", *setting_rows()])
 
 
 def test_every_queue_is_documented() -> None:
-    rows = [row for row in table_rows(read("reference.md")) if row.startswith(("| `fetcher", "| `writer"))]
+    rows = [row for row in table_rows(read("reference/commands.md")) if row.startswith(("| `fetcher", "| `writer"))]
     documented = {re.match(r"\| `([^`]+)`", row).group(1) for row in rows}  # type: ignore[union-attr]
     topology = BrokerSettings().topology()
     first, *_, last = topology.fetcher.queues
-    assert f"| `{first}` … `{last}` |" in read("reference.md")
+    assert f"| `{first}` … `{last}` |" in read("reference/commands.md")
     assert documented == {queue.name for queue in topology.queues} - set(topology.fetcher.queues[1:])
 
 
@@ -71,7 +71,7 @@ def test_every_table_is_documented() -> None:
     created = {name for migration in read_migrations() for name in re.findall(r"CREATE TABLE (\w+)", migration.sql)} | {
         "schema_migrations"
     }
-    section = read("reference.md").partition("## Tables")[2].partition("\n## ")[0]
+    section = read("reference/commands.md").partition("## Tables")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == created
 
 
@@ -84,7 +84,7 @@ def test_every_function_is_documented_with_its_parameters() -> None:
         )
         if returns != "trigger"
     }
-    section = read("reference.md").partition("## Functions")[2].partition("\n## ")[0]
+    section = read("reference/commands.md").partition("## Functions")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)) == created
 
 
@@ -102,12 +102,12 @@ def test_every_metric_is_documented() -> None:
         importlib.import_module(f"services.{service}.__main__")
     collectors = [c for c in REGISTRY._collector_to_names if isinstance(c, Counter | Gauge | Histogram)]
     names = {c._name + ("_total" if isinstance(c, Counter) else "") for c in collectors}
-    section = read("reference.md").partition("## Metrics")[2].partition("\n## ")[0]
+    section = read("reference/commands.md").partition("## Metrics")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == {n for n in names if n.startswith("feedmill_")}
 
 
 def test_every_outcome_is_documented() -> None:
-    section = read("messages.md").partition("## Outcomes")[2].partition("\n## ")[0]
+    section = read("reference/queues.md").partition("## Outcomes")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == [outcome.value for outcome in Outcome]
 
 
@@ -119,7 +119,7 @@ def test_every_command_is_documented() -> None:
         commands |= {f"feedmill {name} {sub}" for sub in inner or ()}
         if not inner or command.invoke_without_command:
             commands.add(f"feedmill {name}")
-    section = read("reference.md").partition("## Commands")[2].partition("\n## ")[0]
+    section = read("reference/commands.md").partition("## Commands")[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `(feedmill [a-z]+(?: [a-z]+)?)", section, re.MULTILINE))
     assert documented == commands
 
@@ -129,13 +129,13 @@ def test_every_endpoint_is_documented() -> None:
     endpoints = set(re.findall(r'^\s+"(/\w+)": ', code, re.MULTILINE))
     for path in ROOT.glob("services/*/__main__.py"):
         endpoints |= set(re.findall(r'add_page\("(/[\w/]+)"', path.read_text(encoding="utf-8")))
-    section = read("reference.md").partition("## Endpoints")[2].partition("\n## ")[0]
+    section = read("reference/commands.md").partition("## Endpoints")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(/[\w/]+)`", section, re.MULTILINE)) == endpoints
 
 
 @pytest.mark.parametrize("message", [FetchFeed, FeedFetched])
 def test_every_field_of_a_message_is_documented(message: type[Message]) -> None:
-    section = read("messages.md").partition(f"`{message.KIND}`")[2].partition("\n## ")[0]
+    section = read("reference/queues.md").partition(f"`{message.KIND}`")[2].partition("\n## ")[0]
     missing = [name for name in message.model_fields if f"`{name}`" not in section]
     assert missing == []
 
@@ -145,13 +145,13 @@ def section_of(page: str, title: str) -> str:
 
 
 def test_operations_tell_of_every_alert() -> None:
-    alerts = set(re.findall(r"^### (Feedmill\w+)$", read("alerts.md"), re.MULTILINE))
-    linked = set(re.findall(r"\[(\w+)\]\(alerts\.md#(\w+)\)", section_of("operations.md", "Alerts")))
+    alerts = set(re.findall(r"^### (Feedmill\w+)$", read("how-to/alerts.md"), re.MULTILINE))
+    linked = set(re.findall(r"\[(\w+)\]\(alerts\.md#(\w+)\)", section_of("how-to/operate.md", "Alerts")))
     assert linked == {(name, name.lower()) for name in alerts}
 
 
 def test_operations_tell_of_every_queue() -> None:
-    names = re.findall(r"`([\w.-]+)`", section_of("operations.md", "Backlog"))
+    names = re.findall(r"`([\w.-]+)`", section_of("how-to/operate.md", "Backlog"))
     shards = {name for name in names if is_shard(name)}
     topology = BrokerSettings().topology()
     assert shards == {topology.fetcher.queues[0], topology.fetcher.queues[-1]}
@@ -160,12 +160,12 @@ def test_operations_tell_of_every_queue() -> None:
 
 def test_operations_tell_why_messages_die() -> None:
     code = (ROOT / "shared" / "retry.py").read_text(encoding="utf-8")
-    rows = [row.split("|")[1] for row in table_rows(section_of("operations.md", "Dead letters"))]
+    rows = [row.split("|")[1] for row in table_rows(section_of("how-to/operate.md", "Dead letters"))]
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'Bury\("(\w+)"', code), "delivery_limit"}
 
 
 def test_operations_name_the_limits_that_hold() -> None:
-    section = section_of("operations.md", "Limits")
+    section = section_of("how-to/operate.md", "Limits")
     for name, default in (
         ("FEEDMILL_FETCHER_HIGH_WATER", SchedulerSettings().fetcher_high_water),
         ("FEEDMILL_WRITER_HIGH_WATER", FetcherSettings().writer_high_water),
@@ -180,7 +180,7 @@ def test_operations_name_the_limits_that_hold() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
+    for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
@@ -189,7 +189,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 def test_the_project_stands_on_its_own() -> None:
     """No page and no program refers to what lies beside the project, but for CI and the corpus tests."""
     allowed = {ROOT / ".ci" / "run", Path(__file__)}
-    for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("s*/**/*.py"), *ROOT.glob("benchmarks/*.py")]:
+    for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("s*/**/*.py"), *ROOT.glob("benchmarks/*.py")]:
         if path not in allowed:
             assert "../shared" not in path.read_text(encoding="utf-8"), path
 

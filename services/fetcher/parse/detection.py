@@ -1,7 +1,7 @@
 """What encoding a text is in that does not say so, or says so wrongly: by the letters that its language uses most.
 
 Only where hardly a text is ASCII: what is mostly ASCII is western, and windows-1252 is right for it. Why this is no
-library: docs/decisions.md.
+library: docs/explanation/decisions.md.
 """
 
 from __future__ import annotations
