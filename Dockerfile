@@ -24,6 +24,7 @@ RUN python -m venv --without-pip /opt/feedmill \
 COPY pyproject.toml README.md LICENSE ./
 COPY shared shared
 COPY services services
+COPY local local
 COPY feedmill_client feedmill_client
 # RECORD lists what was installed; pip's own notes beside it (direct_url.json) name this directory and its time.
 RUN /opt/tools/bin/hatchling build --target wheel --directory /tmp/wheel >/dev/null \

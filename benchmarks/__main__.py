@@ -17,7 +17,7 @@ from benchmarks import claims, fetcher, ledger, loop, memory, pending, pipeline,
 from benchmarks.bench import Bench, open_bench
 from benchmarks.laps import BenchError
 from benchmarks.rows import Row, make_table, write_json
-from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
+from local.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from shared.errors import FeedmillError
 
 SUBJECTS: dict[str, Callable[[Bench], Awaitable[list[Row]]]] = {

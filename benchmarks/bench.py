@@ -10,10 +10,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from benchmarks.cpu import family_cpu_seconds
-from services.cli.addresses import Addresses
-from services.cli.servers import Servers, delete_servers, private_servers
+from local.addresses import Addresses
+from local.servers import Servers, delete_servers, private_servers
 from services.fetcher.settings import FetcherSettings
-from services.writer.migrate import migrate
+from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
 from shared.settings import read_settings
 

@@ -14,7 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.laps import BenchError, rounds
 from benchmarks.rows import Row
 from services.scheduler.store import claim_due_feeds
-from shared.postgres import Connection, Database
+from shared.database.postgres import Connection, Database
 
 LIMIT = 500
 CLAIM_SECONDS = 3600.0

@@ -8,8 +8,8 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from benchmarks.bare import FAILED, HEADERS, Fetch, Loop
-from services.fetcher.client import ClientLimits, FeedClient, Request
-from services.fetcher.failure import FetchFailed
+from services.fetcher.http.client import ClientLimits, FeedClient, Request
+from services.fetcher.http.failure import FetchFailed
 
 
 class StandardLoop(Loop):

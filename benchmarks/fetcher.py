@@ -27,11 +27,11 @@ from benchmarks.laps import BenchError, Lap, check_errors, middle_cpu_ms, middle
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
 from benchmarks.wire import open_session, publish_all, read_topology, wait_until
-from shared.broker import Delivery, Session
-from shared.messages import FetchFeed, Outcome
-from shared.outgoing import Outgoing, encode_outgoing
+from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Delivery, Session
+from shared.broker.topology import Stage, Topology
 from shared.politeness import politeness_group
-from shared.topology import Stage, Topology
+from shared.wire.messages import FetchFeed, Outcome
 
 LAP_SECONDS = 120.0
 FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=16.0)

@@ -17,11 +17,11 @@ from benchmarks.bench import Bench
 from benchmarks.laps import BenchError
 from benchmarks.results import feed_url, new_results, repeat_results
 from benchmarks.rows import Row
-from services.writer.feed_state import Rules
 from services.writer.pruning import prune_ledger
+from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
-from shared.messages import FeedFetched
-from shared.postgres import Database
+from shared.database.postgres import Database
+from shared.wire.messages import FeedFetched
 
 RESULTS, OF_A_BATCH, ROUNDS = 100, 25, 3
 STEP = 500_000

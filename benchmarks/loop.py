@@ -21,13 +21,13 @@ from benchmarks.results import new_results
 from benchmarks.rows import Row
 from benchmarks.wire import open_session, publish_all, read_topology
 from services.writer.settings import WriterSettings
-from shared.arrivals import Batching
-from shared.broker import Session
-from shared.consumer import Consumer
-from shared.messages import FeedFetched, Outcome
-from shared.outgoing import Outgoing, encode_outgoing
-from shared.rabbitmq import RabbitMQ
-from shared.topology import Topology
+from shared.broker.consumer import Consumer
+from shared.broker.deliveries import Batching
+from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Session
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import Topology
+from shared.wire.messages import FeedFetched, Outcome
 
 PATIENCE_SECONDS = 60.0
 

@@ -19,12 +19,12 @@ from benchmarks.laps import BenchError
 from benchmarks.processes import run_services
 from benchmarks.rows import Row
 from benchmarks.wire import open_session, publish_all, read_topology
-from services.cli.farm.articles import write_article
-from services.cli.farm.documents import render
-from services.cli.farm.specs import FeedFormat
-from shared.broker import Delivery, Session
-from shared.messages import Outcome
-from shared.outgoing import encode_outgoing
+from local.farm.articles import write_article
+from local.farm.documents import render
+from local.farm.specs import FeedFormat
+from shared.broker.outgoing import encode_outgoing
+from shared.broker.port import Delivery, Session
+from shared.wire.messages import Outcome
 
 FETCHES = 200
 HOSTS = 20

@@ -25,7 +25,7 @@ from benchmarks.laps import BenchError, Lap, check_errors, spent
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
 from benchmarks.wire import wait_until
-from services.cli.registry import NewFeed, add_feed, connect
+from services.admin.registry import NewFeed, add_feed, connect
 
 SERVICES = ("scheduler", "fetcher", "writer")
 MEASURED = (*SERVICES, "broker", "database", "farm")

@@ -15,8 +15,8 @@ from typing import Any, TextIO
 from benchmarks.bench import LOGS
 from benchmarks.cpu import cpu_seconds, peak_rss_bytes
 from benchmarks.laps import BenchError
-from services.cli.settings import child_environment
-from services.cli.supervisor import Process, Supervisor
+from local.settings import child_environment
+from local.supervisor import Process, Supervisor
 
 START_SECONDS = 60.0
 FARM_SECONDS = 60.0
@@ -152,7 +152,7 @@ async def run_farm(*, feeds: int, items: int, body_bytes: int, edition: str) -> 
     """Run a farm with a host for every twelve feeds for the length of the block."""
     numbers = {"feeds": feeds, "hosts": max(4, feeds // 12), "items": items, "body-bytes": body_bytes}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "services.cli.farm", "--edition", edition),
+        *(sys.executable, "-m", "local.farm", "--edition", edition),
         *(word for name, number in numbers.items() for word in (f"--{name}", str(number))),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

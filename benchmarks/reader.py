@@ -31,9 +31,9 @@ import feedparser
 from benchmarks.bench import Bench
 from benchmarks.laps import BenchError, Lap, middle_cpu_ms, middle_rate, rounds
 from benchmarks.rows import Row
-from services.cli.farm.articles import write_article
-from services.cli.farm.documents import render
-from services.cli.farm.specs import FeedFormat
+from local.farm.articles import write_article
+from local.farm.documents import render
+from local.farm.specs import FeedFormat
 from services.fetcher.parse import ParseError, parse_feed
 
 fastfeedparser: Any = None

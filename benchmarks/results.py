@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from services.cli.farm.articles import write_article
+from local.farm.articles import write_article
 from services.fetcher.parse.identity import article_md5, content_hash
-from shared.messages import Entry, FeedFetched, Outcome
+from shared.wire.messages import Entry, FeedFetched, Outcome
 
 ENTRIES = 20
 """Articles of one result: what a feed usually lists."""

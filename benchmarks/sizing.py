@@ -26,10 +26,10 @@ from benchmarks.processes import Services, run_services
 from benchmarks.results import ENTRIES, new_results
 from benchmarks.rows import Row
 from benchmarks.wire import open_session, publish_all, read_topology
-from services.cli.addresses import Addresses
-from services.cli.registry import connect
-from shared.messages import FeedFetched
-from shared.outgoing import Outgoing, encode_outgoing
+from local.addresses import Addresses
+from services.admin.registry import connect
+from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.wire.messages import FeedFetched
 
 TABLES = ("feeds", "pending_articles", "feed_items", "feed_fetch_log")
 FEEDS = """

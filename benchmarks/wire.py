@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from benchmarks.laps import BenchError
-from shared.broker import Publication, Session
-from shared.rabbitmq import RabbitMQ
+from shared.broker.port import Publication, Session
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import Topology
 from shared.settings import BrokerSettings, read_settings
-from shared.topology import Topology
 
 IN_FLIGHT = 100
 LOOK_SECONDS = 0.03

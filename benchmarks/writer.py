@@ -24,12 +24,12 @@ from benchmarks.processes import Services, run_services
 from benchmarks.results import ENTRIES, feed_url, new_results, repeat_results
 from benchmarks.rows import Row
 from benchmarks.wire import open_session, publish_all, read_topology, wait_until
-from services.writer.feed_state import Rules
+from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
-from shared.broker import Session
-from shared.messages import FeedFetched
-from shared.outgoing import Outgoing, encode_outgoing
-from shared.postgres import Database
+from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Session
+from shared.database.postgres import Database
+from shared.wire.messages import FeedFetched
 
 LAP_SECONDS = 60.0
 WARM_UP = 10

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install what `make run` and `make test` need, on Debian or Ubuntu, as root or as a user with sudo:
 #   - missing system packages: RabbitMQ and PostgreSQL servers, Python with venv, CA certificates. Their services
-#     are neither started nor enabled: Feedmill runs servers of its own (services/cli/servers).
+#     are neither started nor enabled: Feedmill runs servers of its own (local/servers).
 #   - the virtual environment .feedmill/venv, with exactly what requirements-dev.lock holds.
 # Does nothing, at once and silently, when all of it is there.
 #

@@ -59,7 +59,7 @@ class Rounds:
         return self._clock() - self._good_at if self._trouble else 0.0
 
     def check(self) -> str | None:
-        """Return what is wrong, if anything (a `shared.telemetry.Check`)."""
+        """Return what is wrong, if anything (a `shared.observability.telemetry.Check`)."""
         return f"fails for {self.failing_seconds():.0f} s: {self._trouble}" if self._trouble else None
 
     async def run(self, stop: asyncio.Event) -> None:

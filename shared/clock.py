@@ -82,7 +82,7 @@ class ServerClock:
             log.info("this machine's clock is right again")
 
     def check(self) -> str | None:
-        """Return how wrong this machine's clock is, if it is (a `shared.telemetry.Check`)."""
+        """Return how wrong this machine's clock is, if it is (a `shared.observability.telemetry.Check`)."""
         offset = self.offset_seconds()
         if abs(offset) < WORTH_A_WORD_SECONDS:
             return None

@@ -1,6 +1,6 @@
 """Pure: what becomes of a message whose handling failed.
 
-What becomes of a *feed* that failed is the fetcher's to say (`services/fetcher/verdict.py`).
+What becomes of a *feed* that failed is the fetcher's to say (`services/fetcher/outcomes.py`).
 """
 
 from __future__ import annotations

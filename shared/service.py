@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from shared.build import announce
-from shared.display import safe_to_show
 from shared.errors import ConfigurationError
-from shared.logs import configure_logging
+from shared.observability.display import safe_to_show
+from shared.observability.logs import configure_logging
+from shared.observability.telemetry import Health, serve_telemetry
 from shared.settings import TelemetrySettings, read_settings
-from shared.telemetry import Health, serve_telemetry
 from shared.waiting import pause
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from services.cli.servers import Servers, delete_servers, private_servers
-from services.writer.migrate import migrate
+from local.servers import Servers, delete_servers, private_servers
+from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
 from tests.side_by_side import ByModule, order
 

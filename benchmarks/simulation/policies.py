@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from benchmarks.simulation.feeds import DAY, EPOCH
-from services.writer.floors import plan_poll
-from services.writer.pace import Limits, Pace, longest_wait, next_poll, observe
+from services.writer.schedule.bounds import plan_poll
+from services.writer.schedule.publication_rate import Limits, Pace, longest_wait, next_poll, observe
 
 MINUTE = 60.0
 DEFAULT = Limits()

@@ -11,14 +11,20 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from services.cli import add_command, addresses, dead_commands, feed_commands, pending_commands, registry
-from services.cli.feed_commands import LONGEST_INTERVAL
-from services.cli.screen import Screen, print_error
+from local import addresses
+from local.screen import Screen, print_error
+from local.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
+from services.admin import registry
+from services.cli.commands import add as add_command
+from services.cli.commands import dead as dead_commands
+from services.cli.commands import feeds as feed_commands
+from services.cli.commands import pending as pending_commands
+from services.cli.commands.feeds import LONGEST_INTERVAL
+from services.cli.database import connect_here
 from services.cli.settings import CliSettings
-from services.cli.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
-from shared.display import ascii_json, safe_to_show
 from shared.errors import ConfigurationError, FeedmillError
-from shared.logs import quieten_libraries
+from shared.observability.display import ascii_json, safe_to_show
+from shared.observability.logs import quieten_libraries
 from shared.service import EXIT_MISCONFIGURED
 from shared.settings import TelemetrySettings, read_settings
 
@@ -50,7 +56,7 @@ def up(
     Servers are given by FEEDMILL_AMQP_URL and FEEDMILL_DATABASE_URL. Private ones keep their data in
     .feedmill/up. Ctrl-C stops everything.
     """
-    from services.cli.up import up as run
+    from services.cli.commands.up import up as run
 
     interrupt_on_sigterm()
     with contextlib.suppress(Interrupted, KeyboardInterrupt):  # which is how it is meant to end
@@ -63,9 +69,9 @@ def demo(as_json: AsJson = False) -> None:
 
     Exit code 0 only if every expected article is in the table exactly once.
     """
-    from services.cli import demo_view
-    from services.cli.demo import Demo
-    from services.cli.demo_venue import open_venue
+    from local.demo import view as demo_view
+    from local.demo.demo import Demo
+    from local.demo.venue import open_venue
 
     interrupt_on_sigterm()
     shown = Screen(stderr=True) if as_json else console
@@ -96,7 +102,7 @@ def batch(
     Exit code 0 also if feeds failed. Without given servers: those of the `feedmill up` that runs here, else private
     ones, whose data is kept.
     """
-    from services.cli.batch.command import batch as run
+    from services.batch.command import batch as run
 
     interrupt_on_sigterm()
     run(read_settings(CliSettings), most_seconds=most_seconds, writer=writer, as_json=as_json)
@@ -109,7 +115,7 @@ def migrate() -> None:
     The broker is left alone unless FEEDMILL_BROKER_USERS names its users' passwords.
     """
     from services.cli.broker_users import prepare_broker
-    from services.writer.migrate import migrate as run
+    from shared.database.migrate import migrate as run
 
     try:
         settings = read_settings(CliSettings)
@@ -164,8 +170,8 @@ def farm(
 
     Ready (`feedmill health`) while every article is there exactly once. SIGUSR1 lets new articles appear.
     """
-    from services.cli.farm_service import FarmService, Plan
-    from services.cli.settings import FarmSettings
+    from local.farm_service import FarmService, Plan
+    from local.settings import FarmSettings
     from shared.service import run_service
 
     plan = Plan(address, port, waves, wave_seconds, interval)
@@ -188,7 +194,7 @@ def health() -> None:
 @feeds.command("list")
 def feeds_list(as_json: AsJson = False) -> None:
     """List all feeds with how they fare."""
-    with registry.connect_here() as connection:
+    with connect_here() as connection:
         rows = registry.list_feeds(connection)
     if as_json:
         print(ascii_json(rows))
@@ -210,7 +216,7 @@ def parse(
     content_type: Annotated[str | None, typer.Option(help="What HTTP would have said.")] = None,
 ) -> None:
     """Read one feed as the pipeline would and print its entries. Exit code 1 if it can't be read."""
-    from services.cli import reading
+    from services.cli.commands import parse as reading
 
     try:
         parsed = reading.read_source(source, base_url=base_url, content_type=content_type)
@@ -232,7 +238,7 @@ def parse(
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
-    from services.cli import status as view
+    from services.cli.commands import status as view
 
     found = view.look(addresses.find(read_settings(CliSettings)))
     if as_json:

@@ -23,11 +23,11 @@ import httpx
 from pydantic import AmqpDsn
 
 from services.cli.settings import CliSettings
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import EXCHANGE, FETCHERS, Topology
 from shared.errors import BrokerUnavailable, ConfigurationError
-from shared.messages import FeedFetched, FetchFeed
-from shared.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings, read_settings
-from shared.topology import EXCHANGE, FETCHERS, Topology
+from shared.wire.messages import FeedFetched, FetchFeed
 
 NOTHING: Final = "^$"
 SHARD: Final = r"fetcher\.[0-9]{2}"

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from services.cli.screen import Screen
+from local.screen import Screen
 from shared.errors import ConfigurationError
-from shared.secrets import is_secret_name
+from shared.observability.secrets import is_secret_name
 
 MOST_BYTES = 65_536
 """Of a file with a password or headers."""

@@ -1,21 +1,15 @@
-"""The command's settings, and the environment that it hands down to the services it starts."""
+"""The command's settings."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from pathlib import Path
-
 from pydantic import Field, SecretStr
 
-from shared.settings import AmqpUrl, DatabaseSettings, DatabaseUrl, PolitenessSettings, TelemetrySettings
+from local.settings import LocalSettings
 
 
-class CliSettings(PolitenessSettings):
-    """Where the servers are, if they are given, and where private ones live."""
+class CliSettings(LocalSettings):
+    """What commands read beside the servers' addresses."""
 
-    amqp_url: AmqpUrl | None = Field(None, description="RabbitMQ, if one is given.")
-    database_url: DatabaseUrl | None = Field(None, description="PostgreSQL, if one is given.")
     feed_password: SecretStr = Field(
         SecretStr(""), description="The password for `feedmill feeds add --user NAME`, instead of asking for it."
     )
@@ -27,13 +21,3 @@ class CliSettings(PolitenessSettings):
     management_url: str = Field(
         "http://127.0.0.1:15672", description="RabbitMQ's management API, which `feedmill migrate` asks to make users."
     )
-    home: Path = Field(Path(".feedmill"), description="Directory of the private servers that `feedmill` starts.")
-
-
-class FarmSettings(DatabaseSettings, TelemetrySettings):
-    """What `feedmill farm` reads: where to register its feeds and to count."""
-
-
-def child_environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment with `settings` over it, for a service to read in its own settings.py."""
-    return {**os.environ, **settings}

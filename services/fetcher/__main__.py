@@ -12,28 +12,28 @@ from typing import Any
 
 from services.fetcher.attempt import Clock, FeedReader
 from services.fetcher.backpressure import Backpressure
-from services.fetcher.client import ClientLimits, FeedClient
 from services.fetcher.handler import FetchFeeds
-from services.fetcher.lease import Lease, lease_seconds
-from services.fetcher.scoreboard import Scoreboard
+from services.fetcher.http.client import ClientLimits, FeedClient
+from services.fetcher.outcomes import RetryRules
+from services.fetcher.politeness.metrics import BoardWatch, WatchedLock
+from services.fetcher.politeness.scoreboard import Scoreboard
+from services.fetcher.politeness.slots import Turns
+from services.fetcher.politeness.workers import Workers
 from services.fetcher.settings import FetcherSettings
-from services.fetcher.shards import Shards
+from services.fetcher.shards.lease import Lease, lease_seconds
+from services.fetcher.shards.ownership import Shards
 from services.fetcher.timekeeping import TimeTold
-from services.fetcher.turns import Turns
-from services.fetcher.verdict import RetryRules
-from services.fetcher.watch import BoardWatch, WatchedLock
-from services.fetcher.workers import Workers
 from shared.background import beside
+from shared.broker.consumer import DRAIN_SECONDS, Consumer
+from shared.broker.prefetch import Valve
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import Stage
 from shared.build import read_version
 from shared.clock import ServerClock
-from shared.consumer import DRAIN_SECONDS, Consumer
 from shared.errors import GiveBack
-from shared.messages import FetchFeed
-from shared.rabbitmq import RabbitMQ
+from shared.observability.telemetry import Health
 from shared.service import run_service
-from shared.telemetry import Health
-from shared.topology import Stage
-from shared.valve import Valve
+from shared.wire.messages import FetchFeed
 
 
 async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) -> None:

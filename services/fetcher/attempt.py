@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from services.fetcher.client import Answer, Request
-from services.fetcher.failure import Failure, FetchFailed
-from services.fetcher.group import Report
-from services.fetcher.hints import max_age_seconds, retry_after_seconds
-from services.fetcher.leg import Leg
-from services.fetcher.options import read_options
+from services.fetcher.http.client import Answer, Request
+from services.fetcher.http.failure import Failure, FetchFailed
+from services.fetcher.http.options import read_options
+from services.fetcher.outcomes import WAIT_STATUSES, outcome_of_failure, outcome_of_status
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
-from services.fetcher.verdict import WAIT_STATUSES, outcome_of_failure, outcome_of_status
-from shared.messages import FeedFetched, FetchFeed, Outcome, ServerHints
+from services.fetcher.politeness.group import Report
+from services.fetcher.politeness.hints import max_age_seconds, retry_after_seconds
+from services.fetcher.request import Leg
+from shared.observability.secrets import mask_credentials
 from shared.politeness import politeness_group
-from shared.secrets import mask_credentials
+from shared.wire.messages import FeedFetched, FetchFeed, Outcome, ServerHints
 
 ERROR_CHARACTERS = 500
 

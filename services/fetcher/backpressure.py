@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from prometheus_client import Gauge
 
-from shared.broker import Session
+from shared.broker.port import Session
+from shared.broker.prefetch import Valve
 from shared.errors import Unavailable
-from shared.valve import Valve
 from shared.waiting import pause
 
 log = logging.getLogger(__name__)

@@ -11,19 +11,19 @@ from datetime import timedelta
 from prometheus_client import Counter, Gauge, Histogram
 
 from services.fetcher.attempt import Clock, FeedReader, Sent, unattempted
-from services.fetcher.group import Report, Requeue, Skip
-from services.fetcher.leg import Leg, next_leg, put_off, target_of
-from services.fetcher.options import BadOptions, read_options
-from services.fetcher.trail import check_url
-from services.fetcher.turns import Turns
-from services.fetcher.verdict import RetryRules, settle
+from services.fetcher.http.options import BadOptions, read_options
+from services.fetcher.http.redirects import check_url
+from services.fetcher.outcomes import RetryRules, settle
+from services.fetcher.politeness.group import Report, Requeue, Skip
+from services.fetcher.politeness.slots import Turns
+from services.fetcher.request import Leg, next_leg, put_off, target_of
+from shared.broker.outgoing import Outgoing
+from shared.broker.topology import Stage
 from shared.errors import GiveBack
-from shared.keeping import Kept
-from shared.messages import FeedFetched, FetchFeed, Outcome
-from shared.outgoing import Outgoing
+from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl
-from shared.secrets import mask_credentials
-from shared.topology import Stage
+from shared.ttl_cache import Kept
+from shared.wire.messages import FeedFetched, FetchFeed, Outcome
 
 log = logging.getLogger(__name__)
 

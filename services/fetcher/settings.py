@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from services.fetcher.attempt import ReaderLimits
-from services.fetcher.group import Limits
-from services.fetcher.guard import Network
-from services.fetcher.options import MOST_TIMEOUT_SECONDS
-from services.fetcher.policies import parse_policies
+from services.fetcher.http.address_guard import Network
+from services.fetcher.http.options import MOST_TIMEOUT_SECONDS
+from services.fetcher.politeness.group import Limits
+from services.fetcher.politeness.policies import parse_policies
 from shared.build import PROJECT_URL
 from shared.settings import (
     BrokerSettings,

@@ -11,11 +11,11 @@ from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
 from services.scheduler.timekeeping import WORD_SECONDS, Timekeeping
 from shared.background import Rounds, beside
+from shared.broker.rabbitmq import RabbitMQ
 from shared.clock import ServerClock
-from shared.postgres import Database, tables_found
-from shared.rabbitmq import RabbitMQ
+from shared.database.postgres import Database, tables_found
+from shared.observability.telemetry import Health
 from shared.service import run_service
-from shared.telemetry import Health
 
 CONNECTIONS = 4
 """Database connections of one scheduler: the claim at hand, two looks beside it, and one at the clock."""

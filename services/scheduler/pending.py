@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from prometheus_client import Gauge
 
-from shared.postgres import Connection, Database
+from shared.database.postgres import Connection, Database
 
 PENDING = Gauge("feedmill_pending_articles", "Articles that are pending, as PostgreSQL's statistics count them.")
 LONGEST_PENDING = Gauge(

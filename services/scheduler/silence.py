@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client import Gauge
 
-from shared.postgres import Connection, Database
+from shared.database.postgres import Connection, Database
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class SilenceWatch:
         return self._silence + (unseen if unseen > BLIND_SECONDS else 0.0)
 
     def check(self) -> str | None:
-        """Return the alarm, if there is one (a `shared.telemetry.Check`)."""
+        """Return the alarm, if there is one (a `shared.observability.telemetry.Check`)."""
         silence = self.silence_seconds()
         if silence <= self._seconds:
             return None

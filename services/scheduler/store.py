@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from shared.messages import FetchFeed, Outcome
-from shared.postgres import Connection
+from shared.database.postgres import Connection
+from shared.wire.messages import FetchFeed, Outcome
 
 log = logging.getLogger(__name__)
 

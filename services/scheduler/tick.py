@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from prometheus_client import Counter, Histogram
 
 from services.scheduler.store import claim_due_feeds, disable_feed, release_claims
-from shared.broker import Publication, Session
+from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Publication, Session
+from shared.broker.topology import Topology, fetch_routing_key
+from shared.database.postgres import Database
 from shared.errors import BrokerUnavailable, FeedmillError, Unconfirmed, Unprocessable
-from shared.messages import FetchFeed
-from shared.outgoing import Outgoing, encode_outgoing
-from shared.postgres import Database
-from shared.topology import Topology, fetch_routing_key
+from shared.wire.messages import FetchFeed
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ import asyncio
 import logging
 
 from services.scheduler.tick import Tick
-from shared.broker import Broker, Session
+from shared.broker.port import Broker, Session
+from shared.broker.topology import Topology
 from shared.errors import Unavailable, Unconfirmed
-from shared.topology import Topology
 from shared.waiting import keep_trying, pause
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Ticker:
         return self._session if self._session and not self._session.lost.is_set() else None
 
     def check(self) -> str | None:
-        """Return what keeps the scheduler from being ready, if anything (a `shared.telemetry.Check`)."""
+        """Return what keeps the scheduler from being ready, if anything (a `shared.observability.telemetry.Check`)."""
         return None if self.session else "no session with the broker"
 
     async def run(self, stop: asyncio.Event) -> None:

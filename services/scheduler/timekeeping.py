@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from shared.broker import Publication, Session
+from shared.broker.port import Publication, Session
+from shared.broker.topology import FETCHERS
 from shared.clock import WORD_TYPE, ServerClock, encode_word
+from shared.database.postgres import Database
 from shared.errors import Unavailable
-from shared.postgres import Database
-from shared.topology import FETCHERS
 
 log = logging.getLogger(__name__)
 

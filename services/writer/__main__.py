@@ -8,16 +8,16 @@ from functools import partial
 from services.writer.handler import WriteArticles
 from services.writer.pruning import ROUND_SECONDS, Pruning
 from services.writer.settings import WriterSettings
-from shared.arrivals import Batching
 from shared.background import Rounds, beside
-from shared.broker import Delivery
+from shared.broker.consumer import Consumer
+from shared.broker.deliveries import Batching
+from shared.broker.port import Delivery
+from shared.broker.rabbitmq import RabbitMQ
 from shared.clock import ServerClock
-from shared.consumer import Consumer
-from shared.messages import FeedFetched
-from shared.postgres import Database, tables_found
-from shared.rabbitmq import RabbitMQ
+from shared.database.postgres import Database, tables_found
+from shared.observability.telemetry import Health
 from shared.service import run_service
-from shared.telemetry import Health
+from shared.wire.messages import FeedFetched
 
 BATCHES = 2
 """Transactions at the same time: while the disk commits one, the next is prepared (measured: a third more)."""

@@ -14,12 +14,12 @@ from psycopg import sql
 from psycopg.types.json import Json
 from pydantic_core import to_json
 
-from services.writer.feed_state import FeedState, News, Rules, advance
-from services.writer.floors import DAY_SECONDS
-from services.writer.pace_column import read_pace
-from shared.messages import FeedFetched
+from services.writer.rate_column import read_pace
+from services.writer.schedule.bounds import DAY_SECONDS
+from services.writer.schedule.feed_state import FeedState, News, Rules, advance
+from shared.database.postgres import Connection
 from shared.politeness import politeness_group
-from shared.postgres import Connection
+from shared.wire.messages import FeedFetched
 
 log = logging.getLogger(__name__)
 

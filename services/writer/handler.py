@@ -8,12 +8,12 @@ from datetime import datetime
 
 from prometheus_client import Counter, Histogram
 
-from services.writer.feed_state import Rules
+from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, Written, write_batch
+from shared.broker.outgoing import Outgoing
+from shared.database.postgres import Database
 from shared.errors import Blocked, DatabaseBusy
-from shared.messages import FeedFetched
-from shared.outgoing import Outgoing
-from shared.postgres import Database
+from shared.wire.messages import FeedFetched
 
 log = logging.getLogger(__name__)
 

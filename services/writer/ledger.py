@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
-from services.writer.article import Article
-from services.writer.identity import MAX_UPDATES, Ledger, Row, entry_key
-from shared.messages import FeedFetched
-from shared.postgres import Connection
+from services.writer.articles.article import Article
+from services.writer.articles.identity import MAX_UPDATES, Ledger, Row, entry_key
+from shared.database.postgres import Connection
+from shared.wire.messages import FeedFetched
 
 ROWS_A_STATEMENT = 500
 """Of articles: more gains nothing (measured), and memory grows with it on both sides."""

@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from services.writer.article import Article
+from services.writer.articles.article import Article
 from services.writer.ledger import chunks
-from shared.messages import Entry
-from shared.postgres import Connection
+from shared.database.postgres import Connection
+from shared.wire.messages import Entry
 
 _INSERT = """
 INSERT INTO pending_articles AS pending (md5, feed_id, entry_id, url, title, body, html, content_quality,

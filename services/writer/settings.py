@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from services.writer.feed_state import Rules
 from services.writer.pruning import Retention
+from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy
 from shared.settings import (
     BrokerSettings,

@@ -15,13 +15,13 @@ from uuid import UUID
 
 from services.writer import ledger as items
 from services.writer import pending
-from services.writer.article import Article
-from services.writer.canonical import duplicate_keys
-from services.writer.feed_state import FeedState, News, Rules, sure_dates
+from services.writer.articles.article import Article
+from services.writer.articles.canonical import duplicate_keys
+from services.writer.articles.identity import MAX_UPDATES, Ledger, Row, identify
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
-from services.writer.identity import MAX_UPDATES, Ledger, Row, identify
-from shared.messages import Entry, FeedFetched
-from shared.postgres import Connection
+from services.writer.schedule.feed_state import FeedState, News, Rules, sure_dates
+from shared.database.postgres import Connection
+from shared.wire.messages import Entry, FeedFetched
 
 __all__ = ["MAX_UPDATES", "Duplicates", "Policy", "Written", "write_batch"]
 

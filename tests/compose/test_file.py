@@ -10,13 +10,14 @@ import pytest
 import yaml
 from pydantic_settings import BaseSettings
 
+from local.farm_service import public_specs
+from local.settings import FarmSettings
 from services.cli.broker_users import service_rights
-from services.cli.farm_service import public_specs
-from services.cli.settings import CliSettings, FarmSettings
+from services.cli.settings import CliSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings
-from shared.consumer import DRAIN_SECONDS
+from shared.broker.consumer import DRAIN_SECONDS
 from shared.settings import BrokerSettings
 
 ROOT = Path(__file__).parents[2]

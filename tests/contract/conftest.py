@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from shared.broker import Broker
-from shared.rabbitmq import RabbitMQ
+from shared.broker.port import Broker
+from shared.broker.rabbitmq import RabbitMQ
 from tests.fakes.memory_broker import MemoryBroker
 
 MOST_BYTES = 100_000

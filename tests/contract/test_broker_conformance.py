@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from shared.broker import Broker, Delivery, Publication, Session
+from shared.broker.port import Broker, Delivery, Publication, Session
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import EXCHANGE, build_topology
 from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unroutable
-from shared.rabbitmq import RabbitMQ
-from shared.topology import EXCHANGE, build_topology
 from tests.contract.conftest import MOST_BYTES
 from tests.fakes.memory_broker import MemoryBroker
 

@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import shared.rabbitmq
-from services.cli.servers import Servers
-from shared.broker import Broker, Delivery, Session
+import shared.broker.rabbitmq
+from local.servers import Servers
+from shared.broker.port import Broker, Delivery, Session
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import FETCHERS
 from shared.errors import BrokerUnavailable, Unconfirmed
-from shared.rabbitmq import RabbitMQ
-from shared.topology import FETCHERS
 from tests.contract.test_broker_conformance import TOPOLOGY, Inbox, publication, settle_down, until
-from tests.e2e.broker_control import BrokerControl
+from tests.e2e.faults.broker_control import BrokerControl
 from tests.fakes.memory_broker import MemoryBroker
 
 CUTS = 12
@@ -131,7 +131,7 @@ async def test_who_listens_is_known_by_its_lock_for_as_long_as_its_session_stand
 async def test_a_publish_without_a_confirm_is_sent_once_whoever_asks_and_whenever(
     servers: Servers, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared.rabbitmq, "CONFIRM_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(shared.broker.rabbitmq, "CONFIRM_TIMEOUT_SECONDS", 0.2)
     control = BrokerControl(servers)
     same = publication()
     async with broker.connect(TOPOLOGY) as session, broker.connect(TOPOLOGY) as other:
@@ -158,7 +158,7 @@ async def give_up(session: Session, same: object) -> None:
 async def test_what_a_blocked_broker_was_not_sent_is_known_not_to_be_there(
     amqp_url: str, servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared.rabbitmq, "CONFIRM_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(shared.broker.rabbitmq, "CONFIRM_TIMEOUT_SECONDS", 0.5)
     control, broker = BrokerControl(servers), RabbitMQ(amqp_url, name="feedmill fetcher", max_message_bytes=10**6)
     with control.memory_alarm():
         async with broker.connect(TOPOLOGY) as session:
@@ -218,7 +218,7 @@ async def test_a_broker_that_hangs_is_away_for_whoever_calls_connects_or_closes(
     amqp_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its missed heartbeats end no call with a cancellation that nobody asked for."""
-    monkeypatch.setattr(shared.rabbitmq, "CONNECT_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(shared.broker.rabbitmq, "CONNECT_TIMEOUT_SECONDS", 1.0)
     async with Relay(amqp_url).standing() as relay:
         broker = RabbitMQ(relay.url, name="conformance", max_message_bytes=10**6)
         async with broker.connect(TOPOLOGY) as session:
@@ -241,7 +241,7 @@ async def test_a_broker_that_hangs_is_away_for_whoever_calls_connects_or_closes(
 
 
 async def test_a_call_without_an_answer_loses_the_session(amqp_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared.rabbitmq, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(shared.broker.rabbitmq, "CALL_SECONDS", 0.3)
     async with Relay(amqp_url).standing() as relay:
         broker = RabbitMQ(relay.url, name="conformance", max_message_bytes=10**6)
         async with broker.connect(None) as session:

@@ -9,10 +9,10 @@ import tracemalloc
 
 import pytest
 
-from services.cli.dead import ROUND, SHOWN_CHARACTERS, DeadLetter, read_letters, select_stages, settle_letters
-from shared.broker import Broker, Delivery, Publication
+from services.admin.dead_letters import ROUND, SHOWN_CHARACTERS, DeadLetter, read_letters, select_stages, settle_letters
+from shared.broker.port import Broker, Delivery, Publication
+from shared.broker.topology import build_topology
 from shared.errors import ConfigurationError
-from shared.topology import build_topology
 from tests.factories import make_job, make_result
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)

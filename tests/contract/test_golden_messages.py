@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from shared import messages
 from shared.errors import DecodeError
-from shared.messages import (
+from shared.wire import messages
+from shared.wire.messages import (
     COMPRESS_ABOVE_BYTES,
     Detour,
     Enclosure,

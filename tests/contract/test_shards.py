@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from shared.broker import Broker, Delivery, Publication, Session
+from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Broker, Delivery, Publication, Session
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import FETCHERS, Queue, build_topology, fetch_routing_key
 from shared.errors import BrokerUnavailable, Unroutable
-from shared.messages import FetchFeed
-from shared.outgoing import Outgoing, encode_outgoing
-from shared.rabbitmq import RabbitMQ
-from shared.topology import FETCHERS, Queue, build_topology, fetch_routing_key
+from shared.wire.messages import FetchFeed
 from tests.factories import make_job
 from tests.fakes.memory_broker import MemoryBroker
 

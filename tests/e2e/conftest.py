@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from services.cli.servers import delete_servers
+from local.servers import delete_servers
 from tests.conftest import ROOT
 
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from services.cli.addresses import Addresses
-from services.cli.demo import SETTINGS
-from services.cli.farm import Farm, FeedSpec
-from services.cli.registry import NewFeed, add_feed, connect
-from services.cli.settings import child_environment
-from services.cli.supervisor import Supervisor
-from services.cli.up import all_processes
+from local.addresses import Addresses
+from local.demo.demo import SETTINGS
+from local.farm import Farm, FeedSpec
+from local.settings import child_environment
+from local.supervisor import Supervisor, all_processes
+from services.admin.registry import NewFeed, add_feed, connect
 
 
 @dataclass

@@ -15,14 +15,14 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from services.cli.demo import SETTINGS, SHARDS
-from services.cli.farm import Farm, FeedKind, FeedSpec
-from services.cli.settings import child_environment
-from shared.messages import FeedFetched, FetchFeed, Outcome
-from shared.outgoing import Outgoing, encode_outgoing
-from shared.rabbitmq import RabbitMQ
+from local.demo.demo import SETTINGS, SHARDS
+from local.farm import Farm, FeedKind, FeedSpec
+from local.settings import child_environment
+from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import fetch_routing_key
 from shared.settings import BrokerSettings
-from shared.topology import fetch_routing_key
+from shared.wire.messages import FeedFetched, FetchFeed, Outcome
 
 pytestmark = pytest.mark.e2e
 

@@ -16,20 +16,20 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from services.cli.addresses import Addresses
-from services.cli.demo import SETTINGS
-from services.cli.farm import Farm
-from services.cli.registry import NewFeed, add_feed, connect
-from services.cli.servers import Servers
-from services.cli.settings import child_environment
-from services.cli.supervisor import Process, Supervisor
-from services.writer.migrate import DIRECTORY, migrate
-from shared.broker import Publication
-from shared.messages import FeedFetched
-from shared.postgres import SCHEMA_VERSION
-from shared.rabbitmq import RabbitMQ
+from local.addresses import Addresses
+from local.demo.demo import SETTINGS
+from local.farm import Farm
+from local.servers import Servers
+from local.settings import child_environment
+from local.supervisor import Process, Supervisor
+from services.admin.registry import NewFeed, add_feed, connect
+from shared.broker.port import Publication
+from shared.broker.rabbitmq import RabbitMQ
+from shared.database.migrate import DIRECTORY, migrate
+from shared.database.postgres import SCHEMA_VERSION
+from shared.wire.messages import FeedFetched
+from tests.e2e.faults.test_faults import growing_specs
 from tests.e2e.pipeline import Pipeline
-from tests.e2e.test_faults import growing_specs
 from tests.factories import make_entry, make_result
 
 pytestmark = pytest.mark.e2e

@@ -1,4 +1,4 @@
-"""A broker in memory behind the port of `shared/broker.py`. Passes the same conformance suite as RabbitMQ.
+"""A broker in memory behind the port of `shared/broker/port.py`. Passes the same conformance suite as RabbitMQ.
 
 Time stands still: delay queues keep what they get, unless the broker is `ticking`; then they follow the event loop's
 clock (see `virtual_time`).
@@ -18,9 +18,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from shared.broker import Delivery, Publication, Session
+from shared.broker.port import Delivery, Publication, Session
+from shared.broker.topology import EXCHANGE, Queue, Topology
 from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unconfirmed, Unroutable
-from shared.topology import EXCHANGE, Queue, Topology
 
 R = TypeVar("R")
 

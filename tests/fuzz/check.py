@@ -6,13 +6,13 @@ import re
 from datetime import UTC, datetime
 
 from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
-from services.fetcher.parse.charset import decode
 from services.fetcher.parse.dates import EARLIEST, FUTURE_TOLERANCE
 from services.fetcher.parse.document import prepare
-from services.fetcher.parse.lenient import read_lenient
+from services.fetcher.parse.formats.lenient import read_lenient
+from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import Declined
-from services.fetcher.parse.strict import read_strict
-from shared.messages import Entry
+from services.fetcher.parse.text.charset import decode
+from shared.wire.messages import Entry
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 URL = "https://example.org/feeds/news.xml"

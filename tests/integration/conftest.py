@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.cli.registry import NewFeed, add_feed, connect
-from shared.postgres import Database
+from services.admin.registry import NewFeed, add_feed, connect
+from shared.database.postgres import Database
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from services.scheduler.__main__ import CONNECTIONS as SCHEDULER_CONNECTIONS
 from services.scheduler.settings import SchedulerSettings
 from services.writer.__main__ import CONNECTIONS as WRITER_CONNECTIONS
 from services.writer.settings import WriterSettings
-from shared.consumer import DRAIN_SECONDS
+from shared.broker.consumer import DRAIN_SECONDS
 from shared.settings import SECRETS, BrokerSettings, FeedmillSettings, read_settings
 from tests.k8s.manifests import ROOT, Object, Pod, environment, find, of_kind, pods, render, services
 from tests.k8s.policies import quantity, replicas_of

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from services.fetcher.guard import Blocked, check_address
+from services.fetcher.http.address_guard import Blocked, check_address
 from tests.k8s.manifests import Object, all_pods, of_kind, render
 from tests.k8s.reach import Peer, elsewhere, may_connect, pod
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.cli.servers import Servers
+from local.servers import Servers
 from tests.conftest import own_database, own_vhost
 from tests.manners.services import ALL, running
 from tests.manners.sites import AUTHORITY, Site, serving

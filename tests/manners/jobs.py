@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from services.cli.servers import Servers
-from shared.messages import FeedFetched, FetchFeed
-from shared.outgoing import Outgoing, encode_outgoing
+from local.servers import Servers
+from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import build_topology, fetch_routing_key
 from shared.politeness import politeness_group
-from shared.rabbitmq import RabbitMQ
-from shared.topology import build_topology, fetch_routing_key
+from shared.wire.messages import FeedFetched, FetchFeed
 from tests.conftest import own_vhost
 from tests.manners.services import running
 from tests.manners.sites import PATIENCE_SECONDS

@@ -7,7 +7,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 
-from tests.integration.raw_server import answer
+from tests.integration.fetcher.raw_server import answer
 from tests.manners.sites import Reply, Site, Visit
 
 REST = answer(304, Cache_Control="max-age=86400")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from services.cli.settings import child_environment
+from local.settings import child_environment
 
 RETRY_SECONDS = 1.0
 MAX_RETRIES = 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.cli.servers import Servers
-from shared.messages import Outcome
+from local.servers import Servers
+from shared.wire.messages import Outcome
 from tests.manners.jobs import running_fetcher
 from tests.manners.replies import fresh, redirect
 from tests.manners.sites import Site, serving

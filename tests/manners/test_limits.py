@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.raw_server import answer
+from tests.integration.fetcher.raw_server import answer
 from tests.manners.replies import bomb, endless, fresh, resting, rss
 from tests.manners.services import DEADLINE_SECONDS, MAX_BODY_BYTES
 from tests.manners.sites import Reply, Site, Visit

@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 
 import pytest
 
-from tests.integration.raw_server import answer
+from tests.integration.fetcher.raw_server import answer
 from tests.manners.replies import REST, fresh, resting, rss
 from tests.manners.services import THROTTLE_SECONDS
 from tests.manners.sites import Site, Visit

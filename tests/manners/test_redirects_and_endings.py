@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.integration.raw_server import answer
+from tests.integration.fetcher.raw_server import answer
 from tests.manners.replies import HTML, REST, fresh, redirect, resting, rss
 from tests.manners.services import RETRY_SECONDS, SPAN_SECONDS
 from tests.manners.sites import Site, Visit

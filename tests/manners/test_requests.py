@@ -6,9 +6,9 @@ import subprocess
 import sys
 from importlib.metadata import version
 
-from services.cli.registry import connect
-from services.cli.settings import child_environment
-from tests.integration.raw_server import answer
+from local.settings import child_environment
+from services.admin.registry import connect
+from tests.integration.fetcher.raw_server import answer
 from tests.manners.replies import REST, fresh, redirect, resting
 from tests.manners.services import CONTACT_URL
 from tests.manners.sites import Site

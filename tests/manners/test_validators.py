@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from tests.integration.raw_server import answer
+from tests.integration.fetcher.raw_server import answer
 from tests.manners.replies import HTML, REST, fresh, redirect, resting, rss
 from tests.manners.services import ALL, RETRY_SECONDS, running
 from tests.manners.sites import Site, Visit, serving

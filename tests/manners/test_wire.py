@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from services.cli.servers import Servers
+from local.servers import Servers
 from tests.manners.jobs import Fetcher, running_fetcher
 from tests.manners.replies import after, fresh, redirect
 from tests.manners.sites import Site, serving

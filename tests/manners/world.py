@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from services.cli.registry import NewFeed, add_feed, connect
+from services.admin.registry import NewFeed, add_feed, connect
 from tests.manners.sites import PATIENCE_SECONDS, Site
 
 Row = dict[str, Any]

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from services.fetcher.attempt import Clock
-from services.fetcher.group import Limits, Report
 from services.fetcher.handler import FetchFeeds
-from services.fetcher.leg import Leg
-from services.fetcher.scoreboard import Scoreboard
-from services.fetcher.turns import Turns
-from services.fetcher.verdict import RetryRules
-from services.fetcher.workers import Workers
-from shared.messages import FeedFetched, FetchFeed, Message
-from shared.outgoing import Outgoing
-from shared.topology import Stage, build_topology
-from shared.valve import Valve
+from services.fetcher.outcomes import RetryRules
+from services.fetcher.politeness.group import Limits, Report
+from services.fetcher.politeness.scoreboard import Scoreboard
+from services.fetcher.politeness.slots import Turns
+from services.fetcher.politeness.workers import Workers
+from services.fetcher.request import Leg
+from shared.broker.outgoing import Outgoing
+from shared.broker.prefetch import Valve
+from shared.broker.topology import Stage, build_topology
+from shared.wire.messages import FeedFetched, FetchFeed, Message
 from tests.factories import NOW, make_job, make_result
 
 

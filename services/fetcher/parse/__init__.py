@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from services.fetcher.parse.charset import decode
 from services.fetcher.parse.document import prepare
 from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
 from services.fetcher.parse.facts import read_facts
-from services.fetcher.parse.jsonfeed import read_json, save_json
-from services.fetcher.parse.lenient import read_lenient
-from services.fetcher.parse.links import absolute
+from services.fetcher.parse.formats.jsonfeed import read_json, save_json
+from services.fetcher.parse.formats.lenient import read_lenient
+from services.fetcher.parse.formats.salvage import read_salvage
+from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import (
     Deadline,
     Declined,
@@ -30,10 +30,10 @@ from services.fetcher.parse.model import (
     Unparseable,
     check_time,
 )
-from services.fetcher.parse.salvage import read_salvage
-from services.fetcher.parse.strict import read_strict
 from services.fetcher.parse.text import clean_title
-from shared.messages import FeedInfo
+from services.fetcher.parse.text.charset import decode
+from services.fetcher.parse.text.links import absolute
+from shared.wire.messages import FeedInfo
 
 __all__ = ["Deadline", "FeedFacts", "NotAFeed", "OutOfTime", "ParseError", "ParsedFeed", "Unparseable", "parse_feed"]
 

@@ -26,15 +26,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 
-from services.fetcher.parse.authors import read_names
-from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, settle_date
+from services.fetcher.parse.dates.orders import Orders
 from services.fetcher.parse.identity import article_md5, hash_tidied
-from services.fetcher.parse.links import absolute
-from services.fetcher.parse.markup import safe_html
 from services.fetcher.parse.model import Deadline, RawEnclosure, RawEntry, RawFeed, check_time, timely
 from services.fetcher.parse.text import MAX_SOURCE_CHARS, clean_line, clean_title, content_quality, cut_at_word, to_text
-from shared.messages import Enclosure, Entry
+from services.fetcher.parse.text.authors import read_names
+from services.fetcher.parse.text.links import absolute
+from services.fetcher.parse.text.markup import safe_html
+from shared.wire.messages import Enclosure, Entry
 
 MAX_TITLE_CHARS = 2_000
 MAX_BODY_CHARS = 1_000_000

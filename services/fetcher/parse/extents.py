@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from services.fetcher.parse.date_orders import Orders
 from services.fetcher.parse.dates import Date, read_date
+from services.fetcher.parse.dates.orders import Orders
 from services.fetcher.parse.model import Deadline, check_time, timely
 
 _TOKEN = re.compile(

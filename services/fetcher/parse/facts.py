@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 import re
 
+from services.fetcher.parse.formats.pieces import read_attributes
 from services.fetcher.parse.model import RawFacts
-from services.fetcher.parse.pieces import read_attributes
 
 MAX_HEAD_CHARS = 200_000
 MAX_LINKS = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from shared.messages import ServerHints
+from shared.wire.messages import ServerHints
 
 _DAY_SECONDS = 86_400.0
 _PERIOD_SECONDS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 
-from services.fetcher.parse.marks import stream_safe
 from services.fetcher.parse.text import collapse
+from services.fetcher.parse.text.marks import stream_safe
 
 _BREAK = "\n"
 

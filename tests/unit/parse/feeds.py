@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from services.fetcher.parse import ParsedFeed, parse_feed
 from services.fetcher.parse.document import prepare
-from services.fetcher.parse.lenient import read_lenient
+from services.fetcher.parse.formats.lenient import read_lenient
+from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import RawFeed
-from services.fetcher.parse.strict import read_strict
-from shared.messages import Entry
+from shared.wire.messages import Entry
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 URL = "https://example.org/feeds/news.xml"

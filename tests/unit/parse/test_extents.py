@@ -11,7 +11,7 @@ import pytest
 
 from services.fetcher.parse import ParsedFeed, ParseError
 from services.fetcher.parse.extents import newest, trim
-from services.fetcher.parse.guarded import MAX_ENTRIES
+from services.fetcher.parse.formats.guarded_feedparser import MAX_ENTRIES
 from tests.unit.parse.feeds import NOW, RDF, atom, read, rss, with_prefixes
 
 RSS = with_prefixes(
@@ -119,7 +119,7 @@ def test_of_more_entries_than_a_tier_can_afford_the_newest_are_read_and_the_othe
 
 
 def test_of_more_items_than_json_may_have_the_newest_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.fetcher.parse.jsonfeed.MAX_ENTRIES", 2)
+    monkeypatch.setattr("services.fetcher.parse.formats.jsonfeed.MAX_ENTRIES", 2)
     items = [{"title": day, "date_published": f"2026-02-{day}"} for day in ("01", "09", "05")]
     parsed = read(json.dumps({"version": "https://jsonfeed.org/version/1", "items": [*items, {"title": "none"}]}))
     assert [entry.title for entry in parsed.entries] == ["09", "05"]

@@ -23,9 +23,9 @@ from services.fetcher.parse.text import (
     tidy,
     unescape,
 )
-from shared.messages import Entry
+from shared.wire.messages import Entry
 from tests.unit.parse.feeds import atom, read, read_by_both, rss, with_prefixes
-from tests.unit.parse.test_tiers import ISO_DATES, MAIL_DATES, TEXTS, element
+from tests.unit.parse.formats.test_tiers import ISO_DATES, MAIL_DATES, TEXTS, element
 
 RSS = """
     title link guid description content:encoded pubDate dc:date dc:creator author category category itunes:summary

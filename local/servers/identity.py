@@ -1,0 +1,100 @@
+"""What a private server keeps from run to run beside its data: its names, passwords and ports, in one file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from local.servers.ports import choose_ports, is_free
+from shared.errors import ConfigurationError
+
+FILE_NAME = "identity.json"
+
+FIRST_STARTS = 3
+"""So often a server that nobody knows the ports of yet is started, each time on others."""
+
+
+def _secret() -> str:
+    return secrets.token_hex(16)
+
+
+class Identity(BaseModel):
+    """What both servers have; a port is 0 until it is chosen for the first time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user: str = "feedmill"
+    password: str = Field(default_factory=_secret, repr=False)
+
+    @classmethod
+    def take(cls, directory: Path) -> Self:
+        """Return the directory's identity, a new one if it has none, with ports that are free now; save it.
+
+        Raises ConfigurationError if the file can't be read or no port is free.
+        """
+        path = directory / FILE_NAME
+        try:
+            found = cls.model_validate_json(path.read_bytes()) if path.exists() else cls()
+        except (ValidationError, PermissionError) as error:
+            raise ConfigurationError(
+                f"{path} can't be read ({type(error).__name__}): run as the user who owns it, or delete"
+                f" {directory.parent} to start anew, without the data"
+            ) from error
+        ports = found.ports()
+        identity = found.model_copy(update=dict(zip(ports, choose_ports([*ports.values()]), strict=True)))
+        write_private(path, identity.model_dump_json(indent=2) + "\n")
+        return identity
+
+    def ports(self) -> dict[str, int]:
+        """Return the ports by the names of their fields."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name.endswith("port")}
+
+
+class RabbitMQIdentity(Identity):
+    """The broker's node."""
+
+    node: str = Field(default_factory=lambda: f"feedmill-{secrets.token_hex(4)}@localhost")
+    cookie: str = Field(default_factory=_secret, repr=False)
+    amqp_port: int = 0
+    management_port: int = 0
+    prometheus_port: int = 0
+    distribution_port: int = 0
+    epmd_port: int = 0
+
+
+class PostgresIdentity(Identity):
+    """The database's cluster."""
+
+    port: int = 0
+
+
+def start_on_free_ports(take: Callable[[], Identity], start: Callable[[], None]) -> None:
+    """Start a server for the first time, once more if somebody else took one of its ports before it could listen.
+
+    Args:
+        take: chooses ports (`Identity.take`).
+        start: raises ConfigurationError if the server can't be started, and leaves no process then.
+    """
+    for left in reversed(range(FIRST_STARTS)):
+        identity = take()
+        try:
+            start()
+        except ConfigurationError:
+            if not left or all(map(is_free, identity.ports().values())):
+                raise
+        else:
+            return
+
+
+def write_private(path: Path, text: str, mode: int = 0o600) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    draft = path.with_name(path.name + ".new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+        file.write(text)
+    draft.replace(path)

@@ -1,0 +1,183 @@
+"""Both servers together: one owner at a time, started side by side, and none left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from local.servers.cluster import delete_cluster
+from local.servers.postgres import PrivatePostgres, find_binaries
+from local.servers.rabbitmq import PrivateRabbitMQ
+from shared.errors import ConfigurationError
+
+LOCK_NAME = "lock"
+ABORT_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Servers:
+    """A running broker and a running database, and how to reach them; the URLs hold the credentials."""
+
+    amqp_url: str = field(repr=False)
+    database_url: str = field(repr=False)
+    management_url: str
+    management_user: str
+    management_password: str = field(repr=False)
+    rabbitmq: PrivateRabbitMQ
+    postgres: PrivatePostgres
+
+
+@contextlib.contextmanager
+def private_servers(directory: Path, *, durable: bool = True) -> Iterator[Servers]:
+    """Run RabbitMQ and PostgreSQL on data in this directory while the context lasts.
+
+    The directory keeps the data, credentials and (if they are still free) ports from run to run. With
+    `durable=False`, for data to be thrown away, they don't wait for the disk, and are killed instead of stopped.
+    The servers end with this process, however it ends; what is left after all is ended by the next run.
+    Raises ConfigurationError if another process uses the directory or a server can't be started.
+    """
+    with hold_directory(directory) as place:
+        rabbitmq = PrivateRabbitMQ(place / "rabbitmq")
+        postgres = PrivatePostgres(place / "postgres", durable=durable)
+        try:
+            _side_by_side(rabbitmq.start, postgres.start, abort=lambda: _kill_both(rabbitmq, postgres))
+            yield Servers(
+                amqp_url=rabbitmq.amqp_url(),
+                database_url=postgres.database_url(),
+                management_url=rabbitmq.management_url,
+                management_user=rabbitmq.identity.user,
+                management_password=rabbitmq.identity.password,
+                rabbitmq=rabbitmq,
+                postgres=postgres,
+            )
+        finally:
+            _side_by_side(
+                lambda: rabbitmq.stop(fast=not durable),
+                lambda: postgres.stop(fast=not durable),
+                abort=lambda: _kill_both(rabbitmq, postgres),
+            )
+
+
+@contextlib.contextmanager
+def private_database(directory: Path) -> Iterator[str]:
+    """Run only PostgreSQL on data in this directory while the context lasts; yield its URL. See `private_servers`."""
+    with hold_directory(directory) as place:
+        postgres = PrivatePostgres(place / "postgres")
+        try:
+            postgres.start()
+            yield postgres.database_url()
+        finally:
+            postgres.stop()
+
+
+def is_installed() -> bool:
+    """Return whether this machine has what a private PostgreSQL needs."""
+    try:
+        find_binaries(None)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def delete_servers(directory: Path) -> None:
+    """Delete a server directory with all its data, also what stands outside of it; none there is fine too.
+
+    Raises ConfigurationError if a process uses it.
+    """
+    if not directory.exists():
+        return
+    with hold_directory(directory) as place:
+        PrivateRabbitMQ(place / "rabbitmq").end_leftovers()
+        PrivatePostgres(place / "postgres").end_leftovers()
+        delete_cluster(place / "rabbitmq")
+        delete_cluster(place / "postgres")
+        shutil.rmtree(place)
+
+
+@contextlib.contextmanager
+def hold_directory(directory: Path) -> Iterator[Path]:
+    """Make the directory if need be, and be its only user while the context lasts; yield its resolved path.
+
+    Raises ConfigurationError, naming the process, if another one uses it.
+    """
+    descriptor = -1
+    while descriptor < 0:
+        directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+        place = directory.resolve()
+        descriptor = _take_lock(place / LOCK_NAME)
+    try:
+        yield place
+    finally:
+        os.close(descriptor)
+
+
+def is_held(directory: Path) -> bool:
+    """Return whether a process uses this server directory at the moment."""
+    try:
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _take_lock(path: Path) -> int:
+    """Return the descriptor that holds the lock, or -1 if the file was deleted while we took it: try again."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        return -1
+    except PermissionError as error:
+        raise ConfigurationError(f"{path} belongs to another user: run as that user, or `make clean` as it") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(descriptor, 32, 0)
+        os.close(descriptor)
+        raise ConfigurationError(_describe_holder(path.parent, holder)) from error
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_ino == os.fstat(descriptor).st_ino:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            return descriptor
+    os.close(descriptor)
+    return -1
+
+
+def _describe_holder(place: Path, written: bytes) -> str:
+    pid = written.decode(errors="replace").strip() or "unknown"
+    with contextlib.suppress(OSError):
+        command = Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:100]
+        pid += f", {command.strip()}"
+    return f"the servers in {place} are in use by another process (pid {pid}): stop it first"
+
+
+def _side_by_side(*tasks: Callable[[], None], abort: Callable[[], None]) -> None:
+    """Run the tasks in threads at the same time; if one fails or Ctrl-C comes, `abort` the others; raise it."""
+    with ThreadPoolExecutor(len(tasks), thread_name_prefix="servers") as pool:
+        running: list[Future[None]] = [pool.submit(task) for task in tasks]
+        try:
+            done, _ = wait(running, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        except BaseException:
+            # Again and again: a start that is under way may only now come to the server itself.
+            while wait(running, timeout=ABORT_POLL_SECONDS).not_done:
+                abort()
+            raise
+
+
+def _kill_both(rabbitmq: PrivateRabbitMQ, postgres: PrivatePostgres) -> None:
+    rabbitmq.kill()
+    postgres.kill()

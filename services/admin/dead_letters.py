@@ -1,0 +1,243 @@
+"""`feedmill dead`: look at dead letters, send them back to where they failed, or throw them away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shared.broker.port import Broker, Delivery, Publication, Session
+from shared.broker.topology import EXCHANGE, Stage, Topology
+from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
+from shared.observability.display import readable_json, safe_to_show
+from shared.observability.secrets import MASK, mask_credentials, mask_within
+from shared.waiting import pause
+from shared.wire.bodies import has_more_values, unpack, unpack_beginning
+
+IDLE_SECONDS = 2.0
+"""No letter for so long means that the broker has handed out all that it will."""
+
+READ_BYTES = 4 * 1024 * 1024
+"""What a letter may unfold to that is read as JSON; of a larger one the beginning is shown as it stands."""
+
+READ_VALUES = 200_000
+
+SHOWN_CHARACTERS = 100_000
+"""Of a letter's body."""
+
+ROUND = 20
+"""So many letters are held at a time with their bodies, each as large as a message can be."""
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message in a dead queue, as a person sees it. Its delivery is ours until the session ends."""
+
+    queue: str
+    delivery: Delivery
+    """Without its body, if only the headers were asked for."""
+    bytes: int
+    """Of the body, as it travels."""
+
+    def _header(self, ours: str, brokers: str = "", default: str = "") -> str:
+        """Return our header, else the one that RabbitMQ writes when it dead-letters by itself (delivery limit)."""
+        headers = self.delivery.headers
+        return str(headers.get(ours, headers.get(brokers, default)))
+
+    @property
+    def first_queue(self) -> str:
+        """Where it failed."""
+        return self._header("first_queue", "x-first-death-queue", self.queue.removesuffix(".dead"))
+
+    def queue_in(self, stage: Stage) -> str:
+        """Return the queue of `stage` that the letter belongs into.
+
+        Not always the one where it failed: a delay queue is one as well, and there may be more or fewer shards by now.
+        """
+        if self.first_queue in stage.queues:
+            return self.first_queue
+        try:
+            body = _json_of(self.delivery)
+            return stage.queue_of(str(body["group"]))
+        except (DecodeError, MessageTooLarge, ValueError, TypeError, KeyError):
+            return stage.queues[0]  # no job: any fetcher will say so
+
+    def summary(self) -> dict[str, Any]:
+        """Return one row of `feedmill dead list`."""
+        headers = self.delivery.headers
+        return {
+            "message_id": self.delivery.message_id,
+            "queue": self.queue,
+            "first_queue": self.first_queue,
+            "type": mask_credentials(self.delivery.type),
+            "reason": self._header("reason", "x-first-death-reason", "unknown"),
+            "error": self._header("error"),
+            "died_at": self._header("died_at"),
+            "attempt": headers.get("attempt", 0),
+            "bytes": self.bytes,
+        }
+
+    def body(self) -> str:
+        """Return the body as a person can read it: JSON set out in lines, else what can be made of the bytes.
+
+        Without secrets, safe to show, and no more of it than a person reads.
+        """
+        try:
+            text = readable_json(_without_secrets(_json_of(self.delivery)))
+        except (DecodeError, MessageTooLarge, ValueError):
+            text = self._beginning()
+        if len(text) > SHOWN_CHARACTERS:
+            return f"{text[:SHOWN_CHARACTERS]}\n… (the body goes on; it has {self.bytes:,} bytes as it travels)"
+        return text
+
+    def _beginning(self) -> str:
+        """Return what of the body can be read although it is no JSON, or too much of it."""
+        try:
+            plain, _ = unpack_beginning(self.delivery.body, self.delivery.content_encoding, SHOWN_CHARACTERS + 1)
+        except DecodeError:
+            plain = self.delivery.body[: SHOWN_CHARACTERS + 1]
+        text = _HEADERS.sub(rf"\g<name>{MASK}", plain.decode("utf-8", errors="backslashreplace"))
+        return safe_to_show(text, None, lines=True)
+
+
+# Of a job's JSON that is not read: what the feed sends to log in.
+_HEADERS = re.compile(r'(?P<name>"headers"\s*:\s*)\{[^{}]*\}?')
+
+
+def _json_of(delivery: Delivery) -> Any:
+    plain = unpack(delivery.body, delivery.content_encoding, READ_BYTES)
+    if has_more_values(plain, READ_VALUES):
+        raise MessageTooLarge(f"the body holds more than {READ_VALUES} values")
+    try:
+        return json.loads(plain)
+    except RecursionError as error:
+        raise DecodeError("the body is nested too deeply") from error
+
+
+def _without_secrets(body: Any) -> Any:
+    """Return a job's JSON without what the feed logs in with: its own password and headers, and those of URLs."""
+    config = body.get("source_config") if isinstance(body, dict) else None
+    if isinstance(config, dict):
+        if "password" in config:
+            config["password"] = MASK
+        if isinstance(config.get("headers"), dict):
+            config["headers"] = dict.fromkeys(config["headers"], MASK)
+    return mask_within(body)
+
+
+def select_stages(topology: Topology, service: str | None) -> list[Stage]:
+    """Return the stage of `service`, or all.
+
+    Raises:
+        ConfigurationError: no service of that name has a dead queue.
+    """
+    stages = [stage for stage in topology.stages if service in {None, stage.service}]
+    if not stages:
+        names = ", ".join(stage.service for stage in topology.stages)
+        raise ConfigurationError(f"no service {service!r} has a dead queue; there are {names}")
+    return stages
+
+
+Keep = Callable[[Delivery], bool]
+"""Of which letters the body is kept; all others are known by their headers."""
+
+
+def no_body(delivery: Delivery) -> bool:
+    """Keep no body."""
+    return False
+
+
+@asynccontextmanager
+async def holding(
+    broker: Broker, topology: Topology, stage: Stage, most: int, keep: Keep
+) -> AsyncIterator[tuple[Session, list[DeadLetter]]]:
+    """Yield the oldest letters of a stage, at most `most`; those that are not settled go back as they lay."""
+    letters: list[DeadLetter] = []
+
+    def take(delivery: Delivery) -> None:
+        kept = delivery if keep(delivery) else replace(delivery, body=b"")
+        letters.append(DeadLetter(stage.dead, kept, len(delivery.body)))
+
+    async with broker.connect(topology) as session:
+        wanted = min(await session.count_ready(stage.dead) or 0, most)
+        if wanted:
+            await session.consume(stage.dead, prefetch=wanted, deliver=take)
+            seen = -1
+            while seen < len(letters) < wanted:
+                seen = len(letters)
+                await _until_more(letters, seen)
+        yield session, letters
+
+
+async def _until_more(letters: Collection[DeadLetter], seen: int) -> None:
+    deadline = asyncio.get_running_loop().time() + IDLE_SECONDS
+    while len(letters) == seen and asyncio.get_running_loop().time() < deadline:
+        await pause(0.01)
+
+
+async def read_letters(
+    broker: Broker, topology: Topology, stages: list[Stage], most: int, keep: Keep = no_body
+) -> list[DeadLetter]:
+    """Return the oldest letters of each stage, leaving them where they are; with the bodies that are to be kept."""
+    found: list[DeadLetter] = []
+    for stage in stages:
+        async with holding(broker, topology, stage, most, keep) as (_, letters):
+            found += letters
+    return found
+
+
+async def settle_letters(
+    broker: Broker, topology: Topology, stages: list[Stage], ids: Collection[str] | None, most: int, *, requeue: bool
+) -> int:
+    """Requeue or purge the letters with these message ids (None: all); return how many.
+
+    A letter is taken from the dead queue only after the broker has confirmed its way back.
+    """
+    settled = 0
+    for stage in stages:
+        left = most
+        at_once = ROUND if requeue and ids is None else most
+        while left > 0:
+            done = await _settle_round(broker, topology, stage, ids, min(left, at_once), requeue=requeue)
+            settled, left = settled + done, left - at_once
+            if done < at_once:
+                break
+    return settled
+
+
+async def _settle_round(
+    broker: Broker, topology: Topology, stage: Stage, ids: Collection[str] | None, most: int, *, requeue: bool
+) -> int:
+    def is_meant(delivery: Delivery) -> bool:
+        return ids is None or delivery.message_id in ids
+
+    settled = 0
+    async with holding(broker, topology, stage, most, lambda d: requeue and is_meant(d)) as (session, letters):
+        for letter in letters:
+            if is_meant(letter.delivery):
+                if requeue:
+                    await session.publish(_way_back(letter, stage))
+                await session.ack(letter.delivery)
+                settled += 1
+    return settled
+
+
+def _way_back(letter: DeadLetter, stage: Stage) -> Publication:
+    """Return the letter as it first was: without failures and reasons, with its attempt."""
+    delivery = letter.delivery
+    kept = {
+        name: delivery.headers[name] for name in ("attempt", "feed_id", "skips", "entries") if name in delivery.headers
+    }
+    return Publication(
+        routing_key=letter.queue_in(stage),
+        exchange=EXCHANGE,
+        body=delivery.body,
+        type=delivery.type,
+        content_encoding=delivery.content_encoding,
+        headers=kept,
+        message_id=delivery.message_id,
+    )

@@ -1,0 +1,226 @@
+"""`feedmill feeds add PAGE`: the feeds of a page, by what its head says, or else by the usual addresses.
+
+A URL that says it is a feed is added unseen: scripts add thousands. Any other costs one unconditional GET, which is its
+first poll if a feed is there: made and read as the fetcher does, and written as the writer does. What a page links to
+is believed without asking there. Only a page that links to none has a few usual addresses tried.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urljoin
+from uuid import uuid4
+
+from services.admin.host_slot import LeftAlone
+from services.fetcher.attempt import Client, Clock, FeedReader
+from services.fetcher.http.client import Answer, Request
+from services.fetcher.http.options import read_options
+from services.fetcher.outcomes import WAIT_STATUSES, RetryRules, settle
+from services.fetcher.parse.formats.pieces import read_attributes
+from services.fetcher.parse.text.links import absolute
+from services.fetcher.request import Leg, next_leg
+from services.fetcher.settings import FetcherSettings
+from shared.errors import FeedmillError
+from shared.observability.display import safe_to_show
+from shared.politeness import politeness_group
+from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+
+MAX_REQUESTS = 5
+"""All that one `feeds add` may make, redirects included."""
+
+USUAL_PATHS = ("/feed", "/rss.xml", "/atom.xml", "/index.xml")
+"""Tried on a page that links to no feed, in this order."""
+
+MAX_FEEDS = 50
+
+_SAYS_FEED = re.compile(r"feed|rss|atom|rdf|xml|json|podcast|syndic|\?", re.IGNORECASE)
+_TYPES = re.compile(r"application/(?:rss|atom|rdf)\+xml|application/feed\+json|(?:application|text)/xml", re.IGNORECASE)
+_LINK = re.compile(r"<link(\s[^<>]*+)>", re.IGNORECASE)
+_BASE = re.compile(r"<base(\s[^<>]*+)>", re.IGNORECASE)
+_COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+-->")
+
+
+_TAKEN = {
+    Outcome.FETCHED,
+    Outcome.UNPARSEABLE,
+    Outcome.TOO_LARGE,
+    Outcome.GAVE_UP,
+    Outcome.THROTTLED,
+    Outcome.BLOCKED,
+}
+"""What is there is a feed, was meant to be one, or may well be one tomorrow."""
+
+
+class NoFeed(FeedmillError):
+    """There is no feed to add. Says what was found instead."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A feed that was found."""
+
+    url: str
+    title: str = ""
+    """What a page that links to it calls it."""
+    fetched: FeedFetched | None = None
+    """What came of asking there, if somebody did: a final result, as the writer takes it."""
+
+
+def looks_meant(url: str) -> bool:
+    """Return whether a URL says that it is a feed: by a word such as `feed`, `rss` or `xml`, or by a query."""
+    return bool(_SAYS_FEED.search(url.partition("://")[2]))
+
+
+def linked_feeds(page: str, url: str) -> list[Found]:
+    """Return the feeds that the page at `url` links to, in its order, each once; in time linear to its length."""
+    end = page.rfind("-->") + 3  # behind it no comment ends
+    page = _COMMENT.sub("", page[:end]) + page[end:] if end > 2 else page
+    base = _BASE.search(page)
+    bases = [absolute(read_attributes(base[1]).get("href", ""), url)] if base else []
+    found: dict[str, Found] = {}
+    for link in _LINK.finditer(page):
+        attributes = read_attributes(link[1])
+        kind = attributes.get("type", "").partition(";")[0].strip()
+        if "alternate" not in attributes.get("rel", "").lower().split() or not _TYPES.fullmatch(kind):
+            continue
+        address = absolute(attributes.get("href", ""), *filter(None, bases), url)
+        if address and len(found) < MAX_FEEDS:
+            found.setdefault(address, Found(address, " ".join(html.unescape(attributes.get("title", "")).split())))
+    return list(found.values())
+
+
+class Discovery:
+    """One search for the feed that is meant by a URL.
+
+    Args:
+        client: makes the requests.
+        settings: the fetcher's: how a feed is read, how hosts are grouped, which distance they are given.
+        config: the feed's own settings (`source_config`).
+        slot: waits for a politeness group's turn (`host_slot`), and is told when the request leaves.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: FetcherSettings,
+        config: dict[str, Any],
+        slot: Callable[[str, float], AbstractContextManager[Callable[[], None]]],
+        clock: Clock | None = None,
+    ) -> None:
+        self._heard = _Heard(client)
+        self._clock = clock or Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
+        self._reader = FeedReader(self._heard, self._clock, settings.reader_limits())
+        self._limits = settings.limits()
+        self._proxy_hosts = settings.proxy_host_set()
+        self._rules = RetryRules(max_retries=0, retry_delay_seconds=settings.retry_delay_seconds)
+        self._config = config
+        self._slot = slot
+        self._requests = 0
+
+    def find(self, url: str) -> list[Found]:
+        """Return `url` itself if a feed is there, or nothing can be said of it now; else the feeds of the page.
+
+        Raises:
+            NoFeed: there is none; says what is there.
+        """
+        fetched = self._fetch(url, self._config)
+        if fetched is None:
+            raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
+        if fetched.status is None or fetched.outcome in _TAKEN:
+            return [Found(url, fetched=fetched)]
+        if fetched.outcome is not Outcome.NOT_A_FEED or self._heard.answer is None:
+            raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
+        page = self._heard.answer
+        found = linked_feeds(page.body.decode("utf-8", "replace"), page.url) or self._usual(url, page.url)
+        if not found:
+            raise NoFeed(f"{safe_to_show(url)}: {fetched.error}, and no feed was found from there")
+        return found
+
+    def _usual(self, origin: str, page_url: str) -> list[Found]:
+        for path in USUAL_PATHS:
+            if self._requests >= MAX_REQUESTS:
+                break
+            address = urljoin(page_url, path)
+            fetched = self._fetch(address, config_for(self._config, origin, address))
+            if fetched and fetched.outcome in {Outcome.FETCHED, Outcome.UNPARSEABLE}:
+                return [Found(address, fetched=fetched)]
+            if fetched and fetched.status in WAIT_STATUSES:
+                break
+        return []
+
+    def _fetch(self, url: str, config: dict[str, Any]) -> FeedFetched | None:
+        """Return what a first poll of `url` comes to, as a result that the writer takes; None: too many redirects."""
+        now = self._clock.now()
+        job = FetchFeed(
+            feed_id=0,  # until it is registered
+            url=url,
+            source_config=config,
+            group=politeness_group(url, self._proxy_hosts),
+            claim_id=uuid4(),
+            not_after=now + timedelta(seconds=self._rules.claim_seconds),
+            reason="manual",
+            queued_at=now,
+        )
+        found: FeedFetched | Leg = next_leg(job, self._proxy_hosts)
+        while isinstance(found, Leg):
+            if self._requests >= MAX_REQUESTS:
+                return None
+            self._requests += 1
+            with self._slot(found.group, self._limits.policy(found.group).min_interval_seconds or 0.0) as sent:
+                found, _ = self._reader.request(job, found, sent)
+        return settle(job, found, self._rules, self._clock.now())[0]
+
+
+class _Heard:
+    """A client that keeps the last answer: a page is read for its links."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.answer: Answer | None = None
+
+    def get(self, request: Request) -> Answer:
+        self.answer = None
+        self.answer = self._client.get(request)
+        return self.answer
+
+
+def settle_url(
+    url: str, discovery: Discovery, choose: Callable[[list[Found]], Found], say: Callable[[str], None]
+) -> Found:
+    """Return what to register for `url`: itself, or the feed chosen among those of the page.
+
+    What can't be fetched now is taken as it is: it may well be there tomorrow, and the fetcher will tell.
+
+    Raises:
+        NoFeed: there is something else.
+    """
+    try:
+        found = discovery.find(url)
+    except LeftAlone as error:
+        say(f"could not be checked, taken as it is: {error}")
+        return Found(url)
+    if found[0].url == url:
+        if found[0].fetched and not found[0].fetched.outcome.is_success:
+            say(f"could not be checked, taken as it is: {found[0].fetched.error}")
+        return found[0]
+    chosen = choose(found) if len(found) > 1 else found[0]
+    say(f"a page with {len(found)} feed{'s' if len(found) > 1 else ''}; took {safe_to_show(chosen.url)}")
+    return chosen
+
+
+def config_for(config: dict[str, Any], origin: str, url: str) -> dict[str, Any]:
+    """Return the settings that a feed at `url` may have, which a page at `origin` led to.
+
+    What logs in at one origin is not given to another that a page names: as with redirects.
+    """
+    own = read_options(config).for_url(origin, url)
+    if own.headers or own.credentials:
+        return config
+    return {name: value for name, value in config.items() if name not in {"headers", "user", "password"}}

@@ -1,0 +1,113 @@
+"""Pure: where a fetch stands between two hops. Each hop is a request of its own, cleared on its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urljoin, urlsplit
+
+from services.fetcher.http.failure import Failure, FetchFailed
+from shared.politeness import BadUrl, politeness_group, why_no_url
+
+MAX_REDIRECTS = 10
+"""Redirects that one fetch follows."""
+
+MAX_URL = 8000
+"""Characters of a URL that is asked for: what RFC 9110 4.1 wants everyone to support, and signed links need."""
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""Statuses whose Location is followed (RFC 9110 15.4); 300, 304 and 305 are none of them."""
+
+_PERMANENT = frozenset({301, 308})
+
+_URL_CHARACTERS = "!#$%&'()*+,/:;=?@[]~"
+"""Reserved characters (RFC 3986 2.2) and `%` stay as they are; all others outside of ASCII's letters are escaped."""
+
+_NO_HOST = re.compile(r"\s*https?://(?:[/?#]|\s*$)", re.IGNORECASE)
+_AUTHORITY_END = re.compile(r"[/?]")
+
+
+@dataclass(frozen=True)
+class Trail:
+    """Where a fetch stands between two hops."""
+
+    url: str
+    """The next URL to ask."""
+    visited: tuple[str, ...] = ()
+    """Those asked before, oldest first."""
+    moved_to: str | None = None
+    """Where an unbroken prefix of permanent redirects (301, 308) from the start led."""
+    permanent: bool = True
+    """Whether every hop so far was permanent."""
+
+    def follow(self, status: int, location: str) -> Trail:
+        """Return the trail behind a redirect to `location`, a URL reference (RFC 9110 10.2.2).
+
+        Raises:
+            FetchFailed: REDIRECT for a circle and for more than `MAX_REDIRECTS`; BAD_URL for a target that can't be
+                fetched: another scheme, no host, over `MAX_URL` characters.
+        """
+        visited = (*self.visited, self.url)
+        try:
+            url = _without_login(resolve(self.url, location), self.url)
+        except BadUrl as error:
+            reason = f"the redirect leads to no URL of a feed: {error}"
+            raise FetchFailed(Failure.BAD_URL, reason, status, self.url) from error
+        if url in visited:
+            reason = f"the redirects go round in a circle at {url}"
+            raise FetchFailed(Failure.REDIRECT, reason, status, self.url)
+        if len(visited) > MAX_REDIRECTS:
+            raise FetchFailed(Failure.REDIRECT, f"more than {MAX_REDIRECTS} redirects", status, self.url)
+        permanent = self.permanent and status in _PERMANENT
+        return Trail(url, visited, url if permanent else self.moved_to, permanent)
+
+
+def _without_login(url: str, base: str) -> str:
+    """Return `url` without user and password, unless they are those of `base` at its origin.
+
+    What a server puts there would be its guess at another server's.
+    """
+    parts, own = urlsplit(url), urlsplit(_normal(base))
+    if "@" not in parts.netloc or (parts.scheme, parts.netloc) == (own.scheme, own.netloc):
+        return url
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def resolve(base: str, reference: str) -> str:
+    """Return the absolute URL that `reference` means at `base` (RFC 3986 5.2), escaped and without its fragment.
+
+    Raises:
+        BadUrl: not http(s), no host, a host that is no name, or over `MAX_URL` characters.
+    """
+    if len(reference) > MAX_URL:
+        raise BadUrl(f"it has {len(reference)} characters; at most {MAX_URL} are taken")
+    if _NO_HOST.match(reference):  # urljoin would take the base's
+        raise BadUrl("the URL names no host")
+    try:
+        url = urljoin(base, reference.strip()).partition("#")[0]
+        check_url(url)
+        return _normal(url)
+    except BadUrl:
+        raise
+    except ValueError as error:
+        raise BadUrl(why_no_url(error)) from None
+
+
+def _normal(url: str) -> str:
+    """Return `url` escaped, its host in lower case: two spellings of one URL are to be seen as one circle."""
+    scheme, _, rest = url.partition("://")
+    found = _AUTHORITY_END.search(rest)
+    end = found.start() if found else len(rest)
+    userinfo, at, host = rest[:end].rpartition("@")
+    return f"{scheme.lower()}://{userinfo}{at}{host.lower()}{quote(rest[end:], safe=_URL_CHARACTERS)}"
+
+
+def check_url(url: str) -> None:
+    """Return if `url` is one that can be asked for.
+
+    Raises:
+        BadUrl: as `resolve`.
+    """
+    if len(url) > MAX_URL:
+        raise BadUrl(f"it has {len(url)} characters; at most {MAX_URL} are taken")
+    politeness_group(url)  # refuses schemes and hosts that can't be fetched

@@ -1,0 +1,204 @@
+"""Dates of feeds as aware UTC datetimes.
+
+A tier reads a date by `read_date`: a moment, or, for one that says too little by itself (`03/04/2026`, `yesterday`),
+its text; `entries` has that read with the feed's other dates and the time of the fetch (`date_orders`). What no form
+here fits is left to feedparser, which knows some more.
+
+A date without a zone is taken as UTC, one without a time as midnight. No date is None and never "now": an entry without
+a date is a fact that the ledger knows how to handle.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from feedparser.datetimes import (
+    _parse_date_asctime,
+    _parse_date_greek,
+    _parse_date_hungarian,
+    _parse_date_iso8601,
+    _parse_date_nate,
+    _parse_date_onblog,
+    _parse_date_perforce,
+    _parse_date_rfc822,
+    _parse_date_w3dtf,
+)
+
+from services.fetcher.parse.dates.clock import read_clock
+from services.fetcher.parse.dates.iso import read_iso
+from services.fetcher.parse.dates.orders import TOLERANCE, is_loose
+from services.fetcher.parse.dates.words import read_words, simplify
+
+FUTURE_TOLERANCE = TOLERANCE
+
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+"""Before it there was no web; such a date is a default that leaked (1970-01-01, 0001-01-01)."""
+
+Date = datetime | str | None
+"""A moment; or the simplified text of one that only its feed and the time of the fetch can tell."""
+
+_MAX_CHARS = 100
+_MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
+_W3CDTF = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
+    r"([Zz]|[+-][0-9]{2}:?[0-9]{2})?"
+)
+_RFC822 = re.compile(
+    r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?([0-9]{1,2}) +"
+    r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +([0-9]{4}) +"
+    r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))? +(gmt|utc|ut|z|[ecmp][sd]t|[+-][0-9]{4})",
+    re.IGNORECASE | re.ASCII,
+)
+_DAYS = frozenset({"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"})
+_MONTH_NUMBERS = {_MONTHS[at : at + 3].title(): f"{at // 3 + 1:02}" for at in range(0, 36, 3)}
+_ZERO = frozenset({"GMT", "+0000", "-0000", "UTC", "UT", "Z"})
+_ZONE_HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
+_UNIX = re.compile(r"([0-9]{10})(?:\.[0-9]+)?|[0-9]{13}(?:\.0+)?|[0-9]{16}")
+_ISO_PARTIAL = re.compile(r"[0-9]{2}-?[0-9]{2}-?[0-9]{2}")
+"""The rest of ISO 8601 puts this month and day where none is given, says feedparser; that would take a clock."""
+_FEEDPARSERS = (
+    _parse_date_w3dtf,
+    _parse_date_rfc822,
+    _parse_date_asctime,
+    _parse_date_perforce,
+    _parse_date_hungarian,
+    _parse_date_greek,
+    _parse_date_nate,
+    _parse_date_onblog,
+)
+_YEAR_FIRST = re.compile(
+    r"(?:[^\W\d_]{2,12}\.?,? )?([0-9]{4})([-/.]) ?([0-9]{1,2})\2 ?([0-9]{1,2})\.?(?:\([^()]{1,12}\))?"
+    r"(?:[ t,_:;@|-]+(.*))?"
+)
+_DOTTED = re.compile(r"(?:[^\W\d_]{2,12}\.?,? )?([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4}|[0-9]{2})(?![0-9.])(.*)")
+
+
+def read_date(raw: str | float | None) -> Date:
+    """Return the moment that `raw` names, its text if it has to be read with its feed, or None if it is no date."""
+    if raw is None:
+        return None
+    if not isinstance(raw, str):
+        return _from_unix(raw)
+    text = raw.strip()
+    if not text or len(text) > _MAX_CHARS:
+        return None
+    return _usual(text) or _plain(text) or _by_digits(text) or _by_words(text)
+
+
+def from_struct(parsed: object) -> datetime | None:
+    """Return the moment of a UTC time tuple, as feedparser gives it; None if it is none or out of range."""
+    if not isinstance(parsed, tuple) or len(parsed) != 9:
+        return None
+    try:
+        return datetime.fromtimestamp(calendar.timegm(tuple(parsed)), tz=UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
+        return None
+
+
+def settle_date(moment: datetime | None, now: datetime) -> tuple[datetime | None, bool]:
+    """Return the date to keep, and whether it was clamped.
+
+    More than `FUTURE_TOLERANCE` after `now` becomes `now` (clamped); before `EARLIEST` becomes None.
+    """
+    if moment is None or moment < EARLIEST:
+        return None, False
+    if moment > now + FUTURE_TOLERANCE:
+        return now.astimezone(UTC), True
+    return moment, False
+
+
+def _usual(text: str) -> datetime | None:
+    """Read the two shapes that nearly all dates have: `Mon, 02 Feb 2026 10:00:00 +0000`, `2026-02-02T10:00:00Z`.
+
+    As `_plain` does, at a third of its cost.
+    """
+    try:
+        if text[3:5] == ", ":
+            if text[:3] in _DAYS and text[7] + text[11] + text[16] + text[19] + text[22] + text[25] == "   :: ":
+                zone = text[26:]
+                zone = "+00:00" if zone in _ZERO else zone if len(zone) == 5 else "?"
+                moment = datetime.fromisoformat(
+                    f"{text[12:16]}-{_MONTH_NUMBERS[text[8:11]]}-{text[5:7]}T{text[17:25]}{zone}"
+                )
+                return moment if zone == "+00:00" else moment.astimezone(UTC)
+        elif (
+            len(text) in {20, 25}
+            and text[4] + text[7] + text[10] + text[13] + text[16] == "--T::"
+            and text[19] in "Z+-"
+        ):
+            moment = datetime.fromisoformat(text)
+            return moment if text[19] == "Z" else moment.astimezone(UTC)
+    except (ValueError, LookupError, OverflowError):
+        pass
+    return None
+
+
+def _plain(text: str) -> datetime | None:
+    """Read W3CDTF (RFC 3339) and RFC 822 as they should be."""
+    try:
+        if found := _W3CDTF.fullmatch(text):
+            year, month, day, hour, minute, second, fraction, zone = found.groups()
+            moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
+            if fraction:
+                moment = moment.replace(microsecond=int(fraction[:6].ljust(6, "0")))
+            return moment - _offset(zone.replace(":", "")) if zone and zone not in "Zz" else moment
+        if found := _RFC822.fullmatch(text):
+            day, name, year, hour, minute, second, zone = found.groups()
+            month = _MONTHS.index(name.lower()) // 3 + 1
+            moment = datetime(int(year), month, int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
+            return moment - _offset(zone)
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def _offset(zone: str) -> timedelta:
+    if zone[0] not in "+-":
+        return timedelta(hours=_ZONE_HOURS.get(zone.upper(), 0))
+    offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:]))
+    return -offset if zone[0] == "-" else offset
+
+
+def _by_digits(text: str) -> datetime | None:
+    """Read Unix time, and dates of digits whose order is plain: the year first, or dots between."""
+    if found := _UNIX.fullmatch(text):
+        return _from_unix(float(text) if "." in text else int(text))
+    lower = simplify(text)
+    if iso := read_iso(lower):
+        day, clock = iso
+        return clock.on(day.year, day.month, day.day)
+    if found := _YEAR_FIRST.fullmatch(lower):
+        time = found[5] or ""
+        return read_clock(time if ":" in time else time.replace(".", ":", 2)).on(
+            int(found[1]), int(found[3]), int(found[4])
+        )
+    if found := _DOTTED.fullmatch(lower):
+        year = int(found[3]) + (2000 if len(found[3]) == 2 else 0)
+        return read_clock(found[4]).on(year, int(found[2]), int(found[1]))
+    return None
+
+
+def _by_words(text: str) -> Date:
+    simple = simplify(text)
+    found = read_words(simple)
+    if found:
+        return found
+    if is_loose(simple):
+        return simple
+    for form in (*_FEEDPARSERS, *([_parse_date_iso8601] if _ISO_PARTIAL.fullmatch(text) else [])):
+        with suppress(LookupError, ValueError, TypeError, ArithmeticError, AttributeError):  # feedparser names none
+            if moment := from_struct(form(text)):
+                return moment
+    return None
+
+
+def _from_unix(number: float) -> datetime | None:
+    # From 1e11 on (the year 5138 in seconds) a number can only be milliseconds, from 1e14 on microseconds.
+    scale = 1 if abs(number) < 1e11 else 1e3 if number < 1e14 else 1e6
+    try:
+        return datetime.fromtimestamp(number / scale, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

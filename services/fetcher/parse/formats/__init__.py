@@ -1,0 +1,1 @@
+"""The readers of each format and tier."""

@@ -1,0 +1,267 @@
+"""The JSON tier: JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), told with some tolerance.
+
+A member of the wrong type is skipped, with a warning where an entry is lost; ids may be numbers, an author a mere name,
+and one author, tag or attachment may stand where a list of them should; 1.0's `author` and
+1.1's `authors` both count, the feed's for entries that name none. `url` goes before `external_url`; the text is
+`content_html`, else `content_text`, else `summary`. Dates are read as everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from services.fetcher.parse.dates import Date, read_date
+from services.fetcher.parse.extents import newest
+from services.fetcher.parse.facts import MAX_HUBS
+from services.fetcher.parse.model import (
+    Deadline,
+    NotAFeed,
+    RawEnclosure,
+    RawEntry,
+    RawFacts,
+    RawFeed,
+    Text,
+    Unparseable,
+    check_time,
+)
+from services.fetcher.parse.text.links import own_address
+
+MAX_ENTRIES = 60_000
+"""Of more, the newest are read."""
+
+MAX_CONTAINERS = 400_000
+MAX_MEMBERS = 800_000
+"""Of a document, counted in its source: an object of seven characters takes 250 bytes once it is decoded."""
+
+_TELLING = frozenset({"id", "url", "external_url", "title", "content_html", "content_text", "summary", "attachments"})
+"""Without one of these an item says nothing."""
+
+_DECODER = json.JSONDecoder(strict=False)  # line breaks within strings are put up with
+_ITEMS = re.compile(r"\"items\"\s*+:\s*+\[")
+_SPACE = re.compile(r"[ \t\n\r]*+")
+_COMMA = re.compile(r"[\s,]*+")
+_VERSION = "jsonfeed.org/version/"
+_ABOUT = ("title", "home_page_url", "feed_url", "description")
+
+Json = dict[str, Any]
+
+
+def read_json(text: str, deadline: Deadline | None = None) -> RawFeed:
+    """Return the JSON Feed in `text`.
+
+    Raises:
+        NotAFeed: JSON, but without the version and the items of a JSON Feed.
+        Unparseable: not JSON, or more of it than any feed needs.
+        OutOfTime: the deadline has passed.
+    """
+    if text.count("{") + text.count("[") > MAX_CONTAINERS or text.count('":') > MAX_MEMBERS:
+        raise Unparseable("JSON with more objects, lists or members than any feed has")
+    items = _Items(deadline)
+    try:
+        feed = _decode(text, items)
+    except ValueError as error:
+        raise Unparseable(f"broken JSON ({error})") from error
+    except RecursionError as error:
+        raise Unparseable("JSON that is nested too deep") from error
+    return _raw_feed(feed, items)
+
+
+def save_json(text: str, deadline: Deadline | None = None) -> RawFeed | None:
+    """Return what stands before the break in a broken JSON Feed, item by item; None if that is not one item."""
+    start = _ITEMS.search(text)
+    if not start or text.count("{") + text.count("[") > MAX_CONTAINERS or text.count('":') > MAX_MEMBERS:
+        return None
+    items = _Items(deadline)
+    at = start.end()
+    with suppress(ValueError, RecursionError):
+        feed = _DECODER.decode(text[:at] + "]}")
+        while True:  # until the text ends: what is found is smaller than it
+            item, at = _DECODER.raw_decode(text, _COMMA.match(text, at).end())  # type: ignore[union-attr]
+            items.add(item)
+    if not (items.entries or items.empty):
+        return None
+    with suppress(NotAFeed):
+        raw = _raw_feed(feed, items)
+        return replace(raw, warnings=("broken JSON: the items before the break were saved", *raw.warnings))
+    return None
+
+
+class _Items:
+    """The items of a feed as they are decoded: each becomes an entry and is let go of, so that a million fit."""
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all: a member that stands there twice counts as it stands last."""
+        self.entries: list[RawEntry] = []
+        self.empty = self.odd = self.beyond = 0
+
+    def add(self, item: object) -> None:
+        """Take the next item."""
+        check_time(self._deadline)
+        if not isinstance(item, dict):
+            self.odd += 1
+        elif _TELLING.isdisjoint(item):
+            self.empty += 1
+        else:
+            self.entries.append(_raw_entry(item))
+            if len(self.entries) >= 2 * MAX_ENTRIES:
+                self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        """Keep the newest `MAX_ENTRIES`."""
+        if len(self.entries) > MAX_ENTRIES:
+            self.beyond += len(self.entries) - MAX_ENTRIES
+            dates = [entry.published_at or entry.updated_at for entry in self.entries]
+            self.entries = [self.entries[at] for at in newest(dates, MAX_ENTRIES, self._deadline)]
+
+
+def _decode(text: str, items: _Items) -> Any:
+    """Return the value in `text`, the feed's items left out: they go to `items`, one at a time.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    at = _skip(text, 0)
+    if not text.startswith("{", at):
+        return _DECODER.decode(text)
+    feed: Json = {}
+    at = _skip(text, at + 1)
+    while not text.startswith("}", at):
+        if feed:
+            at = _past(text, ",", at)
+        if not text.startswith('"', at):
+            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
+        key, at = _DECODER.raw_decode(text, at)
+        at = _past(text, ":", at)
+        if key == "items" and text.startswith("[", at):
+            feed[key], at = [], _read_items(text, at, items)
+        else:
+            feed[key], at = _DECODER.raw_decode(text, at)
+        at = _skip(text, at)
+    at = _skip(text, at + 1)
+    if at < len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
+    return feed
+
+
+def _read_items(text: str, at: int, items: _Items) -> int:
+    """Take the items of the list that begins at `at`; return where it ends."""
+    items.clear()
+    is_first, at = True, _skip(text, at + 1)
+    while not text.startswith("]", at):
+        at = at if is_first else _past(text, ",", at)
+        item, at = _DECODER.raw_decode(text, at)
+        items.add(item)
+        is_first, at = False, _skip(text, at)
+    return at + 1
+
+
+def _skip(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
+
+
+def _past(text: str, mark: str, at: int) -> int:
+    at = _skip(text, at)
+    if not text.startswith(mark, at):
+        raise json.JSONDecodeError(f"Expecting '{mark}' delimiter", text, at)
+    return _skip(text, at + 1)
+
+
+def _raw_feed(feed: object, items: _Items) -> RawFeed:
+    if not isinstance(feed, dict):
+        raise NotAFeed("JSON that is no object")
+    is_labelled = _VERSION in _string(feed, "version")
+    if not is_labelled and not (isinstance(feed.get("items"), list) and any(_string(feed, name) for name in _ABOUT)):
+        raise NotAFeed("JSON without version and items")
+    warnings = [] if is_labelled else ["no JSON Feed version"]
+    if not isinstance(feed.get("items"), list):
+        warnings.append("no list of items")
+    if items.odd:
+        warnings.append(f"items that are no objects: {items.odd}")
+    items.drop_oldest()
+    if items.beyond:
+        warnings.append(f"entries beyond the newest {MAX_ENTRIES} not read: {items.beyond}")
+    return RawFeed(
+        title=Text(_string(feed, "title")),
+        link=_string(feed, "home_page_url"),
+        language=_string(feed, "language"),
+        authors=_authors(feed),
+        entries=tuple(items.entries),
+        warnings=tuple(warnings),
+        facts=_facts(feed),
+        empty=items.empty,
+    )
+
+
+def _facts(feed: Json) -> RawFacts:
+    return RawFacts(
+        self_url=_string(feed, "feed_url"),
+        hubs=tuple(_string(hub, "url") for hub in _list(feed, "hubs")[:MAX_HUBS] if isinstance(hub, dict)),
+        icon=_string(feed, "favicon") or _string(feed, "icon"),
+        image=_string(feed, "icon"),
+    )
+
+
+def _raw_entry(item: Json) -> RawEntry:
+    return RawEntry(
+        guid=_id(item.get("id")),
+        link=own_address({"href": _string(item, name)} for name in ("url", "external_url")),
+        title=Text(_string(item, "title")),
+        bodies=(
+            Text(_string(item, "content_html"), is_html=True),
+            Text(_string(item, "content_text")),
+            Text(_string(item, "summary")),
+        ),
+        published_at=_moment(item.get("date_published")),
+        updated_at=_moment(item.get("date_modified")),
+        authors=_authors(item),
+        categories=tuple(tag for tag in _some(item, "tags") if isinstance(tag, str)),
+        enclosures=tuple(_enclosure(one) for one in _some(item, "attachments") if isinstance(one, dict)),
+        language=_string(item, "language"),
+    )
+
+
+def _string(fields: Json, name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _list(fields: Json, name: str) -> list[Any]:
+    value = fields.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _some(fields: Json, name: str) -> list[Any]:
+    """Return a list, or what stands in its place as the only one in it."""
+    value = fields.get(name)
+    return [value] if isinstance(value, dict | str) else _list(fields, name)
+
+
+def _id(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def _moment(value: object) -> Date:
+    return read_date(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+def _authors(fields: Json) -> tuple[str, ...]:
+    authors = [*_some(fields, "authors"), *_some(fields, "author")]
+    names = (_string(author, "name") if isinstance(author, dict) else author for author in authors)
+    return tuple(name for name in names if isinstance(name, str) and name)
+
+
+def _enclosure(attachment: Json) -> RawEnclosure:
+    size = attachment.get("size_in_bytes")
+    length = str(int(size)) if isinstance(size, int | float) and 0 < size < 1e15 else ""
+    length = length or _string(attachment, "size_in_bytes")
+    return RawEnclosure(_string(attachment, "url"), _string(attachment, "mime_type"), length)

@@ -1,0 +1,208 @@
+"""Bytes to text, in the encoding that they really are in.
+
+In this order: byte order mark; the zero bytes of UTF-16 and UTF-32; valid UTF-8 beyond ASCII; the charset of the HTTP
+header; the XML declaration; UTF-8 with stray bytes; what the letters tell (`detection`); windows-1252. A label is a
+claim and the bytes are the evidence: hardly a text in another encoding is valid UTF-8. Both readings are compared only
+where a body has three characters beyond ASCII or fewer, and a label that fits too, of an encoding with several bytes to
+a character. A western label on a text with hardly any ASCII is the default of some server: then the letters tell.
+Labels mean what browsers take them to mean (WHATWG Encoding): `iso-8859-1` is windows-1252, `gb2312` is GB 18030.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from services.fetcher.parse.text.detection import detect, more_common
+
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16: it begins with the same two bytes
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+# `<` or `{` and what follows it, XML 1.0 appendix F and RFC 4627 section 3.
+_PATTERNS = (
+    (re.compile(rb"[<{]\x00\x00\x00"), "utf-32-le"),
+    (re.compile(rb"\x00\x00\x00[<{]"), "utf-32-be"),
+    (re.compile(rb"(?:[\t\n\r ]\x00){0,50}+[<{]\x00[^\x00]\x00"), "utf-16-le"),
+    (re.compile(rb"(?:\x00[\t\n\r ]){0,50}+\x00[<{]\x00[^\x00]"), "utf-16-be"),
+    (re.compile(rb"\x4c\x6f\xa7\x94"), "cp037"),  # "<?xm" in EBCDIC
+)
+
+_HTTP_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9._:+-]+)", re.IGNORECASE)
+_EBCDIC = re.compile(r"encoding\s*=\s*[\"'](?:ebcdic-)?(?:ibm|cp)-?0*([0-9]{2,4})[\"']", re.IGNORECASE)
+_XML_ENCODING = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']\s*([A-Za-z0-9._:+-]+)")
+
+_SUPERSETS = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+_WINDOWS = re.compile(r"^(?:windows|win|dos|cp)-?(?=[0-9]{3,4}$)")
+_ORDER = re.compile("-[ie]$")
+"""Whether Hebrew is stored in the order of reading (`iso-8859-8-i`); the letters are the same."""
+_WESTERN = frozenset({"cp1252", "iso8859-15"})
+_MULTI_BYTE = re.compile(r"gb|big5|euc|shift|cp9[345]|johab|hz|iso2022|cp950")
+# Not encodings of text as feeds have it; punycode's decoder is also quadratic.
+_REFUSED = re.compile(r"punycode|idna|escape|undefined|utf-7|mbcs|oem|charmap")
+_HALF_UTF8 = re.compile(rb"(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\Z")
+_AS_CP1252 = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
+"""What `surrogateescape` makes of a stray byte, to what the byte means in windows-1252."""
+
+_MAX_DAMAGE = 0.01
+"""A declared multi-byte encoding is believed if at most this share of the characters does not decode."""
+
+_CERTAIN_CHARS = 4
+"""So many characters beyond ASCII that are valid UTF-8 are no accident: of all pieces of the texts in `test_charset`
+with four characters, none is, in an encoding with several bytes to a character; with two, 1 in 200."""
+_MANY_CHARS = 20
+_STRAY_SHARE = 0.05
+"""A body of `_MANY_CHARS` beyond ASCII is UTF-8 whatever its label if at most this share of them are stray bytes."""
+
+_ESCAPES = re.compile(rb"\x1b\$[@B]")
+"""ISO-2022-JP: bytes of ASCII only, and a character that XML and JSON exclude."""
+_LATIN_IN_WORD = re.compile(r"[a-zA-Z][\xc0-\u024f]|[\xc0-\u024f][a-zA-Z]")
+_RARE = re.compile("[\u0180-\u036f]")
+"""Letters that hardly stand alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A body as text, the encoding it was read in, and what was wrong with its labels."""
+
+    text: str
+    encoding: str
+    warnings: tuple[str, ...] = ()
+
+
+def decode(body: bytes, content_type: str | None) -> Decoded:
+    """Return `body` as text. Never fails: bytes that fit nothing are read as windows-1252."""
+    if body.startswith(codecs.BOM_UTF8):
+        return Decoded(*_decode_unlabelled(body[len(codecs.BOM_UTF8) :]))
+    for mark, encoding in _BOMS:
+        if body.startswith(mark):
+            return Decoded(body[len(mark) :].decode(encoding, "replace"), encoding)
+    for pattern, encoding in _PATTERNS:
+        if pattern.match(body):
+            return Decoded(
+                *_decode_ebcdic(body) if encoding == "cp037" else (body.decode(encoding, "replace"), encoding)
+            )
+    labels = _labels(body, content_type)
+    codecs_named = [name for name in map(_codec, labels) if name]
+    text, encoding = _decode_labelled(body, codecs_named) or _decode_unlabelled(body)
+    if not labels or text.isascii() or encoding in codecs_named[:1]:
+        return Decoded(text, encoding)
+    return Decoded(text, encoding, (f"the body is labelled {labels[0]} and read as {encoding}",))
+
+
+def _labels(body: bytes, content_type: str | None) -> list[str]:
+    found = [match[1] for match in [_HTTP_CHARSET.search(content_type or "")] if match]
+    found += [match[1].decode("ascii") for match in [_XML_ENCODING.search(body[:1024])] if match]
+    return found
+
+
+def _codec(label: str) -> str | None:
+    """Return Python's codec for a label, or None if there is none or the label cannot be true."""
+    name = next(filter(None, map(_lookup, (label, *_spellings(label.lower())))), None)
+    # Without the zero bytes that were looked for above it is not UTF-16 and not UTF-32.
+    if not name or _REFUSED.search(name) or name.startswith(("utf-16", "utf-32")):
+        return None
+    return _SUPERSETS.get(name, name)
+
+
+def _lookup(label: str) -> str | None:
+    try:
+        return codecs.lookup(label).name
+    except LookupError:
+        return None
+
+
+def _spellings(label: str) -> tuple[str, ...]:
+    """Return what else a label may be written as: `x-sjis`, `windows-31j`, `win-1251`, `iso-8859-8-i`."""
+    bare = label.removeprefix("x-").removeprefix("x-").replace("31j", "932")
+    return bare, _WINDOWS.sub("cp", bare), _ORDER.sub("", bare)
+
+
+def _decode_labelled(body: bytes, names: list[str]) -> tuple[str, str] | None:
+    if body.isascii():
+        if _ESCAPES.search(body):
+            names = [*[name for name in names if name.startswith("iso2022")], "iso2022_jp_2", *names]
+        elif not all(map(_MULTI_BYTE.match, names)):
+            names = ["utf-8", *names]
+    elif (text := _utf8(body, names)) is not None:
+        return text, "utf-8"
+    for name in names:
+        text = _try(body, name)
+        if text is not None or name in _WESTERN:
+            better = detect(body) if name in _WESTERN else None
+            return (body.decode(better, "replace"), better) if better else (text or body.decode(name, "replace"), name)
+    for name in filter(_MULTI_BYTE.match, names):
+        text = body.decode(name, "replace")
+        if text.count("\ufffd") <= _MAX_DAMAGE * len(text):
+            return text, name
+    return None
+
+
+def _utf8(body: bytes, names: list[str]) -> str | None:
+    """Return a body beyond ASCII as UTF-8 if it is that, although it may be labelled otherwise."""
+    text = _try(body, "utf-8")
+    if text is None:
+        damaged = body.decode("utf-8", "replace")
+        beyond = _count_beyond_ascii(damaged)
+        is_utf8 = beyond >= _MANY_CHARS and _count_errors(damaged, body) <= _STRAY_SHARE * beyond
+        return _with_strays(body) if is_utf8 else None
+    name = next(filter(_MULTI_BYTE.match, names), None)
+    if not name or _count_beyond_ascii(text) >= _CERTAIN_CHARS or _LATIN_IN_WORD.search(text):
+        return text
+    other = _try(body, name)
+    return None if other and (more_common(other, text, name) or _RARE.search(text)) else text
+
+
+def _count_errors(text: str, body: bytes) -> int:
+    """Return at how many places of `body` `text` has U+FFFD for bytes that are no UTF-8, and not as it stands there."""
+    return text.count("\ufffd") - body.count("\ufffd".encode())
+
+
+def _count_beyond_ascii(text: str) -> int:
+    return len(text) - len(text.encode("ascii", "ignore"))
+
+
+def _decode_ebcdic(body: bytes) -> tuple[str, str]:
+    """Read by the declaration, which every EBCDIC has at the same places, if it names one of them."""
+    found = _EBCDIC.search(body[:1024].decode("cp037"))
+    name = found and _codec(f"cp{int(found[1])}")
+    text = _try(body, name) if name else None
+    return (text, name) if name and text and text.startswith("<?xml") else (body.decode("cp037"), "cp037")
+
+
+def _try(body: bytes, name: str) -> str | None:
+    if name == "utf-8":  # a download that broke off within a character does not make the rest of it another encoding
+        body = body[:-3] + _HALF_UTF8.sub(b"", body[-3:])
+    try:
+        return body.decode(name)
+    except (UnicodeError, LookupError):  # LookupError: a codec that is not one of text (`hex`, `zip`)
+        return None
+
+
+def _decode_unlabelled(body: bytes) -> tuple[str, str]:
+    """Read as UTF-8, stray bytes in it as windows-1252; or else the whole as what its letters tell."""
+    text = body.decode("utf-8", "replace")
+    damaged = _count_errors(text, body)
+    if 2 * damaged > _count_beyond_ascii(text):
+        name = detect(body) or "cp1252"
+        return body.decode(name, "replace"), name
+    return _with_strays(body) if damaged else text, "utf-8"
+
+
+def _with_strays(body: bytes) -> str:
+    """Return UTF-8 with stray bytes in it read as windows-1252 (a handler of errors would be called for each)."""
+    return body.decode("utf-8", "surrogateescape").translate(_AS_CP1252)

@@ -1,0 +1,1 @@
+"""How much is asked of a host, and when."""

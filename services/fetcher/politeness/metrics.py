@@ -1,0 +1,128 @@
+"""The scoreboard for people: gauges, one log line a minute, and a dump of everything on request."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from prometheus_client import Counter, Gauge
+
+from services.fetcher.politeness.scoreboard import Scoreboard
+from services.fetcher.politeness.workers import Workers
+from shared.broker.prefetch import Valve
+from shared.waiting import pause
+
+log = logging.getLogger(__name__)
+
+HELD = Gauge("feedmill_jobs_held", "Jobs that wait in this process for their turn.")
+READY = Gauge("feedmill_jobs_ready", "Held jobs whose turn it is: they wait for a thread.")
+GROUPS = Gauge(
+    "feedmill_groups", "Politeness groups that this process knows: all, recent (a minute), active.", ["state"]
+)
+LOCK_WAIT = Counter("feedmill_scoreboard_lock_wait_seconds_total", "Time that threads waited for the scoreboard.")
+
+GAUGE_SECONDS = 15.0
+"""How often the gauges are set."""
+
+LINE_SECONDS = 60.0
+"""How often there is a log line, and what nobody needs any more is dropped."""
+
+IDLE_SECONDS = 600.0
+"""A group that nothing was asked of for so long is forgotten, with its latency, unless something else matters."""
+
+
+class WatchedLock:
+    """A lock that knows how long it was waited for, in seconds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.waited = 0.0
+        self.longest = 0.0
+        self.contended = False
+        """Whether it was ever waited for."""
+
+    def __enter__(self) -> None:
+        if self._lock.acquire(blocking=False):
+            return
+        self.contended = True
+        since = time.perf_counter()
+        self._lock.acquire()
+        wait = time.perf_counter() - since
+        self.waited += wait
+        self.longest = max(self.longest, wait)
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class BoardWatch:
+    """See the module. `clock`: monotonic seconds; `shards`: what this process owns."""
+
+    def __init__(
+        self,
+        board: Scoreboard[Any],
+        lock: WatchedLock,
+        workers: Workers,
+        valve: Valve,
+        clock: Callable[[], float],
+        shards: Callable[[], list[str]] = list,
+    ) -> None:
+        self._board = board
+        self._lock = lock
+        self._workers = workers
+        self._valve = valve
+        self._clock = clock
+        self._shards = shards
+        self._waited = 0.0
+
+    async def watch(self) -> None:
+        """Report until cancelled."""
+        last_line = self._clock()
+        while True:
+            await pause(GAUGE_SECONDS)
+            self.set_gauges()
+            if self._clock() - last_line >= LINE_SECONDS - GAUGE_SECONDS / 2:
+                last_line = self._clock()
+                self._board.forget_idle(last_line, idle_seconds=IDLE_SECONDS)
+                log.info("scoreboard", extra=self.summary())
+
+    def set_gauges(self) -> None:
+        """Let the metrics follow the board."""
+        totals = self._board.totals(self._clock())
+        HELD.set(totals.held)
+        READY.set(totals.ready)
+        for state, count in (
+            ("all", totals.groups),
+            ("recent", totals.groups_recent),
+            ("active", totals.groups_active),
+        ):
+            GROUPS.labels(state).set(count)
+        waited = self._lock.waited
+        LOCK_WAIT.inc(waited - self._waited)
+        self._waited = waited
+
+    def summary(self) -> dict[str, float]:
+        """Return the board in numbers. Lock times are milliseconds since the start."""
+        totals = self._board.totals(self._clock())
+        return {
+            **vars(totals),
+            "intake": self._valve.opening,
+            "lock_waited_ms": round(1000 * self._lock.waited, 1),
+            "lock_longest_ms": round(1000 * self._lock.longest, 1),
+        }
+
+    def dump(self) -> dict[str, Any]:
+        """Return everything: the numbers, the shards, what each thread is at, and all groups, the busiest first."""
+        return {
+            "summary": self.summary(),
+            "shards": self._shards(),
+            "threads": [vars(busy) | {"seconds": round(busy.seconds, 3)} for busy in self._workers.busy()],
+            "groups": self._board.dump(self._clock()),
+        }
+
+    def log_dump(self) -> None:
+        """Write the dump into the log, whatever its level: somebody asked for it (SIGUSR1)."""
+        log.critical("scoreboard dump", extra=self.dump())

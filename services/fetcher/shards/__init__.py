@@ -1,0 +1,1 @@
+"""Which hosts this fetcher owns, among all fetchers."""

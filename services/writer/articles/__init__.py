@@ -1,0 +1,1 @@
+"""Which article an entry is."""

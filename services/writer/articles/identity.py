@@ -1,0 +1,274 @@
+"""Pure: which article an entry is.
+
+An article has a *name* for life, the primary key everywhere: MD5(url + title) of the entry when it was first seen. The
+ledger also knows the entry's *key* (a digest of the id that the feed gave and the link), and the title as it is now.
+
+- By its key: the same id and link is the same article, whatever its title is by now.
+- An id that is reused (several titles under one key, in this document or in the ledger) says nothing. Nor does a new
+  title under an id whose former title and text stand in the document under another one: such ids are places in a list.
+- Otherwise by link and title. With another id and another text it is another article, if the feed's ids are known to be
+  stable: both stand in this document, or the ledger knows another entry of it by its key. Its name is made with the
+  id then. Where ids change with each fetch, it is the same article with a changed text.
+- An article of another feed is the same one, unless this document has several with that link and title.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import md5
+from uuid import UUID
+
+from shared.wire.messages import Entry
+
+MAX_UPDATES = 24
+"""A feed that prints the time into its entries changes them for ever; after so many updates they count as unchanged."""
+
+MAX_BRIEF = 24
+"""A stable feed may still have one entry whose id changes with each fetch: an advertisement. After so many articles
+with one link and title, none of which was seen again, a further id makes no further article. Where another entry with
+that link and title stands in the document, known by its id, ids last, and this bound does not hold."""
+
+
+MAX_ALIKE = 1000
+"""So many articles of a feed with one link and title: no honest one has more, and each fetch reads them all."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An article as the ledger has it."""
+
+    name: str
+    feed_id: int
+    """The feed that brought it, which alone may change it."""
+    title_md5: str
+    """MD5(url + title), with the title as it is now."""
+    content_hash: str
+    key: UUID | None = None
+    """None: the feed gives no id, or the row is older than keys are."""
+    updates: int = 0
+    is_brief: bool = True
+    """Not written again since it came: `last_seen_at` follows an article that is still listed about once a day."""
+
+    def show(self, entry: Entry) -> Row:
+        """Return the article with the entry's text and title, if it may still change."""
+        if self.updates >= MAX_UPDATES or (self.title_md5, self.content_hash) == (entry.md5, entry.content_hash):
+            return self
+        return replace(self, title_md5=entry.md5, content_hash=entry.content_hash)
+
+
+def entry_key(entry: Entry) -> UUID | None:
+    """Return the digest of the id that the feed gave and the link; None if it gave none.
+
+    Fetchers of earlier versions don't say whether it did: then an id that was not made from the entry was given.
+    """
+    if entry.entry_id in {"", entry.url, entry.md5} and not entry.id_is_given:
+        return None
+    return UUID(bytes=_digest(f"{entry.entry_id}\n{entry.url}"))
+
+
+def other_name(entry: Entry) -> str:
+    """Return the name of an article whose link and title name another one already."""
+    return _digest(f"{entry.url}{entry.title}\n{entry.entry_id}").hex()
+
+
+def _digest(text: str) -> bytes:
+    return md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()
+
+
+class Ledger:
+    """The rows that a batch has to do with: as they are stored, and as they will be."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self.stored = {row.name: row for row in rows}
+        self.rows: dict[str, Row] = {}
+        # Of rows that are under another key: to be stored when their row is written anyway, and not with each poll.
+        self.newer_keys: dict[str, UUID] = {}
+        # By name only, each once; where a row was since given another title or key, it is passed over.
+        self._by_title: dict[str, dict[str, None]] = defaultdict(dict)
+        self._by_key: dict[UUID | None, dict[str, None]] = defaultdict(dict)
+        for name in sorted(self.stored):
+            self.put(self.stored[name])
+
+    def put(self, row: Row) -> None:
+        """Add a row, or put it in the place of the one of its name."""
+        if self.rows.get(row.name) is row:
+            return
+        self.rows[row.name] = row
+        self._by_title[row.title_md5][row.name] = None
+        if row.key is not None:
+            self._by_key[row.key][row.name] = None
+
+    def under_key(self, feed_id: int, key: UUID | None) -> list[Row]:
+        """Return the feed's articles under this key, if it is one; more than one if the id is reused."""
+        rows = (self.rows[name] for name in self._by_key.get(key, ()))
+        return [row for row in rows if row.key == key and row.feed_id == feed_id]
+
+    def titled(self, title_md5: str) -> list[Row]:
+        """Return the articles with this link and, at present, this title; the one that is named for it first."""
+        rows = (self.rows[name] for name in self._by_title.get(title_md5, ()))
+        return sorted(
+            (row for row in rows if row.title_md5 == title_md5), key=lambda row: (row.name != title_md5, row.name)
+        )
+
+
+def identify(ledger: Ledger, feed_id: int, entries: Sequence[Entry]) -> list[str]:
+    """Return the name of each entry's article. Articles that are new are put into the ledger, and keys that it lacked.
+
+    Args:
+        ledger: with all rows under the entries' keys, and named or titled as the entries are.
+        feed_id: whose document it is.
+        entries: of one document, in its order.
+    """
+    document = _Document(ledger, feed_id, entries)
+    document.find_by_key()
+    groups: dict[str, list[int]] = defaultdict(list)
+    for place, entry in enumerate(entries):
+        groups[entry.md5].append(place)
+    for title_md5, places in groups.items():
+        document.find_by_title(ledger.titled(title_md5), places)
+    for title_md5, places in groups.items():
+        document.find_or_add(title_md5, places)
+    document.note_newer_keys()
+    return [document.names[place] for place in range(len(entries))]
+
+
+class _Document:
+    """One document of a feed, while its entries are found one after the other."""
+
+    def __init__(self, ledger: Ledger, feed_id: int, entries: Sequence[Entry]) -> None:
+        self.ledger = ledger
+        self.feed_id = feed_id
+        self.entries = entries
+        self.names: dict[int, str] = {}
+        # The text that each article found here has from now on, by name.
+        self.texts: dict[str, str] = {}
+        # The places of entries that were known by their keys. If any: ids of this feed don't change with each fetch.
+        self.known_by_key: frozenset[int] = frozenset()
+        # Ids are places in the document: `_have_moved`.
+        self.have_moved = False
+        # Some article is new.
+        self.has_news = False
+        # Of articles that are under another key.
+        self.newer_keys: dict[str, UUID] = {}
+        self.keys = [entry_key(entry) for entry in entries]
+        self.reused = self._reused_keys()
+
+    def _reused_keys(self) -> set[UUID | None]:
+        titles: dict[UUID | None, set[str]] = defaultdict(set)
+        for key, entry in zip(self.keys, self.entries, strict=True):
+            titles[key].add(entry.md5)
+        known = self.ledger.under_key
+        return {key for key, here in titles.items() if len(here) > 1 or len(known(self.feed_id, key)) > 1}
+
+    def has_telling_key(self, place: int) -> bool:
+        """Whether the entry has an id that tells which article it is."""
+        return self.keys[place] is not None and self.keys[place] not in self.reused
+
+    def find_by_key(self) -> None:
+        """Find what is known under its id, whatever its title is now."""
+        found = {
+            place: row
+            for place in filter(self.has_telling_key, range(len(self.entries)))
+            for row in self.ledger.under_key(self.feed_id, self.keys[place])
+        }
+        self.have_moved = self._have_moved(found)
+        if self.have_moved:
+            found = {place: row for place, row in found.items() if row.title_md5 == self.entries[place].md5}
+        for place, row in found.items():
+            self._take(place, row)
+        self.known_by_key = frozenset(self.names)
+
+    def _have_moved(self, found: Mapping[int, Row]) -> bool:
+        """Whether what was known under one id stands here under another one: such ids are places in the document."""
+        retitled = [row for place, row in found.items() if row.title_md5 != self.entries[place].md5]
+        if not retitled:
+            return False
+        here = {(entry.md5, entry.content_hash) for entry in self.entries}
+        return any((row.title_md5, row.content_hash) in here for row in retitled)
+
+    def find_by_title(self, rows: Sequence[Row], places: Sequence[int]) -> None:
+        """Find those that have a row's id, then those that have its text; rows of this feed go before others."""
+        rows = sorted(rows, key=self._is_own)  # the last one of a key or text counts
+        by_key: dict[UUID | None, Row] = {row.key: row for row in rows if row.key is not None}
+        for place in self._open(places):
+            self._take(place, by_key.get(self.keys[place]))
+        by_text = {self.texts.get(row.name, row.content_hash): row for row in rows}
+        for place in self._open(places):
+            self._take(place, by_text.get(self.entries[place].content_hash))
+
+    def find_or_add(self, title_md5: str, places: Sequence[int]) -> None:
+        """Find what is the same article with another text; the others are new."""
+        if next(self._open(places), None) is None:
+            return
+        rows = self.ledger.titled(title_md5)
+        named = self.ledger.rows.get(title_md5)
+        if named is not None and named not in rows and named.name not in self.texts:
+            rows.append(named)  # it bore this title once, and nobody else here is that article
+        self.find_by_title(rows, places)
+        free = iter(self._free(rows, places))
+        first = rows[0] if rows else None
+        here: dict[UUID | str | None, Row] = {}
+        for place in self._open(places):
+            key, content_hash = self.keys[place], self.entries[place].content_hash
+            row = here.get(content_hash) or (here.get(key) if key else None)
+            if row is None and not self.has_telling_key(place):
+                row = first
+            row = row or next(free, None) or self._add(place)
+            self._take(place, row)
+            here[key] = here[content_hash] = row
+            first = first or row
+
+    def _free(self, rows: Sequence[Row], places: Sequence[int]) -> Sequence[Row]:
+        """Return the rows that entries may be though their ids and texts are others, the best first."""
+        own = [row for row in rows if self._is_own(row)]
+        if not own:
+            kinds = {(self.keys[place], self.entries[place].content_hash) for place in places}
+            return rows if len(kinds) == 1 else ()
+        is_volatile = self.known_by_key.isdisjoint(places) and sum(row.is_brief for row in own) >= MAX_BRIEF
+        is_same = not self.known_by_key or len(own) >= MAX_ALIKE or is_volatile
+        return [row for row in own if row.name not in self.texts and (row.key is None or is_same)]
+
+    def _is_own(self, row: Row) -> bool:
+        return row.feed_id == self.feed_id
+
+    def _open(self, places: Iterable[int]) -> Iterator[int]:
+        return (place for place in places if place not in self.names)
+
+    def _take(self, place: int, row: Row | None) -> None:
+        """The entry is this article, if any. A key that the row lacks is noted, and one that is out of date."""
+        if row is None:
+            return
+        entry, key = self.entries[place], self.keys[place]
+        is_first = row.name not in self.texts
+        self.names[place] = row.name
+        self.texts.setdefault(row.name, entry.content_hash)
+        if not self._is_own(row) or key is None or key == row.key or not is_first:
+            return
+        if row.key is None or self.have_moved or (self.has_telling_key(place) and row.show(entry) != row):
+            self.ledger.put(replace(row, key=key))
+        elif self.has_telling_key(place):
+            self.newer_keys[row.name] = key
+
+    def note_newer_keys(self) -> None:
+        """Have newer keys stored: at once if something is new here, else when their rows are written anyway.
+
+        An article that is new with its key will make the feed's ids look lasting. If the others' ids changed in this
+        document, from http to https, theirs must be known by then, or a correction makes each a second article.
+        """
+        if not self.has_news:
+            self.ledger.newer_keys |= self.newer_keys
+            return
+        for name, key in self.newer_keys.items():
+            self.ledger.put(replace(self.ledger.rows[name], key=key))
+
+    def _add(self, place: int) -> Row:
+        entry = self.entries[place]
+        name = entry.md5 if entry.md5 not in self.ledger.rows else other_name(entry)
+        while name in self.texts:  # the name is for life: an entry beside us bears it, though it has another id now
+            name = _digest(f"{name}\n{entry.entry_id}").hex()
+        if name not in self.ledger.rows:
+            self.has_news = True
+            self.ledger.put(Row(name, self.feed_id, entry.md5, entry.content_hash, self.keys[place]))
+        return self.ledger.rows[name]

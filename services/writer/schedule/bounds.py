@@ -1,0 +1,213 @@
+"""Pure: what every planned poll passes on its way to the calendar: bounds, jitter, the server's floors, skipped hours.
+
+A floor is never undercut: what jitter and phase change is always later than it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
+
+from shared.wire.messages import Outcome
+
+DAY_SECONDS = 86400.0
+
+JITTER_SHARE = 0.1
+JITTER_SECONDS = (60.0, 600.0)
+"""Polls are spread over 60 to 600 s, and never over more than a tenth of the wait."""
+
+SHORTEST_PERIOD_SECONDS, LONGEST_PERIOD_SECONDS = 0.1, 366 * DAY_SECONDS
+"""Bounds of a fixed interval: what somebody writes into the column must not take the calendar past its end."""
+
+SLOT_TRIES = 8
+"""Slots of a fixed interval that may fall into skipped hours before the interval gives way."""
+
+FAILURE_JITTER = 0.25
+"""A back-off is up to this part shorter: what failed together shall not come back together."""
+
+_FIRST_BACKOFF_SECONDS = {
+    Outcome.SOFT_ERROR: 600.0,
+    Outcome.UNPARSEABLE: 1800.0,  # the next item may mend it
+    Outcome.NOT_A_FEED: 1800.0,  # often a page that says "back soon"
+    Outcome.HARD_ERROR: 3600.0,
+    Outcome.GAVE_UP: 3600.0,  # was tried for hours
+    Outcome.GONE: 3600.0,
+    Outcome.TOO_LARGE: 21600.0,  # costs most, and mends least
+    Outcome.BLOCKED: 21600.0,  # waits for a person
+}
+_FIRST_BACKOFF_OF_CLASS = {
+    "http_401": 14400.0,  # somebody has said no
+    "http_402": 14400.0,
+    "http_403": 14400.0,
+    "http_451": 43200.0,
+    "bad_url": 43200.0,
+}
+
+
+def server_floor(spans: Iterable[float | None], now: datetime, not_before: datetime | None) -> datetime:
+    """Return the earliest moment at which the server wants to see us again; a day from `now` at most.
+
+    Args:
+        spans: what the answer (RFC 9111) and the feed (ttl, sy:update*) ask for, in seconds.
+        now: what they begin at.
+        not_before: what Retry-After asks for.
+    """
+    asked = max((span for span in spans if span and span > 0), default=0.0)
+    earliest = add_seconds(now, min(asked, DAY_SECONDS))
+    return max(earliest, min(not_before, add_seconds(now, DAY_SECONDS))) if not_before else earliest
+
+
+def plan_poll(
+    feed_id: int,
+    *,
+    now: datetime,
+    wait: float,
+    bounds: tuple[float, float],
+    floor: datetime | None = None,
+    skip_hours: Collection[int] = (),
+    skip_days: Collection[int] = (),
+) -> datetime:
+    """Return when to poll next: `wait` seconds from `now`, brought within `bounds`, spread, and past what is forbidden.
+
+    Args:
+        feed_id: makes the jitter differ from feed to feed; with `now` it also differs from poll to poll.
+        now: when the poll that this follows was made.
+        wait: from `pace.next_poll` or `back_off`, in seconds.
+        bounds: shortest and longest wait in seconds, jitter included; from `poll_bounds`.
+        floor: from `server_floor`. It goes before the longest wait.
+        skip_hours: UTC hours in which the feed does not want to be polled, 0-23 (24 is midnight too).
+        skip_days: UTC weekdays, Monday is 0.
+    """
+    shortest, longest = bounds
+    share = _share(f"feed-{feed_id}@{now.timestamp():.0f}")
+    usual = min(max(wait, shortest), longest) if not math.isnan(wait) else longest
+    spread = jitter_span(usual)
+    planned = add_seconds(now, min(max(min(usual, longest - spread), shortest) + share * spread, longest))
+    if floor is not None and floor > planned:
+        after = add_seconds(floor, share * jitter_span((floor - now).total_seconds()))
+        planned = max(floor, min(after, add_seconds(now, longest)))
+    opened = skip_forbidden(planned, skip_hours, skip_days)
+    return planned if opened == planned else add_seconds(opened, share * JITTER_SECONDS[1])  # not all on the hour
+
+
+def plan_fixed(
+    feed_id: int,
+    *,
+    now: datetime,
+    period: float,
+    floor: datetime | None = None,
+    skip_hours: Collection[int] = (),
+    skip_days: Collection[int] = (),
+) -> datetime:
+    """Return the feed's next slot of a fixed interval that a person has set: neither drift nor jitter.
+
+    Slots are `period` seconds apart and stand at the feed's phase. One that is less than half a period after `now`
+    (a poll was early, by hand, or very late) is left out; so are those before `floor` and in skipped hours.
+    """
+    period = _bounded(period)
+    slot = next_slot(feed_id, after=add_seconds(now, period / 2), period=period)
+    for _ in range(SLOT_TRIES):
+        earliest = skip_forbidden(max(slot, floor) if floor else slot, skip_hours, skip_days)
+        if earliest <= slot:
+            return slot
+        slot = next_slot(feed_id, after=earliest, period=period)
+    return add_seconds(earliest, _share(f"feed-{feed_id}") * JITTER_SECONDS[1])  # no slot is in an open hour
+
+
+def plan_first(feed_id: int, *, now: datetime, period: float) -> datetime:
+    """Return when to poll a feed that is new or was switched on again: at its phase, within `period` seconds."""
+    return next_slot(feed_id, after=now, period=period)
+
+
+def next_slot(feed_id: int, *, after: datetime, period: float) -> datetime:
+    """Return the first moment after `after` that is at the feed's phase of `period` (seconds since 1970, UTC)."""
+    period = _bounded(period)
+    passed = (after.timestamp() - phase_seconds(feed_id, period)) % period
+    return add_seconds(after, period - passed)
+
+
+def _bounded(period: float) -> float:
+    return min(max(period, SHORTEST_PERIOD_SECONDS), LONGEST_PERIOD_SECONDS)
+
+
+def phase_seconds(feed_id: int, period: float) -> float:
+    """Return MD5("feed-{id}") modulo the period: where in each period the feed has its place."""
+    digest = hashlib.md5(f"feed-{feed_id}".encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest) % max(round(period * 1000), 1) / 1000
+
+
+def poll_bounds(
+    feed_shortest: float | None, feed_longest: float | None, *, shortest: float, longest: float
+) -> tuple[float, float]:
+    """Return the shortest and longest wait in seconds: the feed's own where it has one. The shortest prevails."""
+    low = shortest if feed_shortest is None else feed_shortest
+    high = longest if feed_longest is None else feed_longest
+    return low, max(low, high)
+
+
+def back_off(
+    failures: int,
+    outcome: Outcome,
+    error_class: str | None,
+    *,
+    feed_id: int,
+    usual: float,
+    longest: float,
+    first: float | None = None,
+) -> float:
+    """Return the wait in seconds after the `failures`-th failure in a row.
+
+    It doubles from failure to failure, from the `first` wait, which depends on what went wrong if it is not given; it
+    is never less than the `usual` one and ends at `longest`. Nothing here disables a feed, and the first success
+    ends it.
+    """
+    if first is None:
+        first = _FIRST_BACKOFF_OF_CLASS.get(error_class or "", _FIRST_BACKOFF_SECONDS.get(outcome, 600.0))
+    grown = min(first * 2.0 ** min(max(failures - 1, 0), 30), longest)
+    share = _share(f"feed-{feed_id}!{failures}")
+    return min(max(grown * (1.0 - FAILURE_JITTER * share), usual), longest)
+
+
+def jitter_span(wait: float) -> float:
+    """Return over how many seconds a poll after `wait` seconds is spread."""
+    low, high = JITTER_SECONDS
+    tenth = max(wait, 0.0) * JITTER_SHARE
+    return min(max(tenth, low), high, tenth)
+
+
+def skip_forbidden(moment: datetime, hours: Collection[int], days: Collection[int]) -> datetime:
+    """Return the first moment from `moment` on that is in no forbidden UTC hour or day (skipHours, skipDays).
+
+    A list that forbids every hour or every day is ignored: it can't be meant.
+    """
+    closed_hours = {hour % 24 for hour in hours if 0 <= hour <= 24}
+    closed_days = {day for day in days if 0 <= day < 7}
+    closed_hours = closed_hours if len(closed_hours) < 24 else set()
+    closed_days = closed_days if len(closed_days) < 7 else set()
+    if not closed_hours and not closed_days:
+        return moment
+    found = moment.astimezone(UTC)
+    while found.hour in closed_hours or found.weekday() in closed_days:
+        found = add_seconds(found.replace(minute=0, second=0, microsecond=0), 3600.0)
+        if found >= END:
+            return moment
+    return found
+
+
+END = datetime.max.replace(tzinfo=UTC)
+BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+def add_seconds(moment: datetime, seconds: float) -> datetime:
+    """Return the moment so much later, in UTC; the end of the calendar if it is past that."""
+    try:
+        return moment.astimezone(UTC) + timedelta(seconds=seconds)
+    except OverflowError:
+        return END if seconds > 0 else BEGINNING
+
+
+def _share(text: str) -> float:
+    """Return a number from 0 to 1 that looks random and is always the same for `text`."""
+    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:6]) / 2.0**48

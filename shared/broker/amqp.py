@@ -1,0 +1,194 @@
+"""AMQP's library behind `shared/broker/rabbitmq.py`: connections, errors, topology and messages."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import aio_pika
+import aiormq
+from aio_pika import DeliveryMode, ExchangeType
+from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractQueue, TimeoutType, UnderlayConnection
+from aio_pika.exceptions import AMQPError, ChannelPreconditionFailed
+from aiormq.abc import DeliveredMessage
+from aiormq.channel import Channel
+from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
+from pamqp.commands import Basic
+from yarl import URL
+
+from shared.broker.port import Delivery, Publication
+from shared.broker.topology import Queue, Topology
+from shared.errors import BrokerUnavailable, TopologyMismatch
+
+HEARTBEAT_SECONDS = 20
+"""Unless the URL says otherwise. RabbitMQ ends a connection that was silent for two to three of these."""
+
+AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
+"""What a lost or refusing broker looks like, all of it (RuntimeError: "channel is closed" and kin)."""
+
+_SOCKET_OPTIONS = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
+"""A machine that vanished is noticed after 30 seconds, whether we have something to say to it or not."""
+
+
+class _Wire(aiormq.Connection):
+    """What a connection stands on, such that it forgets no frame.
+
+    The library drops its answer to a channel that the broker has closed if ten frames wait to be written at that
+    moment. The broker then takes the next channel of that number for a second opening, and ends the connection. With
+    room for all frames an acknowledgement never waits either, so it can't be cut off.
+    """
+
+    FRAME_BUFFER_SIZE = 0
+
+
+class _Watched(TransportFactory):
+    """Connections whose other end may not vanish unnoticed."""
+
+    def __init__(self, factory: TransportFactory) -> None:
+        self._factory = factory
+
+    async def create(self, url: URL, **kwargs: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await self._factory.create(url, **kwargs)
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _SOCKET_OPTIONS.items():
+            with suppress(AttributeError):  # where the system doesn't know it
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return reader, writer
+
+
+class _Underlay(UnderlayConnection):
+    """Makes connections of our kind, where aio-pika makes plain ones."""
+
+    @classmethod
+    async def make_connection(
+        cls,
+        url: URL,
+        timeout: TimeoutType = None,  # noqa: ASYNC109 - as aio-pika declares it
+        **kwargs: Any,
+    ) -> aiormq.abc.AbstractConnection:
+        factory = _Watched(TLSTransportFactory() if url.scheme == "amqps" else TCPTransportFactory())
+        properties = kwargs.pop("client_properties", None)
+        wire = _Wire(url, transport_factory=factory, **kwargs)
+        await asyncio.wait_for(wire.connect(client_properties=properties), timeout)
+        return wire
+
+
+class Connection(aio_pika.Connection):
+    """A connection that forgets no frame, and notices when the other end is gone."""
+
+    async def connect(self, timeout: TimeoutType = None) -> None:  # noqa: ASYNC109 - as aio-pika declares it
+        """Connect. Raises what the library raises."""
+        self.transport = await _Underlay.connect(self.url, self._on_connection_close, timeout=timeout, **self.kwargs)
+        await self._on_connected()
+
+    def __del__(self) -> None:
+        """Do nothing: whoever opened a connection closes it. aio-pika would, where there may be no event loop."""
+
+    async def ready(self) -> None:
+        """Wait while the broker takes no messages, as it says under an alarm."""
+        if self.transport is None:
+            raise ConnectionError("the connection is closed")
+        await self.transport.ready()
+
+
+def heartbeat_seconds(url: str) -> int:
+    """Return the heartbeat timeout that a URL asks for; 0: none."""
+    text = URL(url).query.get("heartbeat", "")
+    return int(text) if text.isdecimal() else HEARTBEAT_SECONDS
+
+
+def make_connection(url: str, *, name: str) -> Connection:
+    """Return a connection that has yet to be made; `name` is shown in the management UI."""
+    address = URL(url).update_query(heartbeat=heartbeat_seconds(url))
+    return Connection(address, client_properties={"connection_name": name, "product": "feedmill"})
+
+
+@contextmanager
+def translated(what: str, *, but: tuple[type[AMQPError], ...] = ()) -> Iterator[None]:
+    """Turn every error that means "away" into BrokerUnavailable ("cannot `what`"), those of `but` excepted.
+
+    The library cancels pending calls when it misses heartbeats. Such a cancellation, which nobody asked this task for,
+    is one of these errors.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    requests = task.cancelling()
+    try:
+        yield
+    except but:
+        raise
+    except AWAY as error:
+        raise BrokerUnavailable(f"cannot {what}: {error!r}") from error
+    except asyncio.CancelledError as error:
+        if task.cancelling() > requests:
+            raise
+        raise BrokerUnavailable(f"cannot {what}: the connection was given up") from error
+
+
+async def open_channel(connection: AbstractConnection, *, confirms: bool = False) -> Channel:
+    """Return what a new channel of aio-pika stands on. Raises what the library raises."""
+    channel = await connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
+    underlay = await channel.get_underlay_channel()
+    assert isinstance(underlay, Channel)
+    return underlay
+
+
+async def declare_topology(connection: AbstractConnection, topology: Topology) -> None:
+    """Declare the exchanges and all queues. Raises TopologyMismatch, and what the library raises.
+
+    A user without the right to is refused: `Topology.declared_on_connect` says whether services try.
+    """
+    async with connection.channel(publisher_confirms=False) as channel:
+        for exchange in topology.exchanges:
+            await channel.declare_exchange(exchange.name, ExchangeType(exchange.type), durable=True)
+        for queue in topology.queues:
+            declared = await _declare_queue(channel, queue)
+            for routing_key in queue.bindings:
+                await declared.bind(queue.exchange, routing_key)
+
+
+async def _declare_queue(channel: AbstractChannel, queue: Queue) -> AbstractQueue:
+    try:
+        return await channel.declare_queue(queue.name, durable=True, arguments=dict(queue.arguments))
+    except ChannelPreconditionFailed as error:
+        raise TopologyMismatch(
+            f"queue {queue.name} exists with other arguments: {error}. Let it drain, delete it in the"
+            " management UI (or with `rabbitmqctl delete_queue`) and start again; it will be declared anew"
+        ) from error
+
+
+def to_properties(publication: Publication) -> Basic.Properties:
+    """Return what goes with the body."""
+    return Basic.Properties(
+        headers=dict(publication.headers),
+        content_type="application/json",
+        content_encoding=publication.content_encoding or "",
+        delivery_mode=DeliveryMode.PERSISTENT,
+        message_id=publication.message_id,
+        timestamp=datetime.now(UTC),
+        message_type=publication.type,
+        app_id="feedmill",
+    )
+
+
+def to_delivery(message: DeliveredMessage, queue: str) -> Delivery:
+    """Return what came."""
+    assert message.delivery_tag is not None
+    properties = message.header.properties
+    headers = (properties.headers or {}).items()
+    return Delivery(
+        queue=queue,
+        body=message.body,
+        routing_key=message.routing_key or "",
+        type=properties.message_type or "",
+        content_encoding=properties.content_encoding or None,
+        headers={key: value if isinstance(value, str | int) else str(value) for key, value in headers},
+        message_id=properties.message_id or "",
+        redelivered=bool(message.redelivered),
+        tag=message.delivery_tag,
+    )

@@ -1,0 +1,1 @@
+"""PostgreSQL: connections, the database's clock, migrations."""

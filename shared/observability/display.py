@@ -1,0 +1,71 @@
+"""Safe to show: what strangers wrote, on its way to a terminal, a log line or a page that a person reads.
+
+A title or a URL may hold escape sequences, marks that turn the direction of writing, line breaks, or characters that
+nobody sees. All of these are shown as the escapes that JSON has for them, so that what is JSON stays JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from shared.observability.secrets import mask_credentials
+
+MOST_CHARACTERS = 2000
+"""Of one text on one line. Longer ones are cut, with a word about how much is missing."""
+
+# Not printable to Python: controls (C0, C1), format characters (bidi, zero-width), surrogates, separators of lines,
+# what is unassigned. Printable to Python and yet invisible: fillers, joiners and variation selectors but for emoji's.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
+)
+_DELETE = "\x7f"
+_JOINERS = frozenset("\u200c\u200d")
+"""They join or part letters of Persian or of the scripts of India, and the pictures of an emoji."""
+_LAST_LATIN = "\u02ff"
+
+
+def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: bool = False) -> str:
+    r"""Return `text` without credentials, on one line, with nothing in it that a terminal or a log reader acts on.
+
+    Args:
+        text: anything that has a text.
+        most: characters of it that are shown; None: all.
+        lines: keep line breaks (LF), for a text that has lines of its own.
+
+    >>> safe_to_show("a\x1b[2Jb\u202ec\nd http://me:secret@h/")
+    'a\\u001b[2Jb\\u202ec\\nd http://***@h/'
+    """
+    masked = mask_credentials(str(text))
+    if most is not None and len(masked) > most:
+        masked = f"{masked[:most]}… ({len(masked) - most} more characters)"
+    if masked.isprintable() and not _INVISIBLE.search(masked):
+        return masked
+    return "".join(
+        character if character in _JOINERS and _joins(masked, at) else _shown(character, lines=lines)
+        for at, character in enumerate(masked)
+    )
+
+
+def ascii_json(value: Any, indent: int | None = None) -> str:
+    """Return `value` as JSON that is plain ASCII: the same for machines, and harmless on a terminal."""
+    return json.dumps(value, default=str, indent=indent).replace(_DELETE, "\\u007f")
+
+
+def readable_json(value: Any) -> str:
+    """Return `value` as JSON for a person: set out in lines, letters of any language as they are, without secrets."""
+    text = json.dumps(value, default=str, indent=2, ensure_ascii=False)
+    return "".join(_shown(character, lines=True) for character in text)
+
+
+def _joins(text: str, at: int) -> bool:
+    """Return whether the joiner at this place stands between two visible characters of a script that has joiners."""
+    sides = (text[at - 1 : at], text[at + 1 : at + 2])
+    return all(side > _LAST_LATIN and side.isprintable() and not _INVISIBLE.match(side) for side in sides)
+
+
+def _shown(character: str, *, lines: bool) -> str:
+    if (character.isprintable() and not _INVISIBLE.match(character)) or (lines and character == "\n"):
+        return character
+    return "\\u007f" if character == _DELETE else json.dumps(character)[1:-1]

@@ -1,0 +1,93 @@
+"""One JSON object per log line on standard error, or a line for people; every credential masked, nothing that acts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from shared.observability.display import ascii_json, safe_to_show
+from shared.observability.secrets import mask_within
+
+LogFormat = Literal["json", "text"]
+
+# What logging itself puts on a record; all else came in through `extra` and goes out as a field.
+_OWN = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as `{"at", "level", "service", "logger", "message", …extra fields, "traceback"}`."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__()
+        self._service = service
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, without its newline."""
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "service": self._service,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= _fields(record)
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return ascii_json(mask_within(line))
+
+
+class TextFormatter(logging.Formatter):
+    """Formats a record as `date time LEVEL message field=value …`, in UTC; a traceback follows on lines of its own.
+
+    What comes from a server is quoted where it could be taken for more than a value, a line of its own for example.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, without its newline."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        time = f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}"
+        words = [f"{time} {record.levelname:<7} {safe_to_show(record.getMessage(), None)}"]
+        fields = mask_within(_fields(record))
+        words += [f"{safe_to_show(key)}={_quote(value)}" for key, value in fields.items() if value is not None]
+        if record.exc_info:
+            words.append("\n" + _safe_traceback(record.exc_info[1]))
+        return " ".join(words)
+
+
+def _quote(value: object) -> str:
+    text = str(value)
+    if {" ", '"', "="}.isdisjoint(text) and text.isprintable():
+        return safe_to_show(text, None)
+    return safe_to_show(json.dumps(text, ensure_ascii=False), None)
+
+
+def _safe_traceback(error: BaseException | None) -> str:
+    """Return the traceback in its lines; but an error's own text, which may be a stranger's, stays on one."""
+    if error is None:
+        return ""
+    pieces = traceback.TracebackException.from_exception(error).format()
+    return "\n".join(
+        safe_to_show(piece.rstrip("\n"), None, lines=piece.startswith((" ", "\n", "Traceback "))) for piece in pieces
+    )
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in _OWN}
+
+
+def configure_logging(service: str, level: str, log_format: LogFormat = "json") -> None:
+    """Send all logging of this process to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(TextFormatter() if log_format == "text" else JsonFormatter(service))
+    logging.basicConfig(handlers=[handler], level=level, force=True)
+    quieten_libraries()
+
+
+def quieten_libraries() -> None:
+    """Silence libraries that report each request, or each lost connection with a traceback; we say both ourselves."""
+    for chatty in ("httpx", "httpcore", "aio_pika", "aiormq"):
+        logging.getLogger(chatty).setLevel(logging.CRITICAL if chatty.startswith("aio") else logging.WARNING)

@@ -1,0 +1,1 @@
+"""The wire: the messages that services exchange, as bytes and back."""

@@ -1,0 +1,143 @@
+"""`feedmill feeds show|set|fetch|remove`, against a real database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from typer.testing import CliRunner
+
+from services.admin.registry import NewFeed, add_feed, connect
+from services.cli.__main__ import app
+from shared.errors import ConfigurationError
+
+URL = "http://me:secret@news.example/feed"
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def feeds(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("FEEDMILL_DATABASE_URL", database_url)
+    monkeypatch.setenv("FEEDMILL_AMQP_URL", "amqp://127.0.0.1:1/")
+    monkeypatch.setenv("COLUMNS", "200")
+    with connect(database_url) as connection:
+        add_feed(connection, NewFeed(URL))
+        connection.execute("UPDATE feeds SET next_fetch_at = now() + interval '5 hours'")
+
+    def run(*arguments: str, typed: str = "") -> str:
+        result = CliRunner().invoke(app, ["feeds", *arguments], input=typed)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.output
+
+    return run
+
+
+def row(database_url: str) -> dict[str, Any]:
+    with psycopg.connect(database_url, row_factory=dict_row) as connection:
+        found = connection.execute("SELECT *, next_fetch_at - now() AS wait FROM feeds").fetchone()
+    assert found is not None
+    return found
+
+
+def change(database_url: str, statement: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute(statement.encode())
+
+
+def test_a_feed_is_shown_with_its_state_health_and_attempts(feeds: Run, database_url: str) -> None:
+    assert "never polled" in feeds("show", "1")
+    change(
+        database_url,
+        """
+        UPDATE feeds SET last_outcome = 'hard_error', last_error = 'http 404', failures = 2, poll_seconds = 7300,
+            items_per_day = 1.234, last_success_at = now() - interval '3 hours', skip_hours = '{1,2}',
+            skip_days = '{6}', ttl_seconds = 600,
+            lying_since = now(), claim_id = gen_random_uuid(), claim_expires_at = now() + interval '1 hour';
+        INSERT INTO throttled_groups VALUES ('news.example', now() + interval '1 hour');
+        INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final,
+            attempt, items_seen, items_new, wire_bytes, decoded_bytes, status, error)
+        SELECT gen_random_uuid(), 1, now(), now() - n * interval '1 hour', 0.5, n > 1, 'hard_error', true, 0, 7, 3,
+            0, 0, 404, 'http 404' FROM generate_series(1, 4) AS n
+        """,
+    )
+    said = feeds("show", URL)
+    for part in (
+        "about every 2 hours",
+        "1.23 articles a day",
+        "the feed asks for 10 minutes",
+        "not in the hours 1, 2 (UTC)",
+        "not on Sunday",
+    ):
+        assert part in said
+    for part in ("4 attempts, 75 % good, 0.50 s each", "3 hours ago", "http 404", "to be tried again", "304 untrue"):
+        assert part in said
+    assert "host throttled until" in said
+    assert "secret" not in said
+    machine = json.loads(feeds("show", "1", "--json", "--attempts", "2"))
+    assert (len(machine["last_attempts"]), machine["success_rate"]) == (2, 0.75)
+    assert "secret" not in str(machine)
+
+
+def test_a_shorter_interval_counts_from_now(feeds: Run, database_url: str) -> None:
+    feeds("set", "1", "--interval", "60", "--priority", "3", "--name", "News")
+    found = row(database_url)
+    assert (found["interval_seconds"], found["priority"], found["name"]) == (60, 3, "News")
+    assert found["wait"] <= timedelta(seconds=60)
+    feeds("set", "1", "--interval", "0", "--shortest", "30", "--longest", "40")
+    found = row(database_url)
+    assert (found["interval_seconds"], found["shortest_seconds"], found["longest_seconds"]) == (None, 30, 40)
+    assert found["wait"] <= timedelta(seconds=40)
+
+
+def test_a_feed_is_disabled_and_enabled_with_its_past_forgotten(feeds: Run, database_url: str) -> None:
+    feeds("set", "1", "--disable")
+    assert (row(database_url)["enabled"], row(database_url)["disabled_reason"]) == (False, "by hand")
+    with pytest.raises(ConfigurationError, match="feed 1 is disabled"):
+        feeds("fetch", "1")
+    change(database_url, "UPDATE feeds SET failures = 9, gone_since = now()")
+    feeds("set", "1", "--enable")
+    found = row(database_url)
+    assert (found["enabled"], found["disabled_reason"], found["failures"], found["gone_since"]) == (True, None, 0, None)
+    assert timedelta() < found["wait"] <= timedelta(minutes=5)
+
+
+def test_a_feed_is_polled_at_once_if_somebody_asks(feeds: Run, database_url: str) -> None:
+    feeds("fetch", URL)
+    assert row(database_url)["due_at"] <= datetime.now(UTC)
+
+
+def test_a_feed_is_removed_after_a_question(feeds: Run, database_url: str) -> None:
+    assert "remove feed 1 and its 0 pending articles?" in feeds("remove", "1", typed="n\n")
+    assert row(database_url)["id"] == 1
+    feeds("remove", "1", "--yes")
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT count(*) FROM feeds").fetchone() == (0,)
+
+
+def test_what_was_said_to_be_done_stays_done_if_the_next_feed_stops_the_command(feeds: Run, database_url: str) -> None:
+    with connect(database_url) as connection:
+        add_feed(connection, NewFeed("http://other.example/feed"))
+    assert "feed 1 was removed" in feeds("remove", "1", "2", typed="y\nn\n")
+    assert row(database_url)["id"] == 2
+    with pytest.raises(ConfigurationError, match="there is no feed"):
+        feeds("fetch", "2", "3")
+    assert row(database_url)["due_at"] <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize("feed", ["2", "http://other.example/", "9" * 30, "x"])
+def test_a_feed_that_is_not_there_is_a_sentence(feeds: Run, feed: str) -> None:
+    for command in (["show"], ["set", "--priority", "1"], ["fetch"], ["remove", "--yes"]):
+        with pytest.raises(ConfigurationError, match="there is no feed"):
+            feeds(*command, feed)
+
+
+def test_nothing_to_change_is_said(feeds: Run) -> None:
+    with pytest.raises(ConfigurationError, match="nothing to change"):
+        feeds("set", "1")

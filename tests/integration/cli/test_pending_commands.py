@@ -1,0 +1,130 @@
+"""`feedmill pending …`, against a real database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from services.cli.__main__ import app
+from shared.errors import ConfigurationError
+from tests.integration.consumers.test_pending_articles import (
+    Connection,
+    claim,
+    connect,
+    dead,
+    fail,
+    fill,
+    keys,
+    let_time_pass,
+)
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def db(database_url: str) -> Iterator[Connection]:
+    with connect(database_url) as connection:
+        connection.execute("INSERT INTO feeds (url, politeness_group) VALUES ('http://x/', 'x')")
+        yield connection
+
+
+@pytest.fixture
+def pending(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("FEEDMILL_DATABASE_URL", database_url)
+    monkeypatch.setenv("FEEDMILL_AMQP_URL", "amqp://127.0.0.1:1/")
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["pending", *arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.output
+
+    return run
+
+
+def test_articles_are_counted_by_what_they_wait_for(pending: Run, db: Connection) -> None:
+    nothing = {"pending": 0, "claimable": 0, "claimed": 0, "waiting_for_retry": 0, "lease_expired": 0, "dead": 0}
+    assert json.loads(pending("--json")) == {**nothing, "oldest_seconds": None}
+    md5s = fill(db, 10)
+    claim(db, 4)
+    let_time_pass(db)
+    lease = claim(db, 3)[0]["lease_id"]
+    fail(db, md5s[:1], "no", lease)
+    fail(db, md5s[1:2], "no", lease, max_failures=1)
+    found = json.loads(pending("--json"))
+    assert found.pop("oldest_seconds") == pytest.approx(86_400, abs=60)
+    assert found == {
+        "pending": 9,
+        "claimable": 7,
+        "claimed": 1,
+        "waiting_for_retry": 1,
+        "lease_expired": 1,
+        "dead": 1,
+    }
+    assert "oldest" in pending()
+
+
+def test_articles_are_listed_as_they_will_be_given_out(pending: Run, db: Connection) -> None:
+    md5s = fill(db, 4)
+    lease = claim(db, 2)[0]["lease_id"]
+    fail(db, md5s[:1], "no [/b] good", lease)
+    listed = json.loads(pending("list", "--json"))
+    assert [(row["md5"], row["state"]) for row in listed] == [
+        (md5s[2], "new"),
+        (md5s[3], "new"),
+        (md5s[0], "waiting for retry"),
+        (md5s[1], "claimed"),
+    ]
+    let_time_pass(db)
+    listed = json.loads(pending("list", "--json", "--limit", "3"))
+    assert [row["state"] for row in listed] == ["back", "lease expired", "new"]
+    assert [row["md5"] for row in listed] == keys(claim(db, 3))
+    assert "no [/b] good" in pending("list")
+    assert all(md5 in pending("list") for md5 in md5s)
+
+
+def test_one_article_is_shown_pending_or_dead_or_said_to_be_gone(pending: Run, db: Connection) -> None:
+    (md5,) = fill(db, 1)
+    assert "title: Article 1" in pending("show", md5)
+    claim(db)
+    fail(db, [md5], "too long", max_failures=1)
+    shown = json.loads(pending("show", md5, "--json"))
+    assert (shown["state"], shown["error"], shown["retry_count"]) == ("dead", "too long", 1)
+    with pytest.raises(ConfigurationError, match="there is no article x, pending or dead"):
+        pending("show", "x")
+
+
+def test_articles_are_settled_by_hand(pending: Run, db: Connection) -> None:
+    md5s = fill(db, 3)
+    claim(db)
+    assert "1 released" in pending("release", md5s[0], "unknown")
+    assert keys(claim(db)) == md5s[:1]
+    assert "1 acknowledged" in pending("ack", md5s[0], "unknown")
+    assert "0 acknowledged" in pending("ack", md5s[0])
+
+
+def test_the_dead_are_listed_and_revived(pending: Run, db: Connection) -> None:
+    md5s = fill(db, 3)
+    claim(db)
+    fail(db, md5s, "ValueError: odd", max_failures=1)
+    assert "ValueError: odd" in pending("dead")
+    assert {row["md5"] for row in json.loads(pending("dead", "--json"))} == set(md5s)
+    assert "1 revived" in pending("revive", md5s[0])
+    with pytest.raises(ConfigurationError, match="1 not: they are not dead"):
+        pending("revive", md5s[0])
+    assert "2 revived" in pending("revive", "--all")
+    assert "0 revived" in pending("revive", "--all")
+    assert dead(db) == []
+    for wrong in ([], [md5s[0], "--all"]):
+        with pytest.raises(ConfigurationError, match="say which"):
+            pending("revive", *wrong)
+
+
+def test_tables_that_are_not_there_yet_are_a_sentence(pending: Run, db: Connection) -> None:
+    db.execute("DROP TABLE pending_articles CASCADE")
+    with pytest.raises(ConfigurationError, match="feedmill migrate"):
+        pending("list")

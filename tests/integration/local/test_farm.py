@@ -1,0 +1,512 @@
+"""The feed farm over real HTTP: each kind of site behaves as it says, and the ledger is what the feeds list."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from itertools import groupby
+from pathlib import Path
+
+import feedparser
+import httpx
+import pytest
+
+from local.farm import Farm, FeedFormat, FeedKind, FeedSpec, Freshness, bench_specs, demo_specs, named_specs
+
+HOST = "127.0.0.2"
+DELIVERING = [kind for kind in FeedKind if kind.delivers]
+
+
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    with httpx.Client(trust_env=False, verify=False, timeout=5) as client:
+        yield client
+
+
+def make_spec(kind: FeedKind = FeedKind.PLAIN, **more: object) -> FeedSpec:
+    fields: dict[str, object] = {"name": "one", "host": HOST, "path": "/feed", "kind": kind, **more}
+    return FeedSpec(**fields)  # type: ignore[arg-type]
+
+
+def read_feed(body: bytes) -> list[tuple[str, str]]:
+    """URL and title of every entry, as the libraries of the pipeline see them."""
+    if body.startswith(b"{"):
+        return [(item["url"], item["title"]) for item in json.loads(body)["items"]]
+    return [(entry.link, entry.title) for entry in feedparser.parse(body).entries]
+
+
+def fetch_patiently(farm: Farm, client: httpx.Client, spec: FeedSpec) -> list[tuple[str, str]]:
+    """What a reader gets that follows redirects and comes back after a failure."""
+    for _ in range(3):
+        try:
+            response = client.get(farm.url(spec), follow_redirects=True)
+        except httpx.TransportError:
+            continue
+        if response.is_success:
+            return read_feed(response.content)
+    return []
+
+
+def send_raw(farm: Farm, data: bytes) -> bytes:
+    """All that the server says to these bytes until it closes."""
+    with socket.create_connection((HOST, farm.port), timeout=5) as connection:
+        connection.sendall(data)
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    return answer
+
+
+def test_the_demo_has_every_kind_and_format_on_many_hosts() -> None:
+    specs = demo_specs()
+    assert len(specs) >= 64
+    assert len({spec.host for spec in specs}) >= 22
+    assert {spec.kind for spec in specs} == set(FeedKind)
+    formats = Counter(spec.format for spec in specs)
+    assert max(formats.values()) - min(formats.values()) <= 2
+    assert {spec.format for spec in specs if spec.kind is FeedKind.PLAIN} == set(FeedFormat)
+
+
+def test_a_patient_reader_of_the_demo_gets_exactly_what_is_expected(client: httpx.Client) -> None:
+    specs = [replace(spec, delay_seconds=spec.delay_seconds / 10) for spec in demo_specs()]
+    with Farm(specs) as farm, ThreadPoolExecutor(32) as pool:
+        for _wave in range(2):
+            delivered = dict(
+                zip(farm.specs, pool.map(lambda s: fetch_patiently(farm, client, s), farm.specs), strict=True)
+            )
+            for spec, entries in delivered.items():
+                assert dict(entries) == farm.expected_of(spec), spec.name
+                assert len(entries) == len(farm.expected_of(spec)), spec.name
+            everything = {article for entries in delivered.values() for article in entries}
+            assert everything == set(farm.expected_articles().items())
+            assert farm.unserved() == []
+            farm.publish()
+        growing = {spec for spec in farm.specs if spec.items_per_wave}
+        assert set(farm.unserved()) == growing
+        assert {FeedKind.GROWING, FeedKind.GZIP} == {spec.kind for spec in growing}
+
+
+def test_titles_and_links_identify_each_article_of_the_demo() -> None:
+    farm = Farm(demo_specs())
+    articles = farm.expected_articles()
+    assert len(set(articles.values())) == len(articles)
+    assert all(title == " ".join(title.split()) for title in articles.values())
+    assert any("&" in title for title in articles.values())
+    assert any(not title.isascii() for title in articles.values())
+    assert articles == Farm(demo_specs(), now=datetime(2020, 1, 1, tzinfo=UTC)).expected_articles()
+    assert articles.keys().isdisjoint(Farm(demo_specs(), edition="second-run").expected_articles())
+
+
+@pytest.mark.parametrize("feed_format", FeedFormat)
+def test_entries_carry_text_author_categories_and_dates(client: httpx.Client, feed_format: FeedFormat) -> None:
+    with Farm([make_spec(format=feed_format)]) as farm:
+        response = client.get(farm.url(farm.specs[0]))
+    assert "utf-8" in response.headers["content-type"] or feed_format is FeedFormat.JSON
+    if feed_format is FeedFormat.JSON:
+        items = response.json()["items"]
+        texts = [item.get("content_html", item.get("content_text")) for item in items]
+        complete = [
+            item for item in items if item["id"] and item["authors"] and item["tags"] and item["date_published"]
+        ]
+    else:
+        parsed = feedparser.parse(response.content)
+        assert not parsed.bozo
+        items = parsed.entries
+        texts = [entry.summary for entry in items]
+        complete = [
+            entry
+            for entry in items
+            if entry.id and entry.author and entry.tags and ("published" in entry or entry.updated)
+        ]
+    assert len(complete) == len(items) == 8
+    assert all(300 < len(text) < 900 for text in texts)
+    assert any("<p>" in text for text in texts)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DELIVERING if kind is not FeedKind.NO_VALIDATORS])
+def test_304_is_honest_across_a_publish(client: httpx.Client, kind: FeedKind) -> None:
+    spec = make_spec(kind, items_per_wave=2, moved_host="127.0.0.3", moved_path="/new", shared_group="wire")
+    with Farm([spec]) as farm:
+        url = f"http://127.0.0.3:{farm.port}/new" if kind is FeedKind.MOVED else farm.url(spec)
+        conditions: list[dict[str, str]] = []
+        for _wave in range(3):
+            first = client.get(url)
+            by_etag = {"If-None-Match": first.headers["etag"]}
+            by_date = {"If-Modified-Since": first.headers["last-modified"]}
+            for stale in conditions:
+                assert client.get(url, headers=stale).status_code == 200
+            conditions = [by_etag, by_date, {**by_etag, **by_date}]
+            for condition in conditions:
+                again = client.get(url, headers=condition)
+                assert (again.status_code, again.content) == (304, b"")
+                assert again.headers["etag"] == first.headers["etag"]
+            farm.publish()
+
+
+def test_validators_that_are_lists_garbage_or_at_odds_are_read_by_the_book(client: httpx.Client) -> None:
+    with Farm([make_spec()]) as farm:
+        url = farm.url(farm.specs[0])
+        etag, modified = (client.get(url).headers[name] for name in ("etag", "last-modified"))
+        later = (parsedate_to_datetime(modified) + timedelta(hours=1)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+        statuses = {
+            304: [
+                {"If-None-Match": f'"other", W/{etag}'},
+                {"If-None-Match": "*"},
+                {"If-Modified-Since": later},
+                {"If-None-Match": etag, "If-Modified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"},
+            ],
+            200: [
+                {"If-None-Match": '"other"', "If-Modified-Since": modified},
+                {"If-None-Match": etag.strip('"')},
+                {"If-Modified-Since": "yesterday"},
+                {"If-Modified-Since": ""},
+                {"If-Modified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"},
+            ],
+        }
+        for status, conditions in statuses.items():
+            for condition in conditions:
+                assert client.get(url, headers=condition).status_code == status, condition
+
+
+def test_waves_within_one_second_still_differ_in_last_modified(client: httpx.Client) -> None:
+    now = datetime.now(UTC)
+    with Farm([make_spec(FeedKind.GROWING, items_per_wave=1)], now=now) as farm:
+        seen = set()
+        for _wave in range(3):
+            farm.publish(now)
+            seen.add(client.get(farm.url(farm.specs[0])).headers["last-modified"])
+    assert len(seen) == 3
+
+
+def test_a_growing_feed_lists_its_newest_articles_and_the_ledger_keeps_all(client: httpx.Client) -> None:
+    with Farm([make_spec(FeedKind.GROWING, items=5, items_per_wave=3, window=6)]) as farm:
+        before = farm.expected_articles()
+        assert [farm.publish(), farm.publish(), farm.wave] == [1, 2, 2]
+        listed = dict(read_feed(client.get(farm.url(farm.specs[0])).content))
+        assert len(listed) == 6
+        assert listed.keys().isdisjoint(before)
+        assert farm.expected_articles() == {**before, **listed}
+
+
+def test_gzip_is_for_those_who_accept_it() -> None:
+    with Farm([make_spec(FeedKind.GZIP)]) as farm, httpx.Client(trust_env=False) as client:
+        url = farm.url(farm.specs[0])
+        with client.stream("GET", url, headers={"Accept-Encoding": "br, gzip"}) as response:
+            packed = b"".join(response.iter_raw())
+        assert response.headers["content-encoding"] == "gzip"
+        assert response.headers["etag"].startswith("W/")
+        for unwilling in ("identity", "gzip;q=0", ""):
+            plain = client.get(url, headers={"Accept-Encoding": unwilling})
+            assert "content-encoding" not in plain.headers
+            assert plain.content == gzip.decompress(packed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "statuses"),
+    [
+        (FeedKind.ERROR_500, [500, 500, 500]),
+        (FeedKind.NOT_FOUND, [404, 404, 404]),
+        (FeedKind.GONE, [410, 410, 410]),
+        (FeedKind.RECOVERS, [500, 500, 200]),
+        (FeedKind.THROTTLED, [429, 429, 200]),
+        (FeedKind.HTML, [200, 200, 200]),
+        (FeedKind.NO_VALIDATORS, [200, 200, 200]),
+        (FeedKind.SLOW, [200, 200, 200]),
+    ],
+)
+def test_each_kind_answers_with_its_statuses(client: httpx.Client, kind: FeedKind, statuses: list[int]) -> None:
+    with Farm([make_spec(kind, failures=2)]) as farm:
+        responses = [client.get(farm.url(farm.specs[0])) for _ in statuses]
+        assert [response.status_code for response in responses] == statuses
+        assert [record.status for record in farm.access_log()] == statuses
+        assert bool(farm.expected_articles()) == kind.delivers
+        assert dict(read_feed(responses[-1].content)) == farm.expected_articles()
+        assert (responses[0].headers.get("retry-after") == "1") == (kind is FeedKind.THROTTLED)
+
+
+def test_a_feed_without_validators_sends_the_same_body_whatever_is_asked(client: httpx.Client) -> None:
+    with Farm([make_spec(FeedKind.NO_VALIDATORS)]) as farm:
+        first = client.get(farm.url(farm.specs[0]))
+        again = client.get(farm.url(farm.specs[0]), headers={"If-None-Match": "*"})
+    assert (first.status_code, first.content) == (again.status_code, again.content)
+    assert not {"etag", "last-modified"} & set(first.headers)
+
+
+def test_a_moved_feed_points_to_another_host_that_serves_it(client: httpx.Client) -> None:
+    with Farm([make_spec(FeedKind.MOVED, moved_host="127.0.0.3", moved_path="/new/feed")]) as farm:
+        signpost = client.get(farm.url(farm.specs[0]))
+        assert (signpost.status_code, signpost.headers["location"]) == (301, f"http://127.0.0.3:{farm.port}/new/feed")
+        assert farm.unserved() == list(farm.specs)
+        assert dict(read_feed(client.get(signpost.headers["location"]).content)) == farm.expected_articles()
+        assert farm.unserved() == []
+
+
+def test_a_refusing_host_refuses_while_the_others_serve(client: httpx.Client) -> None:
+    refusing = make_spec(FeedKind.REFUSED, name="two", host="127.0.0.3")
+    with Farm([make_spec(), refusing]) as farm:
+        with pytest.raises(httpx.ConnectError):
+            client.get(farm.url(refusing))
+        assert client.get(farm.url(farm.specs[0])).status_code == 200
+        assert farm.expected_of(refusing) == {}
+
+
+def test_a_truncated_answer_breaks_off_once(client: httpx.Client) -> None:
+    with Farm([make_spec(FeedKind.TRUNCATED, failures=1)]) as farm:
+        with pytest.raises(httpx.RemoteProtocolError):
+            client.get(farm.url(farm.specs[0]))
+        assert farm.unserved() == list(farm.specs)
+        assert dict(read_feed(client.get(farm.url(farm.specs[0])).content)) == farm.expected_articles()
+
+
+@pytest.mark.parametrize("feed_format", [FeedFormat.RSS, FeedFormat.ATOM, FeedFormat.RDF])
+def test_a_malformed_feed_is_not_well_formed_and_still_readable(client: httpx.Client, feed_format: FeedFormat) -> None:
+    with Farm([make_spec(FeedKind.MALFORMED, format=feed_format, items=40)]) as farm:
+        body = client.get(farm.url(farm.specs[0])).content
+        assert feedparser.parse(body).bozo
+        assert all(wrong in body for wrong in (b"Fish & chips", b"&nbsp;", b"<br>", b"Research & development"))
+        assert dict(read_feed(body)) == farm.expected_articles()
+
+
+def test_a_shared_article_is_expected_once(client: httpx.Client) -> None:
+    specs = [
+        make_spec(FeedKind.SHARED, name=name, host=host, shared_group="wire", items=5)
+        for name, host in (("one", "127.0.0.2"), ("two", "127.0.0.3"))
+    ]
+    with Farm(specs) as farm:
+        first, second = ([*read_feed(client.get(farm.url(spec)).content)] for spec in specs)
+    assert len(set(first) & set(second)) == 1
+    assert len(farm.expected_articles()) == len(first) + len(second) - 1 == 9
+
+
+def test_a_slow_site_delays_its_answers_and_nobody_elses(client: httpx.Client) -> None:
+    slow = make_spec(FeedKind.SLOW, name="two", host="127.0.0.3", delay_seconds=0.3)
+    with Farm([make_spec(), slow], latency_seconds=0.05) as farm, ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(client.get, farm.url(slow)) for _ in range(3)]
+        quick = client.get(farm.url(farm.specs[0]))
+        assert quick.elapsed >= timedelta(seconds=0.05)
+        assert not any(answer.done() for answer in answers)
+        assert all(answer.result().elapsed >= timedelta(seconds=0.35) for answer in answers)
+        load = farm.host_loads()["127.0.0.3"]
+        assert (load.peak_in_flight, load.in_flight, load.peak_connections) == (3, 0, 3)
+        assert farm.host_loads()[HOST].peak_in_flight == 1
+
+
+def test_a_client_that_leaves_early_is_forgotten() -> None:
+    with Farm([make_spec(FeedKind.SLOW, delay_seconds=30)]) as farm:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.get(farm.url(farm.specs[0]), timeout=0.1, trust_env=False)
+        httpx.get(f"http://{HOST}:{farm.port}/nothing", trust_env=False)
+        assert farm.host_loads()[HOST].in_flight == 0
+        assert farm.unserved() == list(farm.specs)
+
+
+def test_the_access_log_tells_who_asked_for_what_and_when(client: httpx.Client) -> None:
+    with Farm([make_spec()]) as farm:
+        etag = client.get(farm.url(farm.specs[0])).headers["etag"]
+        headers = {"If-None-Match": etag, "If-Modified-Since": "x", "User-Agent": "me", "Accept-Encoding": "gzip"}
+        client.get(farm.url(farm.specs[0]), headers=headers)
+        client.get(farm.url(farm.specs[0]) + "?utm=1")
+        log = farm.access_log()
+    assert [tuple(record[1:5]) for record in log] == [
+        (HOST, "/feed", "GET", 200),
+        (HOST, "/feed", "GET", 304),
+        (HOST, "/feed?utm=1", "GET", 404),
+    ]
+    assert log[0].if_none_match is None
+    assert tuple(log[1][5:]) == (etag, "x", "me", "gzip")
+    assert log[0].at < log[1].at < log[2].at
+    assert farm.request_count() == 3
+
+
+def test_keep_alive_pipelining_and_close_are_honoured() -> None:
+    request = b"GET /feed HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\n"
+    with Farm([make_spec()], latency_seconds=0.01) as farm:
+        answer = send_raw(farm, (request + b"\r\n") * 2 + request + b"Connection: close\r\n\r\n" + request + b"\r\n")
+        assert answer.count(b"HTTP/1.1 304 Not Modified\r\n") == 3
+        assert answer.count(b"Connection: keep-alive\r\n") == 2
+        assert answer.endswith(b"Connection: close\r\n\r\n")
+        old = send_raw(farm, b"GET /feed HTTP/1.0\r\n\r\n")
+        assert old.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert abs(parsedate_to_datetime(old.split(b"Date: ")[1][:29].decode()) - datetime.now(UTC)).seconds < 5
+        assert farm.host_loads()[HOST].peak_connections == 1
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+        b"hello\n",
+        b"GET /feed\r\n\r\n",
+        b"GET feed HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /feed HTTP/2.0\r\nHost: x\r\n\r\n",
+        b"GET /feed HTTP/1.1\r\n\r\n",
+        b"GET /feed HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        b"GET /feed HTTP/1.1\r\nHost : x\r\n\r\n",
+        b"GET /feed HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n",
+        b"GET /feed HTTP/1.1\nHost: x\n\n",
+        b"GET /feed HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n",
+        b"GET /feed HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 40_000 + b"\r\n\r\n",
+    ],
+)
+def test_garbage_gets_400(garbage: bytes) -> None:
+    with Farm([make_spec()]) as farm:
+        assert send_raw(farm, garbage).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert [record.status for record in farm.access_log()] == [400]
+
+
+def test_only_get_is_allowed(client: httpx.Client) -> None:
+    with Farm([make_spec()]) as farm:
+        response = client.delete(farm.url(farm.specs[0]))
+    assert (response.status_code, response.headers["allow"]) == (405, "GET")
+
+
+def test_freshness_can_be_switched_for_the_bench(client: httpx.Client) -> None:
+    with Farm([make_spec()]) as farm:
+        url, stale = farm.url(farm.specs[0]), {"If-None-Match": '"stale"'}
+        current = {"If-None-Match": client.get(url).headers["etag"]}
+        farm.freshness = Freshness.ALWAYS_304
+        assert [client.get(url, headers=headers).status_code for headers in ({}, stale, current)] == [200, 304, 304]
+        farm.freshness = Freshness.ALWAYS_200
+        assert [client.get(url, headers=headers).status_code for headers in ({}, stale, current)] == [200, 200, 200]
+
+
+def test_stop_leaves_no_thread_and_no_socket_and_a_farm_can_start_again() -> None:
+    threads, descriptors = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+    farm = Farm([make_spec(), make_spec(FeedKind.REFUSED, name="two", host="127.0.0.3")])
+    ports = set()
+    for _ in range(2):
+        with farm, socket.create_connection((HOST, farm.port)) as idle:
+            assert farm.port < 32768
+            assert httpx.get(farm.url(farm.specs[0]), trust_env=False).status_code == 200
+            farm.stop()
+            assert idle.recv(1) == b""
+        ports.add(farm.port)
+        assert threading.active_count() == threads
+        assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((HOST, farm.port))
+    farm.stop()
+    assert len(ports) == 1
+    assert farm.request_count() == 2
+
+
+def test_stop_in_the_middle_of_a_crowd_leaves_no_socket() -> None:
+    def hammer(farm: Farm) -> None:
+        with suppress(ConnectionError):
+            while True:
+                assert send_raw(farm, b"GET /feed HTTP/1.0\r\n\r\n") is not None
+
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    farm = Farm([make_spec()])
+    farm.start()
+    with ThreadPoolExecutor(16) as pool:
+        crowd = [pool.submit(hammer, farm) for _ in range(16)]
+        while farm.request_count() < 100:
+            assert not any(member.done() for member in crowd)
+        farm.stop()
+    assert [member.result() for member in crowd] == [None] * 16
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    assert (farm.host_loads()[HOST].connections, farm.host_loads()[HOST].in_flight) == (0, 0)
+
+
+def test_a_port_that_is_taken_is_an_error_that_names_the_address() -> None:
+    with Farm([make_spec()]) as farm:
+        other = Farm([make_spec(), make_spec(name="two", host="127.0.0.3")], port=farm.port)
+        with pytest.raises(OSError, match=rf"127\.0\.0\.2:{farm.port} can't be taken: Address already in use"):
+            other.start()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: make_spec(path="feed"), "does not begin with a slash"),
+        (lambda: make_spec(FeedKind.MOVED), "needs moved_host"),
+        (lambda: make_spec(FeedKind.MALFORMED, format=FeedFormat.JSON), "malformed JSON"),
+        (lambda: make_spec(items=5, window=4), "hides articles"),
+        (lambda: Farm([make_spec(), make_spec(path="/b")]), "the same name"),
+        (lambda: Farm([make_spec(), make_spec(name="b")]), r"served from 127\.0\.0\.2/feed"),
+        (lambda: Farm([], edition="a b"), "letters, digits and hyphens"),
+    ],
+)
+def test_specs_that_make_no_sense_are_refused(make: object, message: str) -> None:
+    assert callable(make)
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_bench_feeds_have_the_size_that_was_asked_for(client: httpx.Client) -> None:
+    specs = bench_specs(feeds=8, hosts=3, items=20, body_bytes=30_000)
+    assert [len(list(feeds)) for _, feeds in groupby(sorted(spec.host for spec in specs))] == [3, 3, 2]
+    with Farm(specs) as farm:
+        for spec in specs:
+            response = client.get(farm.url(spec))
+            assert response.headers["content-encoding"] == "gzip"
+            assert 0.75 < len(response.content) / 30_000 < 1.25
+        assert len(farm.expected_articles()) == 160
+        farm.publish()
+        assert len(farm.expected_articles()) == 320
+        assert len(dict(read_feed(client.get(farm.url(specs[0])).content))) == 20
+
+
+@pytest.mark.parametrize("ending", ["stdin", "SIGTERM"])
+def test_the_farm_runs_in_its_own_process_and_ends_when_told(client: httpx.Client, ending: str) -> None:
+    command = [sys.executable, "-m", "local.farm", "--feeds", "4", "--hosts", "2", "--items", "3"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        ready = json.loads(process.stdout.readline())
+        assert ready["pid"] == process.pid
+        assert [len(read_feed(client.get(url).content)) for url in ready["urls"]] == [3, 3, 3, 3]
+        answers = []
+        for order in ("publish", "freshness always_304", "latency 0.01", "status", "dance"):
+            process.stdin.write(f"{order}\n")
+            process.stdin.flush()
+            answers.append(json.loads(process.stdout.readline()))
+        assert answers[:3] == [{"wave": 1, "articles": 24}, {"freshness": "always_304"}, {"latency": 0.01}]
+        assert answers[3]["requests"] == 4
+        assert answers[4] == {"error": "unknown command 'dance'"}
+        if ending == "stdin":
+            process.stdin.close()
+        else:
+            os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(5) == 0
+
+
+def test_a_farm_of_names_listens_on_one_address_and_goes_by_the_host_field(client: httpx.Client) -> None:
+    specs = named_specs(demo_specs(), "farm")
+    assert {spec.host.partition(".")[2] for spec in specs} == {"farm"}
+    with Farm(specs, address="127.0.0.1") as farm:
+
+        def get(url: str) -> httpx.Response:
+            """As from where the names lead to the farm's address."""
+            asked = httpx.URL(url)
+            return client.get(asked.copy_with(host="127.0.0.1"), headers={"Host": asked.netloc.decode()})
+
+        plain = next(spec for spec in specs if spec.kind is FeedKind.PLAIN)
+        assert dict(read_feed(get(farm.url(plain)).content)) == farm.expected_of(plain)
+        moved = next(spec for spec in specs if spec.kind is FeedKind.MOVED)
+        there = get(farm.url(moved)).headers["location"]
+        assert there == f"http://{moved.moved_host}:{farm.port}{moved.moved_path}"
+        assert dict(read_feed(get(there).content)) == farm.expected_of(moved)
+        refused = next(spec for spec in specs if spec.kind is FeedKind.REFUSED)
+        with pytest.raises(httpx.ConnectError):
+            get(farm.url(refused))
+        assert get(f"http://elsewhere.example:{farm.port}/").status_code == 400
+        loads = farm.host_loads()
+        assert loads[plain.host].peak_in_flight == 1
+        assert {load.in_flight for load in loads.values()} == {0}

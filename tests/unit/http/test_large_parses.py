@@ -1,0 +1,53 @@
+"""Large feeds are parsed one at a time, small ones beside them, and not all at once either."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from services.fetcher import attempt
+from services.fetcher.attempt import LARGE_BYTES, SMALL_AT_ONCE, Clock, FeedReader, ReaderLimits
+from services.fetcher.http.client import Answer, FeedClient, Request
+from services.fetcher.parse import NotAFeed
+from services.fetcher.request import next_leg
+from tests.factories import NOW, make_job
+
+
+class Client:
+    """Answers with as many bytes as the URL's query says."""
+
+    def get(self, request: Request) -> Answer:
+        size = int(request.url.partition("?")[2])
+        return Answer(200, request.url, httpx.Headers(), b" " * size, size)
+
+
+@pytest.mark.parametrize(("size", "most"), [(LARGE_BYTES + 1, 1), (LARGE_BYTES, SMALL_AT_ONCE)])
+def test_large_feeds_are_parsed_one_at_a_time(size: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, at_once, peak = threading.Lock(), 0, 0
+
+    def parse(*_: object, **__: object) -> Any:
+        nonlocal at_once, peak
+        with lock:
+            at_once += 1
+            peak = max(peak, at_once)
+        time.sleep(0.1)
+        with lock:
+            at_once -= 1
+        raise NotAFeed("nothing but spaces")
+
+    monkeypatch.setattr(attempt, "parse_feed", parse)
+    reader = FeedReader(cast("FeedClient", Client()), Clock(lambda: NOW, time.monotonic), ReaderLimits())
+    job = make_job(url=f"http://news.example/?{size}")
+    with ThreadPoolExecutor(2 * SMALL_AT_ONCE) as pool:
+        list(
+            pool.map(
+                lambda _: reader.request(job, next_leg(job, frozenset()), lambda: None),
+                range(2 * SMALL_AT_ONCE if most > 1 else 4),
+            )
+        )
+    assert peak == most

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from services.fetcher.http.options import BadOptions, FeedOptions, read_options
+
+ORIGIN = "http://news.example/feed"
+OWN = FeedOptions({"X-Key": "k"}, ("me", "pass"), 20.0)
+
+
+def test_nothing_asked_for_is_nothing() -> None:
+    assert read_options({}) == FeedOptions()
+    assert read_options({"headers": None, "user": None, "timeout_seconds": None, "mode": [1]}) == FeedOptions()
+
+
+def test_all_of_it_is_read() -> None:
+    config = {"headers": {"X-Key": " k\u00e9 "}, "user": "me", "password": "p:\u00e9", "timeout_seconds": 20}
+    assert read_options(config) == FeedOptions({"X-Key": "k\u00e9"}, ("me", "p:\u00e9"), 20.0)
+    assert read_options({"user": "me"}).credentials == ("me", "")
+    assert read_options({"headers": {"authorization": "Bearer t"}}).headers == {"authorization": "Bearer t"}
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ({"headers": ["a"]}, "headers: expected an object"),
+        ({"headers": {f"x-{number}": "" for number in range(31)}}, "headers: expected an object"),
+        ({"headers": {"X Key": "k"}}, "headers: expected a header's name"),
+        ({"headers": {"": "k"}}, "headers: expected a header's name"),
+        ({"headers": {"X-Key": "secret\r\nHost: b"}}, "headers.X-Key: expected a text"),
+        ({"headers": {"X-Key": "secret\0"}}, "headers.X-Key: expected a text"),
+        ({"headers": {"X-Key": "secret\u4e16"}}, "headers.X-Key: expected a text"),
+        ({"headers": {"X-Key": 5}}, "headers.X-Key: expected a text"),
+        ({"headers": {"a": "1", "A": "2"}}, "headers.A: expected each name once"),
+        ({"user": "a:b"}, "user: expected"),
+        ({"user": ""}, "user: expected"),
+        ({"password": "secret"}, "user: expected"),
+        ({"user": "a", "password": "secret\n"}, "password: expected"),
+        ({"user": "a", "password": 5}, "password: expected"),
+        ({"user": "a", "password": "secret", "headers": {"Authorization": "secret"}}, "user: expected either"),
+        ({"timeout_seconds": 0.5}, "timeout_seconds: expected a number from 1 to 300"),
+        ({"timeout_seconds": 301}, "timeout_seconds"),
+        ({"timeout_seconds": 10**400}, "timeout_seconds"),
+        ({"timeout_seconds": float("nan")}, "timeout_seconds"),
+        ({"timeout_seconds": True}, "timeout_seconds"),
+        ({"timeout_seconds": "20"}, "timeout_seconds"),
+    ],
+)
+def test_what_cannot_be_used_is_named_by_its_key_and_never_by_a_secret(config: dict[str, object], key: str) -> None:
+    with pytest.raises(BadOptions, match=re.escape(key)) as caught:
+        read_options(config)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Host", "Connection", "Keep-Alive", "Transfer-Encoding", "TE", "Trailer", "Upgrade", "Proxy-Authorization"),
+        *("Cookie", "Referer", "Content-Length", "Content-Type", "Accept-Encoding", "If-None-Match", "Range", "Expect"),
+    ],
+)
+def test_headers_that_are_ours_alone_are_refused(name: str) -> None:
+    with pytest.raises(BadOptions, match="not a feed's to set"):
+        read_options({"headers": {name.lower(): "x"}})
+
+
+@pytest.mark.parametrize(
+    ("origin", "url"),
+    [
+        (ORIGIN, ORIGIN),
+        (ORIGIN, "http://NEWS.example/other"),
+        (ORIGIN, "http://news.example:80/"),
+        (ORIGIN, "https://news.example/feed"),
+        ("http://news.example:80/", "https://news.example:443/"),
+    ],
+)
+def test_within_the_origin_all_of_it_is_sent(origin: str, url: str) -> None:
+    assert OWN.for_url(origin, url) == OWN
+
+
+@pytest.mark.parametrize(
+    ("origin", "url"),
+    [
+        (ORIGIN, "http://www.news.example/feed"),
+        (ORIGIN, "http://news.example:8080/feed"),
+        (ORIGIN, "https://news.example:8443/feed"),
+        ("http://news.example:8080/", "https://news.example:8080/"),
+        ("https://news.example/", "http://news.example/"),
+        (ORIGIN, "http://news.example@evil.example/"),
+        (ORIGIN, "nonsense"),
+    ],
+)
+def test_nothing_leaves_the_origin_but_the_deadline(origin: str, url: str) -> None:
+    assert OWN.for_url(origin, url) == FeedOptions(timeout_seconds=20.0)
+
+
+def test_a_urls_userinfo_counts_as_credentials_within_its_origin() -> None:
+    origin = "http://me:p%40ss@news.example/feed"
+    assert FeedOptions().for_url(origin, "https://news.example/").credentials == ("me", "p@ss")
+    assert FeedOptions().for_url(origin, "https://other.example/").credentials is None
+    assert OWN.for_url(origin, ORIGIN).credentials == ("me", "pass")
+    token = FeedOptions({"Authorization": "Bearer t"})
+    assert token.for_url(origin, ORIGIN) == token

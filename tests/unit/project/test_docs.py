@@ -1,0 +1,200 @@
+"""The paper tells the truth: settings, queues, tables, metrics, commands and endpoints are compared with the code."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
+from pydantic_core import PydanticUndefined
+
+from services.cli.__main__ import app
+from services.cli.settings import CliSettings
+from services.fetcher.settings import FetcherSettings
+from services.scheduler.settings import SchedulerSettings
+from services.writer.settings import WriterSettings
+from shared.broker.topology import is_shard
+from shared.database.migrate import read_migrations
+from shared.settings import BrokerSettings, FeedmillSettings
+from shared.wire.messages import FeedFetched, FetchFeed, Message, Outcome
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+SETTINGS: dict[str, type[FeedmillSettings]] = {
+    "scheduler": SchedulerSettings,
+    "fetcher": FetcherSettings,
+    "writer": WriterSettings,
+    "feedmill": CliSettings,
+}
+
+
+def read(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def table_rows(text: str) -> set[str]:
+    """Return the table rows of a page, with white space folded."""
+    return {re.sub(r"\s+", " ", line.strip()) for line in text.splitlines() if line.startswith("| ")}
+
+
+def setting_rows() -> list[str]:
+    """Return the rows that docs/reference/configuration.md must hold: variable, default, who reads it, what it is."""
+    fields = {name for cls in SETTINGS.values() for name in cls.model_fields}
+    rows = []
+    for name in sorted(fields):
+        readers = [reader for reader, cls in SETTINGS.items() if name in cls.model_fields]
+        field = next(cls.model_fields[name] for cls in SETTINGS.values() if name in cls.model_fields)
+        assert field.default is not PydanticUndefined
+        default = f"`{field.default}`" if str(field.default) else "(none)"
+        rows.append(f"| `FEEDMILL_{name.upper()}` | {default} | {', '.join(readers)} | {field.description} |")
+    return rows
+
+
+def test_every_setting_is_documented_as_it_is() -> None:
+    documented = {row for row in table_rows(read("reference/configuration.md")) if row.startswith("| `FEEDMILL_")}
+    assert documented == set(setting_rows()), "\n".join(["configuration.md should hold:", *setting_rows()])
+
+
+def test_every_queue_is_documented() -> None:
+    rows = [row for row in table_rows(read("reference/commands.md")) if row.startswith(("| `fetcher", "| `writer"))]
+    documented = {re.match(r"\| `([^`]+)`", row).group(1) for row in rows}  # type: ignore[union-attr]
+    topology = BrokerSettings().topology()
+    first, *_, last = topology.fetcher.queues
+    assert f"| `{first}` … `{last}` |" in read("reference/commands.md")
+    assert documented == {queue.name for queue in topology.queues} - set(topology.fetcher.queues[1:])
+
+
+def test_every_table_is_documented() -> None:
+    created = {name for migration in read_migrations() for name in re.findall(r"CREATE TABLE (\w+)", migration.sql)} | {
+        "schema_migrations"
+    }
+    section = read("reference/commands.md").partition("## Tables")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == created
+
+
+def test_every_function_is_documented_with_its_parameters() -> None:
+    created = {
+        re.sub(r"\s+", " ", f"{name}({parameters.strip()})")
+        for migration in read_migrations()
+        for name, parameters, returns in re.findall(
+            r"^CREATE FUNCTION (\w+)\(([^)]*)\)\s+RETURNS (\w+)", migration.sql, re.MULTILINE
+        )
+        if returns != "trigger"
+    }
+    section = read("reference/commands.md").partition("## Functions")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)) == created
+
+
+def test_every_function_says_what_it_does_and_names_its_schema() -> None:
+    described: set[str] = set()
+    for migration in read_migrations():
+        described |= set(re.findall(r"^COMMENT ON FUNCTION (\w+)\(", migration.sql, re.MULTILINE))
+        created = re.findall(r"^CREATE (?:OR REPLACE )?FUNCTION (\w+)\(", migration.sql, re.MULTILINE)
+        assert set(created) <= described
+        assert len(created) == migration.sql.count("SET search_path FROM CURRENT")
+
+
+def test_every_metric_is_documented() -> None:
+    for service in ("scheduler", "fetcher", "writer"):
+        importlib.import_module(f"services.{service}.__main__")
+    collectors = [c for c in REGISTRY._collector_to_names if isinstance(c, Counter | Gauge | Histogram)]
+    names = {c._name + ("_total" if isinstance(c, Counter) else "") for c in collectors}
+    section = read("reference/commands.md").partition("## Metrics")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == {n for n in names if n.startswith("feedmill_")}
+
+
+def test_every_outcome_is_documented() -> None:
+    section = read("reference/queues.md").partition("## Outcomes")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == [outcome.value for outcome in Outcome]
+
+
+def test_every_command_is_documented() -> None:
+    group = typer.main.get_command(app)
+    commands = set()
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        commands |= {f"feedmill {name} {sub}" for sub in inner or ()}
+        if not inner or command.invoke_without_command:
+            commands.add(f"feedmill {name}")
+    section = read("reference/commands.md").partition("## Commands")[2].partition("\n## ")[0]
+    documented = set(re.findall(r"^\| `(feedmill [a-z]+(?: [a-z]+)?)", section, re.MULTILINE))
+    assert documented == commands
+
+
+def test_every_endpoint_is_documented() -> None:
+    code = (ROOT / "shared" / "observability" / "telemetry.py").read_text(encoding="utf-8")
+    endpoints = set(re.findall(r'^\s+"(/\w+)": ', code, re.MULTILINE))
+    for path in ROOT.glob("services/*/__main__.py"):
+        endpoints |= set(re.findall(r'add_page\("(/[\w/]+)"', path.read_text(encoding="utf-8")))
+    section = read("reference/commands.md").partition("## Endpoints")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(/[\w/]+)`", section, re.MULTILINE)) == endpoints
+
+
+@pytest.mark.parametrize("message", [FetchFeed, FeedFetched])
+def test_every_field_of_a_message_is_documented(message: type[Message]) -> None:
+    section = read("reference/queues.md").partition(f"`{message.KIND}`")[2].partition("\n## ")[0]
+    missing = [name for name in message.model_fields if f"`{name}`" not in section]
+    assert missing == []
+
+
+def section_of(page: str, title: str) -> str:
+    return read(page).partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_operations_tell_of_every_alert() -> None:
+    alerts = set(re.findall(r"^### (Feedmill\w+)$", read("how-to/alerts.md"), re.MULTILINE))
+    linked = set(re.findall(r"\[(\w+)\]\(alerts\.md#(\w+)\)", section_of("how-to/operate.md", "Alerts")))
+    assert linked == {(name, name.lower()) for name in alerts}
+
+
+def test_operations_tell_of_every_queue() -> None:
+    names = re.findall(r"`([\w.-]+)`", section_of("how-to/operate.md", "Backlog"))
+    shards = {name for name in names if is_shard(name)}
+    topology = BrokerSettings().topology()
+    assert shards == {topology.fetcher.queues[0], topology.fetcher.queues[-1]}
+    assert {queue.name for queue in topology.queues} - set(topology.fetcher.queues) <= set(names)
+
+
+def test_operations_tell_why_messages_die() -> None:
+    code = (ROOT / "shared" / "retry.py").read_text(encoding="utf-8")
+    rows = [row.split("|")[1] for row in table_rows(section_of("how-to/operate.md", "Dead letters"))]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'Bury\("(\w+)"', code), "delivery_limit"}
+
+
+def test_operations_name_the_limits_that_hold() -> None:
+    section = section_of("how-to/operate.md", "Limits")
+    for name, default in (
+        ("FEEDMILL_FETCHER_HIGH_WATER", SchedulerSettings().fetcher_high_water),
+        ("FEEDMILL_WRITER_HIGH_WATER", FetcherSettings().writer_high_water),
+        ("FEEDMILL_GROUP_JOBS", SchedulerSettings().group_jobs),
+    ):
+        assert f"| `{name}` {default:,}" in section
+    policies = (ROOT / "k8s" / "base" / "broker.yaml").read_text(encoding="utf-8")
+    for policy in ("jobs", "results"):
+        (pattern,) = re.findall(rf"operator\.{policy}\.queue_pattern = (\S+)", policies)
+        (most,) = re.findall(rf"operator\.{policy}\.max_length_bytes = (\d+)", policies)
+        assert f"{policy} '{pattern}' '{{\"max-length-bytes\": {most}}}'" in section
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_project_stands_on_its_own() -> None:
+    """No page and no program refers to what lies beside the project, but for CI and the corpus tests."""
+    allowed = {ROOT / ".ci" / "run", Path(__file__)}
+    for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("s*/**/*.py"), *ROOT.glob("benchmarks/*.py")]:
+        if path not in allowed:
+            assert "../shared" not in path.read_text(encoding="utf-8"), path
+
+
+def test_make_help_lists_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE).group(1).split())  # type: ignore[union-attr]
+    assert set(re.findall(r"^([\w-]+):.*## ", makefile, re.MULTILINE)) == phony
