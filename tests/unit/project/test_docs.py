@@ -59,11 +59,11 @@ def test_every_setting_is_documented_as_it_is() -> None:
 
 
 def test_every_queue_is_documented() -> None:
-    rows = [row for row in table_rows(read("reference/commands.md")) if row.startswith(("| `fetcher", "| `writer"))]
+    rows = [row for row in table_rows(read("reference/queues.md")) if row.startswith(("| `fetcher", "| `writer"))]
     documented = {re.match(r"\| `([^`]+)`", row).group(1) for row in rows}  # type: ignore[union-attr]
     topology = BrokerSettings().topology()
     first, *_, last = topology.fetcher.queues
-    assert f"| `{first}` … `{last}` |" in read("reference/commands.md")
+    assert f"| `{first}` … `{last}` |" in read("reference/queues.md")
     assert documented == {queue.name for queue in topology.queues} - set(topology.fetcher.queues[1:])
 
 
@@ -71,7 +71,7 @@ def test_every_table_is_documented() -> None:
     created = {name for migration in read_migrations() for name in re.findall(r"CREATE TABLE (\w+)", migration.sql)} | {
         "schema_migrations"
     }
-    section = read("reference/commands.md").partition("## Tables")[2].partition("\n## ")[0]
+    section = read("reference/tables.md").partition("## Tables")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == created
 
 
@@ -84,7 +84,7 @@ def test_every_function_is_documented_with_its_parameters() -> None:
         )
         if returns != "trigger"
     }
-    section = read("reference/commands.md").partition("## Functions")[2].partition("\n## ")[0]
+    section = read("reference/tables.md").partition("## Functions")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)) == created
 
 
@@ -102,7 +102,7 @@ def test_every_metric_is_documented() -> None:
         importlib.import_module(f"services.{service}.__main__")
     collectors = [c for c in REGISTRY._collector_to_names if isinstance(c, Counter | Gauge | Histogram)]
     names = {c._name + ("_total" if isinstance(c, Counter) else "") for c in collectors}
-    section = read("reference/commands.md").partition("## Metrics")[2].partition("\n## ")[0]
+    section = read("reference/metrics.md").partition("## Metrics")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == {n for n in names if n.startswith("feedmill_")}
 
 
@@ -129,25 +129,19 @@ def test_every_endpoint_is_documented() -> None:
     endpoints = set(re.findall(r'^\s+"(/\w+)": ', code, re.MULTILINE))
     for path in ROOT.glob("services/*/__main__.py"):
         endpoints |= set(re.findall(r'add_page\("(/[\w/]+)"', path.read_text(encoding="utf-8")))
-    section = read("reference/commands.md").partition("## Endpoints")[2].partition("\n## ")[0]
+    section = read("reference/metrics.md").partition("## Endpoints")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(/[\w/]+)`", section, re.MULTILINE)) == endpoints
 
 
 @pytest.mark.parametrize("message", [FetchFeed, FeedFetched])
 def test_every_field_of_a_message_is_documented(message: type[Message]) -> None:
-    section = read("reference/queues.md").partition(f"`{message.KIND}`")[2].partition("\n## ")[0]
+    section = read("reference/queues.md").partition(f"\n### `{message.KIND}`")[2].partition("\n##")[0]
     missing = [name for name in message.model_fields if f"`{name}`" not in section]
     assert missing == []
 
 
 def section_of(page: str, title: str) -> str:
     return read(page).partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-
-
-def test_operations_tell_of_every_alert() -> None:
-    alerts = set(re.findall(r"^### (Feedmill\w+)$", read("how-to/alerts.md"), re.MULTILINE))
-    linked = set(re.findall(r"\[(\w+)\]\(alerts\.md#(\w+)\)", section_of("how-to/operate.md", "Alerts")))
-    assert linked == {(name, name.lower()) for name in alerts}
 
 
 def test_operations_tell_of_every_queue() -> None:
