@@ -142,7 +142,10 @@ def test_every_alert_has_its_section_in_the_same_order() -> None:
 
 def test_every_section_says_how_bad_it_is_where_to_look_and_what_to_do() -> None:
     page = (ROOT / "docs" / "how-to" / "alerts.md").read_text(encoding="utf-8")
-    sections = re.findall(r"^### (\w+)\n\n\*\*(\w+)\.\*\* .*?^- \*\*Look at:\*\* .*?^- \*\*Do:\*\* ", page, re.M | re.S)
+    section = re.compile(
+        r"^### (\w+)\n\n\*\*(\w+)\.\*\* .*?^- \*\*Look at:\*\* .*?^- \*\*Do:\*\* ", re.MULTILINE | re.DOTALL
+    )
+    sections = section.findall(page)
     assert {name: severity.lower() for name, severity in sections} == {
         alert.name: alert.field("severity") for alert in ALERTS
     }

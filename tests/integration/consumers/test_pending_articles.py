@@ -450,7 +450,8 @@ def test_the_consumer_in_sql_of_the_docs_drains_the_table_and_fails_what_it_can_
     db.execute(("CREATE TABLE" + script).encode())
     md5s = fill(db, 70)
     db.execute(
-        "UPDATE pending_articles SET body = (SELECT string_agg(md5(i::text), ' ') FROM generate_series(1, 50000) i) WHERE md5 = %s",
+        "UPDATE pending_articles SET body ="
+        " (SELECT string_agg(md5(i::text), ' ') FROM generate_series(1, 50000) i) WHERE md5 = %s",
         md5s[:1],
     )
     db.execute("CALL drain_pending_articles()")
