@@ -173,11 +173,35 @@ def test_operations_name_the_limits_that_hold() -> None:
         assert f"{policy} '{pattern}' '{{\"max-length-bytes\": {most}}}'" in section
 
 
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to a page's headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"\]\(([^)\s]+)", page.read_text(encoding="utf-8")):
             if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+                file, _, anchor = target.partition("#")
+                linked = page.parent / file if file else page
+                assert linked.exists(), f"{page.name} links to {target}"
+                assert not anchor or anchor in anchors_of(linked), f"{page.name} links to {target}"
+
+
+def test_the_index_lists_every_page() -> None:
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} - {"README.md"}
+    assert (
+        set(re.findall(r"\]\(([^)#:]+\.md)\)", read("README.md"))) - {"../CONTRIBUTING.md", "../CHANGELOG.md"} == pages
+    )
+
+
+def test_every_page_begins_with_its_question() -> None:
+    for page in DOCS.rglob("*.md"):
+        first, *rest = [line for line in page.read_text(encoding="utf-8").splitlines() if line]
+        assert first.startswith("# "), page.name
+        assert "?" in first + rest[0], f"{page.name} does not say which question it answers"
 
 
 def test_the_project_stands_on_its_own() -> None:
