@@ -16,6 +16,7 @@ from services.cli.settings import CliSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings
+from shared.broker.consumer import DRAIN_SECONDS
 from shared.broker.topology import is_shard
 from shared.database.migrate import read_migrations
 from shared.settings import BrokerSettings, FeedmillSettings
@@ -171,6 +172,12 @@ def test_operations_name_the_limits_that_hold() -> None:
         (pattern,) = re.findall(rf"operator\.{policy}\.queue_pattern = (\S+)", policies)
         (most,) = re.findall(rf"operator\.{policy}\.max_length_bytes = (\d+)", policies)
         assert f"{policy} '{pattern}' '{{\"max-length-bytes\": {most}}}'" in section
+
+
+def test_units_leave_services_the_time_that_they_need_to_stop() -> None:
+    service, fetcher = map(int, re.findall(r"^TimeoutStopSec=(\d+)$", read("how-to/own-servers.md"), re.MULTILINE))
+    assert service > DRAIN_SECONDS
+    assert fetcher > FetcherSettings().longest_fetch_seconds() + DRAIN_SECONDS
 
 
 def anchors_of(page: Path) -> set[str]:
