@@ -1,4 +1,6 @@
-"""What an installation needs (docs/operations.md): bytes on disk, memory, connections. For CPU see `pipeline`.
+"""What an installation needs (docs/explanation/performance.md): bytes on disk, memory, connections.
+
+For CPU see `pipeline`.
 
 Polls that bring nothing (304) and polls that bring 19 new articles go through the real services; beside each stands
 what the servers' files and the write-ahead log grew by. Then jobs and results pile up in queues that nobody reads.

@@ -107,8 +107,8 @@ class ClientLimits:
 class FeedClient:
     """Fetches feeds; safe to use from many threads, each fetch staying on the thread that calls.
 
-    Every fetch has a connection of its own, without a pool (docs/decisions.md): feeds go to many hosts, so keep-alive
-    buys little, and what no other thread can be given, none can close under us.
+    Every fetch has a connection of its own, without a pool (docs/explanation/decisions.md): feeds go to many hosts, so
+    keep-alive buys little, and what no other thread can be given, none can close under us.
     """
 
     def __init__(

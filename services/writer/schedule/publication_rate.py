@@ -4,7 +4,7 @@ A feed is taken for a source of items whose rate follows the UTC hour and the da
 `Limits.poll_worth` item-seconds of waiting, and is made when what is expected to have come has waited that long
 together. At a constant rate r that is every sqrt(2 * worth / r) seconds, which is where waiting and polling cost least
 (J. Cho, H. Garcia-Molina, "Effective page refresh policies for Web crawlers", ACM TODS 28(4), 2003, find the same
-square root). docs/polling.md derives it and shows what it does to 47,000 simulated feeds.
+square root). docs/explanation/polling.md derives it and shows what it does to 47,000 simulated feeds.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
 def test_the_example_in_the_docs_drains_the_table_and_ends_on_sigterm(
     db: Connection, database_url: str, tmp_path: Path
 ) -> None:
-    page = (ROOT / "docs" / "consuming.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(code.splitlines()) <= 20
     (tmp_path / "consumer.py").write_text(code)
