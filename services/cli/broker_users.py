@@ -5,7 +5,7 @@ bind, it requires write on the queue and read on the exchange. Since 4.2.6 one o
 queue's length; here that is write, which shows no message. A topic exchange has a right of its own by routing key.
 
 No service may declare or delete a durable queue, nor publish to the default exchange, which leads to every queue.
-"Users of the broker" in the docs says what an attacker can do with one service's user.
+docs/how-to/operate.md ("Users of the broker") says what an attacker can do with one service's user.
 """
 
 from __future__ import annotations

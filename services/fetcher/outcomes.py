@@ -59,7 +59,7 @@ def outcome_of_status(status: int, *, conditional: bool = False) -> Outcome | No
     return Outcome.HARD_ERROR
 
 
-def settle(
+def decide_retry(
     job: FetchFeed, fetched: FeedFetched, rules: RetryRules, now: datetime
 ) -> tuple[FeedFetched, FetchFeed | None]:
     """Return the result as it goes to the writer, and the job that is to be retried, if any.

@@ -9,7 +9,7 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.silence import LOOK_SECONDS, SilenceWatch
 from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
-from services.scheduler.timekeeping import WORD_SECONDS, Timekeeping
+from services.scheduler.timekeeping import WORD_SECONDS, ClockAnnouncer
 from shared.background import PeriodicTask, beside
 from shared.broker.rabbitmq import RabbitMQ
 from shared.clock import ServerClock
@@ -48,7 +48,7 @@ async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health
     clock = ServerClock()
     silence = SilenceWatch(database, seconds=settings.silence_seconds)
     housekeeping = (
-        PeriodicTask("clock", Timekeeping(database, clock, lambda: ticker.session).look, seconds=WORD_SECONDS),
+        PeriodicTask("clock", ClockAnnouncer(database, clock, lambda: ticker.session).look, seconds=WORD_SECONDS),
         PeriodicTask("silence", silence.look, seconds=LOOK_SECONDS),
         PeriodicTask("pending", PendingWatch(database).look, seconds=LOOK_SECONDS),
     )

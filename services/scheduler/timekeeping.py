@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 WORD_SECONDS = 1.0
 
 
-class Timekeeping:
+class ClockAnnouncer:
     """See the module. Args: the database, the clock that it sets, and the session with the broker, if one stands."""
 
     def __init__(self, database: Database, clock: ServerClock, session: Callable[[], Session | None]) -> None:

@@ -29,7 +29,7 @@ PAYWALLED = Outcome("paywalled")
 
 async def fetch():
     room = Room()
-    room.reader.answer = lambda job, request: make_result(feed_id=job.feed_id, outcome=PAYWALLED, status=402)
+    room.reader.answer = lambda *_: make_result(outcome=PAYWALLED, status=402)
     return [message for _, message in await room.handle()]
 
 (fetched,) = asyncio.run(fetch())

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from services.admin.dead_letters import read_letters, select_stages, settle_letters
+from services.admin.dead_letters import read_letters, requeue_letters, select_stages
 from services.cli.broker_users import service_rights
 from shared.broker.consumer import Consumer
 from shared.broker.port import Broker, Outgoing, Session
@@ -120,7 +120,7 @@ async def test_the_dead_letters_of_a_new_stage_are_found_and_sent_back(broker: B
             await settle_down(session, ENRICHER.dead, 1)
         (letter,) = await read_letters(broker, ENRICHED, stages, 10)
         assert (letter.first_queue, letter.summary()["reason"]) == ("enricher", "unprocessable")
-        assert await settle_letters(broker, ENRICHED, stages, None, 10, requeue=True) == 1
+        assert await requeue_letters(broker, ENRICHED, stages, None, 10) == 1
         await settle_down(session, "enricher", 1)
 
 

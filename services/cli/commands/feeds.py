@@ -10,7 +10,7 @@ import typer
 from psycopg import sql
 from rich.table import Table
 
-from local.screen import Screen
+from local.terminal import Terminal
 from services.admin import registry
 from services.admin.diagnosis import in_words
 from services.cli.database import connect_here
@@ -27,7 +27,7 @@ RESTART_SECONDS = 300.0
 """A feed that is enabled again has its first poll within this time, at a place of its own."""
 
 app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
-console = Screen()
+console = Terminal()
 
 Feed = Annotated[str, typer.Argument(help="A feed's id, or its URL.")]
 Feeds = Annotated[list[str], typer.Argument(help="Ids or URLs of feeds.")]

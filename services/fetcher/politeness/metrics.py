@@ -34,7 +34,7 @@ IDLE_SECONDS = 600.0
 """A group that nothing was asked of for so long is forgotten, with its latency, unless something else matters."""
 
 
-class WatchedLock:
+class TimedLock:
     """A lock that knows how long it was waited for, in seconds."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class BoardWatch:
     def __init__(
         self,
         board: Scoreboard[Any],
-        lock: WatchedLock,
+        lock: TimedLock,
         workers: Workers,
         prefetch_limit: PrefetchLimit,
         clock: Callable[[], float],

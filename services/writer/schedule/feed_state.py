@@ -17,7 +17,14 @@ from services.writer.schedule.bounds import (
     server_floor,
     skip_forbidden,
 )
-from services.writer.schedule.publication_rate import Limits, Pace, expected_rate, longest_wait, next_poll, observe
+from services.writer.schedule.publication_rate import (
+    Limits,
+    PublicationRate,
+    expected_rate,
+    longest_wait,
+    next_poll,
+    observe,
+)
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url, same_origin
 from shared.wire.outcomes import BackOff, Outcome
 from shared.wire.results import Entry, FeedFetched
@@ -62,7 +69,7 @@ class FeedState:
     shortest_seconds: float | None
     longest_seconds: float | None
     poll_seconds: float | None
-    pace: Pace
+    pace: PublicationRate
     items_per_day: float | None
     ttl_seconds: float | None
     skip_hours: Sequence[int]

@@ -29,14 +29,14 @@ class Lanes:
         self.running: Counter[Hashable] = Counter()
         self.opened: dict[Hashable, float] = {}
 
-    def open(self, lane: Hashable, now: float) -> None:
-        self.opened[lane] = now
+    def open_shard(self, shard: Hashable, now: float) -> None:
+        self.opened[shard] = now
 
-    def close(self, lane: Hashable) -> None:
-        del self.opened[lane]
+    def close_shard(self, shard: Hashable) -> None:
+        del self.opened[shard]
 
-    def in_hand(self, lane: Hashable) -> int:
-        return self.running[lane]
+    def count_jobs(self, shard: Hashable) -> int:
+        return self.running[shard]
 
 
 class Fetcher:

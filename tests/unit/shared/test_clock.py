@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.fetcher.timekeeping import PATIENCE_SECONDS, TimeTold
-from services.scheduler.timekeeping import Timekeeping
+from services.fetcher.clock import PATIENCE_SECONDS, ClockSync
+from services.scheduler.timekeeping import ClockAnnouncer
 from shared.broker.port import Session
 from shared.broker.topology import FETCHERS, build_topology
 from shared.clock import WORDS, ServerClock, decode_clock, encode_clock
@@ -96,15 +96,15 @@ class FakeDatabase(Database):
 async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
     broker, scheduler, fetcher = MemoryBroker(), Machine(timedelta(hours=-3)), Machine(timedelta(hours=2))
     sessions: list[Session] = []
-    told = TimeTold(fetcher.clock)
-    timekeeping = Timekeeping(FakeDatabase(scheduler), scheduler.clock, lambda: sessions[0] if sessions else None)
+    told = ClockSync(fetcher.clock)
+    timekeeping = ClockAnnouncer(FakeDatabase(scheduler), scheduler.clock, lambda: sessions[0] if sessions else None)
     await timekeeping.look()
     assert scheduler.error() == pytest.approx(0.0)
     async with broker.connect(TOPOLOGY) as session:
         sessions.append(session)
         await timekeeping.look()  # nobody listens yet
-        await session.listen(FETCHERS, told.hear, name="fetcher.alive.one")
-        told.hear(b'{"fetcher": "another"}')
+        await session.listen(FETCHERS, told.receive, name="fetcher.alive.one")
+        told.receive(b'{"fetcher": "another"}')
         assert not fetcher.clock.is_known
         await timekeeping.look()
         await told.confirmed()
@@ -114,7 +114,7 @@ async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
 
 def test_who_is_told_nothing_goes_by_its_own_clock_after_a_moment() -> None:
     async def wait() -> float:
-        told = TimeTold(ServerClock())
+        told = ClockSync(ServerClock())
         loop = asyncio.get_running_loop()
         started = loop.time()
         await told.confirmed()
