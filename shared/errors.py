@@ -1,25 +1,27 @@
-"""The errors that cross rooms, named for what the consumer loop must do about them.
+"""The errors that cross packages, each named for what the consumer loop does about it.
 
     FeedmillError
-    ├── Unprocessable        this message can never work: to the dead queue, with the reason
-    │   ├── DecodeError          the body is not the message that it says it is
-    │   └── MessageTooLarge      larger than the broker or a service takes
+    ├── Unprocessable        this message can never be handled: to the dead queue, with the reason
+    │   ├── DecodeError          the body is not the message that it claims to be
+    │   └── MessageTooLarge      larger than the broker or a service accepts
     ├── Unavailable          a server that we need is away: keep the message, wait, try again
     │   ├── BrokerUnavailable
-    │   │   ├── Unroutable           no queue took it: connecting anew declares the missing one
+    │   │   ├── Unroutable           no queue took it: a new session declares the missing queue
     │   │   └── Unconfirmed          it was sent, and the broker has not said whether a queue has it
     │   └── DatabaseUnavailable
-    │       └── DatabaseBusy         it answers, but this took too long, or somebody holds the rows
+    │       └── DatabaseBusy         it answers, but the work took too long or waited for a lock
     ├── ConfigurationError   a person must act: say what to do and exit
-    │   └── TopologyMismatch     a queue stands there with other arguments
-    ├── Blocked              it needs what somebody else holds: later, as often as it takes; others go on
-    └── NackAndRequeue             not begun and not wanted here any more: another consumer may have it
+    │   └── TopologyMismatch     a queue exists with other arguments
+    ├── Blocked              it waits for a lock that somebody else holds: later, as often as it takes
+    └── NackAndRequeue       this process did not begin it and won't: another consumer may have it
 
-Any other exception is a bug: the message is tried again later, a few times, then buried with its traceback's
-last line. An error that never leaves its room is defined in that room.
+Any other exception is a bug: the message is tried again later, a few times, and then dead-lettered with the exception's
+text. An error that never leaves its package is defined there.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 
 class FeedmillError(Exception):
@@ -71,8 +73,40 @@ class TopologyMismatch(ConfigurationError):
 
 
 class Blocked(FeedmillError):
-    """This work waits for a lock that somebody else holds. It is at no fault, and nor is the server for other work."""
+    """This work waits for a lock that somebody else holds. Neither the message nor the server is at fault."""
 
 
 class NackAndRequeue(FeedmillError):
-    """The handler did not begin this message (it is shutting down): back to its queue with it."""
+    """The handler did not begin this message (it is shutting down): the message goes back to its queue."""
+
+
+@dataclass(frozen=True)
+class TryLater:
+    """To the retry queue, with this number in the header `failures`."""
+
+    failures: int
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """To the dead queue, for a person to look at."""
+
+    reason: str
+
+
+def after_failure(error: Exception, *, failures: int, most: int) -> TryLater | DeadLetter:
+    """Return what to do with a message that failed with `error` after `failures` earlier failures.
+
+    What can never work is dead-lettered at once. A bug gets `most` more tries, since its cause may pass. A blocked
+    message counts no failure.
+    """
+    match error:
+        case Blocked():
+            return TryLater(failures)
+        case DecodeError():
+            return DeadLetter("undecodable")
+        case MessageTooLarge():
+            return DeadLetter("too_large")
+        case Unprocessable():
+            return DeadLetter("unprocessable")
+    return DeadLetter("exhausted") if failures >= most else TryLater(failures + 1)

@@ -20,8 +20,7 @@ from benchmarks.laps import BenchError, rounds
 from benchmarks.results import new_results
 from benchmarks.rows import Row
 from services.writer.settings import WriterSettings
-from shared.broker.consumer import Consumer
-from shared.broker.deliveries import Batching
+from shared.broker.consumer import Batching, Consumer
 from shared.broker.port import Outgoing, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology

@@ -9,8 +9,7 @@ from services.writer.handler import WriteArticles
 from services.writer.pruning import ROUND_SECONDS, Pruning
 from services.writer.settings import WriterSettings
 from shared.background import PeriodicTask, beside
-from shared.broker.consumer import Consumer
-from shared.broker.deliveries import Batching
+from shared.broker.consumer import Batching, Consumer
 from shared.broker.port import Delivery
 from shared.broker.rabbitmq import RabbitMQ
 from shared.clock import ServerClock

@@ -1,8 +1,9 @@
-"""AMQP's library behind `shared/broker/rabbitmq.py`: connections, errors, topology and messages."""
+"""The AMQP library: connections, errors, declaring the topology, messages to and from its types."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,29 +25,33 @@ from shared.broker.port import Delivery, Publication
 from shared.broker.topology import Queue, Topology
 from shared.errors import BrokerUnavailable, TopologyMismatch
 
+log = logging.getLogger(__name__)
+
 HEARTBEAT_SECONDS = 20
 """Unless the URL says otherwise. RabbitMQ ends a connection that was silent for two to three of these."""
 
 AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
-"""What a lost or refusing broker looks like, all of it (RuntimeError: "channel is closed" and kin)."""
+"""Every error of a lost or refusing broker (RuntimeError: "channel is closed" and the like)."""
 
 _SOCKET_OPTIONS = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
-"""A machine that vanished is noticed after 30 seconds, whether we have something to say to it or not."""
+"""A machine that vanished is noticed after 30 seconds, whether we send or not."""
+
+CLOSE_SECONDS = 5.0
 
 
 class _Wire(aiormq.Connection):
-    """What a connection stands on, such that it forgets no frame.
+    """aiormq's connection with an unlimited frame buffer.
 
-    The library drops its answer to a channel that the broker has closed if ten frames wait to be written at that
-    moment. The broker then takes the next channel of that number for a second opening, and ends the connection. With
-    room for all frames an acknowledgement never waits either, so it can't be cut off.
+    With the default buffer the library drops its answer to a closed channel if ten frames wait at that moment. The
+    broker then takes the next channel of that number for a second opening and ends the connection. With an unlimited
+    buffer an acknowledgement never waits either, so it can't be cancelled.
     """
 
     FRAME_BUFFER_SIZE = 0
 
 
 class _Watched(TransportFactory):
-    """Connections whose other end may not vanish unnoticed."""
+    """Makes connections with TCP keepalive, so that a vanished peer is noticed."""
 
     def __init__(self, factory: TransportFactory) -> None:
         self._factory = factory
@@ -62,7 +67,7 @@ class _Watched(TransportFactory):
 
 
 class _Underlay(UnderlayConnection):
-    """Makes connections of our kind, where aio-pika makes plain ones."""
+    """Makes aio-pika use our connections."""
 
     @classmethod
     async def make_connection(
@@ -79,7 +84,7 @@ class _Underlay(UnderlayConnection):
 
 
 class Connection(aio_pika.Connection):
-    """A connection that forgets no frame, and notices when the other end is gone."""
+    """aio-pika's connection over ours."""
 
     async def connect(self, timeout: TimeoutType = None) -> None:  # noqa: ASYNC109 - as aio-pika declares it
         """Connect. Raises what the library raises."""
@@ -87,23 +92,23 @@ class Connection(aio_pika.Connection):
         await self._on_connected()
 
     def __del__(self) -> None:
-        """Do nothing: whoever opened a connection closes it. aio-pika would, where there may be no event loop."""
+        """Do nothing: its owner closes it. aio-pika would close it here, where there may be no event loop."""
 
     async def ready(self) -> None:
-        """Wait while the broker takes no messages, as it says under an alarm."""
+        """Wait while the broker says that it is blocked (memory or disk alarm)."""
         if self.transport is None:
             raise ConnectionError("the connection is closed")
         await self.transport.ready()
 
 
 def heartbeat_seconds(url: str) -> int:
-    """Return the heartbeat timeout that a URL asks for; 0: none."""
+    """Return the heartbeat timeout in a URL, or the default; 0: none."""
     text = URL(url).query.get("heartbeat", "")
     return int(text) if text.isdecimal() else HEARTBEAT_SECONDS
 
 
 def make_connection(url: str, *, name: str) -> Connection:
-    """Return a connection that has yet to be made; `name` is shown in the management UI."""
+    """Return a connection that is not open yet; the management UI shows `name`."""
     address = URL(url).update_query(heartbeat=heartbeat_seconds(url))
     return Connection(address, client_properties={"connection_name": name, "product": "feedmill"})
 
@@ -112,8 +117,8 @@ def make_connection(url: str, *, name: str) -> Connection:
 def translated(what: str, *, but: tuple[type[AMQPError], ...] = ()) -> Iterator[None]:
     """Turn every error that means "away" into BrokerUnavailable ("cannot `what`"), those of `but` excepted.
 
-    The library cancels pending calls when it misses heartbeats. Such a cancellation, which nobody asked this task for,
-    is one of these errors.
+    The library cancels pending calls when it misses heartbeats. Such a cancellation counts as one of these errors,
+    since nobody asked this task to end.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -130,8 +135,18 @@ def translated(what: str, *, but: tuple[type[AMQPError], ...] = ()) -> Iterator[
         raise BrokerUnavailable(f"cannot {what}: the connection was given up") from error
 
 
+async def close_quietly(connection: Connection) -> None:
+    """Close a connection; a failure is only logged."""
+    try:
+        with translated("close a connection"):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await connection.close()
+    except BrokerUnavailable as error:
+        log.debug("%s", error)
+
+
 async def open_channel(connection: AbstractConnection, *, confirms: bool = False) -> Channel:
-    """Return what a new channel of aio-pika stands on. Raises what the library raises."""
+    """Return aiormq's channel of a new channel of aio-pika. Raises what the library raises."""
     channel = await connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
     underlay = await channel.get_underlay_channel()
     assert isinstance(underlay, Channel)
@@ -163,7 +178,7 @@ async def _declare_queue(channel: AbstractChannel, queue: Queue) -> AbstractQueu
 
 
 def to_properties(publication: Publication) -> Basic.Properties:
-    """Return what goes with the body."""
+    """Return a publication's properties and headers."""
     return Basic.Properties(
         headers=dict(publication.headers),
         content_type="application/json",
@@ -177,7 +192,7 @@ def to_properties(publication: Publication) -> Basic.Properties:
 
 
 def to_delivery(message: DeliveredMessage, queue: str) -> Delivery:
-    """Return what came."""
+    """Return a message of the library as a delivery from `queue`."""
     assert message.delivery_tag is not None
     properties = message.header.properties
     headers = (properties.headers or {}).items()

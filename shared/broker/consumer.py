@@ -1,53 +1,120 @@
-"""The one loop: decode, handle, publish, confirm, settle. Nothing else in Feedmill acknowledges a message.
+"""The consumer loop: receive, decode, handle, publish, confirm, acknowledge. Nothing else acknowledges a message.
 
-A service hands over a function from messages to the messages that follow; it never acknowledges, publishes or
-sleeps on the broker's account. The loop promises, for every delivery:
+A service hands over a function from messages to the messages that follow. The loop promises for every delivery:
 
-- it is acknowledged only after the handler returned and everything it returned was confirmed by the broker;
-- `Unavailable` (database or broker away): the message is kept and tried again until it works or the session ends,
-  and then the broker hands it out again;
-- `NackAndRequeue`: back to its queue;
-- any other error of a batch: the batch is halved until the culprit stands alone; alone, `shared/retry.py` decides:
-  retry queue, or dead queue with the reason in the headers. Everyone else's work goes through.
+- It is acknowledged only after the handler returned and the broker confirmed everything that the handler returned.
+- `Unavailable` (database or broker away): the message is kept and tried again until it works or the session ends. After
+  the session the broker delivers it again.
+- `NackAndRequeue`: it goes back to its queue.
+- Any other error of a batch: the batch is halved until the culprit stands alone. `shared.errors.after_failure` then
+  sends it to the retry queue or to the dead queue, with the reason in its headers. The other messages go through.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from shared.broker.deliveries import Arrivals, Batching
-from shared.broker.port import Broker, Session
+from shared.broker.port import Broker, Delivery, Session
 from shared.broker.prefetch import PrefetchLimit, divide
 from shared.broker.settling import UNPUBLISHED_SECONDS, Handler, Settler, Unpublished
-from shared.broker.topology import Stage, Topology
+from shared.broker.topology import Stage, Topology, in_ranges
 from shared.errors import Unavailable
 from shared.ttl_cache import TtlCache
-from shared.waiting import keep_trying
+from shared.waiting import keep_trying, until_any
 from shared.wire.envelope import Message
 
 log = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 35.0
-"""How long what was begun may take to its end on shutdown, the confirms included, unless a service knows better."""
+"""The default time on shutdown for work that has begun, the publisher confirms included."""
 
 M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How many messages the handler gets at once. The default is one at a time, as many in parallel as the prefetch."""
+
+    size: int = 1
+    """A batch is full at this weight."""
+    linger_seconds: float = 0.0
+    """How long a batch waits until it is full."""
+    weigh: Callable[[Delivery], int] = lambda _: 1
+    concurrency: int | None = None
+    """Batches handled at the same time; None: as many as the prefetch allows."""
+
+
+class Arrivals:
+    """Deliveries that wait for the handler. Closed when no more will be handled."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Delivery] = deque()
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    def put(self, delivery: Delivery) -> None:
+        """Add a delivery; the session calls this."""
+        self._waiting.append(delivery)
+        self._changed.set()
+
+    async def close_when(self, *events: asyncio.Event) -> None:
+        """Close as soon as any of the events is set."""
+        await until_any(*events)
+        self._closed = True
+        self._changed.set()
+
+    async def next_batch(self, batching: Batching, most: int) -> list[Delivery]:
+        """Return the next batch, of at most `most` deliveries; empty once closed."""
+        first = await self._next()
+        if first is None:
+            return []
+        batch, weight = [first], batching.weigh(first)
+        deadline = asyncio.get_running_loop().time() + batching.linger_seconds
+        while weight < batching.size and len(batch) < most:
+            following = await self._next(deadline)
+            if following is None:
+                break
+            batch.append(following)
+            weight += batching.weigh(following)
+        return batch
+
+    async def _next(self, deadline: float | None = None) -> Delivery | None:
+        """Return the oldest delivery; None if closed, or at `deadline` (the event loop's clock, seconds)."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                while not (self._waiting or self._closed):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return None
+        return None if self._closed else self._waiting.popleft()
+
+    def take_rest(self, queues: Collection[str] | None = None) -> list[Delivery]:
+        """Remove and return what no handler has begun: the deliveries of these queues, or all."""
+        rest = [delivery for delivery in self._waiting if queues is None or delivery.queue in queues]
+        left = [delivery for delivery in self._waiting if queues is not None and delivery.queue not in queues]
+        self._waiting = deque(left)
+        return rest
 
 
 class Consumer(Generic[M]):
     """Runs one stage's handler over its queues until told to stop.
 
     Args:
-        broker: where sessions come from.
+        broker: makes the sessions.
         topology: declared with every new session.
-        stage: the queues to read, and where failures go.
+        stage: the queues to read, and where failed messages go.
         kind: the message class of these queues.
         handler: see `Handler`.
-        prefetch: unsettled messages the broker may hand us; or a prefetch limit, which may be turned at any time.
-        failures: how often a message that raised a bug is tried again before it is buried.
+        prefetch: how many unsettled messages the broker may hand us; a `PrefetchLimit` may change at any time.
+        failures: how often a message that raised a bug is tried again before it is dead-lettered.
         batching: see `Batching`.
-        drain_seconds: how long what was begun may take to its end on shutdown.
+        drain_seconds: time on shutdown for work that has begun.
     """
 
     def __init__(
@@ -68,21 +135,21 @@ class Consumer(Generic[M]):
         self._stage = stage
         self._kind = kind
         self._handler = handler
-        self._prefetch_limit = prefetch if isinstance(prefetch, PrefetchLimit) else PrefetchLimit(prefetch)
+        self._limit = prefetch if isinstance(prefetch, PrefetchLimit) else PrefetchLimit(prefetch)
         self._failures = failures
         self._batching = batching or Batching()
         self._drain_seconds = drain_seconds
         self._unpublished: Unpublished = TtlCache(UNPUBLISHED_SECONDS)
         self.session: Session | None = None
-        """The session that stands at the moment, if any (for health checks and depth look-ups)."""
+        """The current session, if there is one (for health checks and queue lengths)."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Consume until `stop` is set; reconnect whenever the session is lost.
 
-        On `stop`: ask for no more, give back what was not begun, finish and settle what was, close.
+        On `stop`: ask for no more, requeue what was not begun, finish and settle what was, close.
 
         Raises:
-            ConfigurationError: the topology does not fit what stands in the broker.
+            ConfigurationError: the topology does not fit what exists at the broker.
         """
         while not stop.is_set():
             try:
@@ -98,7 +165,7 @@ class Consumer(Generic[M]):
         async with self._broker.connect(self._topology) as session:
             self.session = session
             arrivals = Arrivals()
-            watcher = asyncio.create_task(arrivals.close_when(stop, session.lost))
+            closing = asyncio.create_task(arrivals.close_when(stop, session.lost))
             settler = Settler(
                 session,
                 stop,
@@ -110,76 +177,72 @@ class Consumer(Generic[M]):
                 unpublished=self._unpublished,
             )
             enough = asyncio.Event()
-            feeding = asyncio.create_task(self._feed(session, arrivals, settler, enough))
+            subscribing = asyncio.create_task(self._subscribe(session, arrivals, settler, enough))
             try:
-                running = await self._pump(arrivals, settler)
+                running = await self._start_batches(arrivals, settler)
                 self._end(enough)
-                await asyncio.wait((feeding,))
+                await asyncio.wait((subscribing,))
                 await self._drain(session, arrivals, settler, running)
-                feeding.result()  # what ended the session: connect anew, but not at once
+                subscribing.result()  # an error that ended the session: reconnect, after a pause
             finally:
-                watcher.cancel()
+                closing.cancel()
                 self._end(enough)
-                settler.keep_acknowledged()
+                settler.remember_acknowledged()
                 self.session = None
         if not stop.is_set():
             log.warning("the session with the broker was lost, connecting anew")
 
     def _end(self, enough: asyncio.Event) -> None:
         enough.set()
-        self._prefetch_limit.wake()
+        self._limit.wake()
 
-    async def _feed(self, session: Session, arrivals: Arrivals, settler: Settler[M], enough: asyncio.Event) -> None:
-        """Take as many messages as the prefetch limit lets through, from where it points at, until `enough` is set.
+    async def _subscribe(
+        self, session: Session, arrivals: Arrivals, settler: Settler[M], enough: asyncio.Event
+    ) -> None:
+        """Consume as the prefetch limit says, until `enough` is set.
 
-        It is told, and not cancelled: between two calls to the broker it ends, and not within one.
+        It is told to end, and not cancelled: it ends between two calls to the broker, never within one.
         """
-        standing: dict[str, int] = {}
+        current: dict[str, int] = {}
         try:
             while not enough.is_set():
                 wanted = self._wanted()
-                if wanted != standing:
-                    await self._follow(session, arrivals, settler, standing, wanted, enough)
-                    standing = wanted
-                if self._wanted() == standing:
-                    self._prefetch_limit.note_applied()
-                await self._prefetch_limit.wait_changed()
+                changed = [queue for queue in current if wanted.get(queue) != current[queue]]
+                for queue in changed:
+                    if not enough.is_set():
+                        await session.stop_consuming(queue)
+                for delivery in arrivals.take_rest([q for q in changed if wanted.get(q, 0) < current[q]]):
+                    await settler.requeue(delivery)
+                for queue, prefetch in wanted.items():
+                    if prefetch != current.get(queue) and not enough.is_set():
+                        await session.consume(queue, prefetch=prefetch, deliver=arrivals.put)
+                if wanted != current:
+                    self._log_change(wanted)
+                current = wanted
+                if self._wanted() == current:
+                    self._limit.note_applied()
+                await self._limit.wait_changed()
         except Exception:
-            session.lost.set()  # a bug too: nobody would follow the prefetch limit any more
+            session.lost.set()  # also after a bug: nobody would apply the prefetch limit any more
             raise
         finally:
-            self._prefetch_limit.note_applied()  # nothing comes through a session that ends
+            self._limit.note_applied()  # a session that ends delivers nothing more
 
     def _wanted(self) -> dict[str, int]:
-        queues = self._prefetch_limit.queues
-        return divide(self._prefetch_limit.total, self._stage.queues if queues is None else queues)
+        """Return the prefetch count by queue."""
+        queues = self._limit.queues
+        return divide(self._limit.total, self._stage.queues if queues is None else queues)
 
-    async def _follow(
-        self,
-        session: Session,
-        arrivals: Arrivals,
-        settler: Settler[M],
-        standing: dict[str, int],
-        wanted: dict[str, int],
-        enough: asyncio.Event,
-    ) -> None:
-        """From what each queue hands out at most to what it is to hand out."""
-        changed = [queue for queue in standing if wanted.get(queue) != standing[queue]]
-        for queue in changed:
-            if not enough.is_set():
-                await session.stop_consuming(queue)
-        for delivery in arrivals.take_rest([queue for queue in changed if wanted.get(queue, 0) < standing[queue]]):
-            await settler.requeue(delivery)
-        for queue, prefetch in wanted.items():
-            if prefetch != standing.get(queue) and not enough.is_set():
-                await session.consume(queue, prefetch=prefetch, deliver=arrivals.put)
+    def _log_change(self, wanted: dict[str, int]) -> None:
         what = "consuming" if wanted else "taking no more for now"
-        log.info(what, extra={"queue": self._stage.service, "prefetch": sum(wanted.values()), "queues": [*wanted]})
+        log.info(
+            what, extra={"queue": self._stage.service, "prefetch": sum(wanted.values()), "queues": in_ranges(wanted)}
+        )
 
-    async def _pump(self, arrivals: Arrivals, settler: Settler[M]) -> set[asyncio.Task[None]]:
-        """Have batches settled until the arrivals are closed; return what still runs then."""
+    async def _start_batches(self, arrivals: Arrivals, settler: Settler[M]) -> set[asyncio.Task[None]]:
+        """Start a task per batch until the arrivals are closed; return the tasks that still run then."""
         running: set[asyncio.Task[None]] = set()
-        while batch := await arrivals.next_batch(self._batching, most=self._prefetch_limit.most):
+        while batch := await arrivals.next_batch(self._batching, most=self._limit.most):
             task = asyncio.create_task(settler.settle(batch))
             running.add(task)
             task.add_done_callback(running.discard)
@@ -190,19 +253,20 @@ class Consumer(Generic[M]):
     async def _drain(
         self, session: Session, arrivals: Arrivals, settler: Settler[M], running: set[asyncio.Task[None]]
     ) -> None:
-        """Ask for no more, give back what was not begun, let what was come to its end."""
+        """Ask for no more, requeue what was not begun, wait for what was."""
         try:
             await session.stop_consuming()
             for delivery in arrivals.take_rest():
                 await settler.requeue(delivery)
         except Unavailable as error:
             log.info("the broker went away first and will hand the messages out again: %s", error)
-        # After a loss, what they come to can't be settled any more, and will be handed out again.
+        if not running:
+            return
+        # After a lost session nothing can be settled any more.
         patience = 0.0 if session.lost.is_set() else self._drain_seconds
-        if running:
-            _, late = await asyncio.wait(running, timeout=patience)
-            for task in late:
-                task.cancel()
-            if late:
-                log.warning("%d messages were not finished and will be handed out again", len(late))
-                await asyncio.wait(late)
+        _, late = await asyncio.wait(running, timeout=patience)
+        for task in late:
+            task.cancel()
+        if late:
+            log.warning("%d messages were not finished and will be handed out again", len(late))
+            await asyncio.wait(late)

@@ -33,7 +33,7 @@ All queues are durable quorum queues. Two rules keep every message (RabbitMQ 3.1
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -226,6 +226,18 @@ def shard_name(number: int) -> str:
 def is_shard(queue: str) -> bool:
     """Return whether a queue is a shard, whatever the number of shards."""
     return any(queue == shard_name(number) for number in range(MOST_SHARDS))
+
+
+def in_ranges(queues: Iterable[str]) -> str:
+    """Return the names of queues for a log line, consecutive shards as a range: `fetcher.00-05, fetcher.09, writer`."""
+    ranges: list[tuple[str, str]] = []
+    for queue in sorted(queues):
+        number = int(ranges[-1][1][-2:]) + 1 if ranges and is_shard(ranges[-1][1]) else 0
+        if number and queue == shard_name(number):
+            ranges[-1] = (ranges[-1][0], queue)
+        else:
+            ranges.append((queue, queue))
+    return ", ".join(first if first == last else f"{first}-{last[-2:]}" for first, last in ranges)
 
 
 def fetch_routing_key(group: str, shards: int) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import shared.broker.rabbitmq
+import shared.broker.session
 from shared.broker.port import Broker, Delivery
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import FETCHERS
@@ -138,7 +139,7 @@ async def test_a_broker_that_hangs_is_away_for_whoever_calls_connects_or_closes(
 
 
 async def test_a_call_without_an_answer_loses_the_session(amqp_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared.broker.rabbitmq, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(shared.broker.session, "CALL_SECONDS", 0.3)
     async with Relay(amqp_url).standing() as relay:
         broker = RabbitMQ(relay.url, name="conformance", max_message_bytes=10**6)
         async with broker.connect(None) as session:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-import shared.broker.rabbitmq
+import shared.broker.publisher
 from local.servers import Servers
 from shared.broker.port import Broker, Session
 from shared.broker.rabbitmq import RabbitMQ
@@ -19,7 +19,7 @@ from tests.fakes.memory_broker import MemoryBroker
 async def test_a_publish_without_a_confirm_is_sent_once_whoever_asks_and_whenever(
     servers: Servers, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared.broker.rabbitmq, "CONFIRM_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(shared.broker.publisher, "CONFIRM_TIMEOUT_SECONDS", 0.2)
     control = BrokerControl(servers)
     same = publication()
     async with broker.connect(TOPOLOGY) as session, broker.connect(TOPOLOGY) as other:
@@ -46,7 +46,7 @@ async def give_up(session: Session, same: object) -> None:
 async def test_what_a_blocked_broker_was_not_sent_is_known_not_to_be_there(
     amqp_url: str, servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared.broker.rabbitmq, "CONFIRM_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(shared.broker.publisher, "CONFIRM_TIMEOUT_SECONDS", 0.5)
     control, broker = BrokerControl(servers), RabbitMQ(amqp_url, name="feedmill fetcher", max_message_bytes=10**6)
     with control.memory_alarm():
         async with broker.connect(TOPOLOGY) as session:

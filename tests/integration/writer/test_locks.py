@@ -17,8 +17,7 @@ from services.writer.articles.article import Article
 from services.writer.handler import WriteArticles
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy
-from shared.broker.consumer import Consumer
-from shared.broker.deliveries import Batching
+from shared.broker.consumer import Batching, Consumer
 from shared.broker.port import Outgoing
 from shared.broker.topology import build_topology
 from shared.database.postgres import Database

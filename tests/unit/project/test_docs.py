@@ -158,7 +158,7 @@ def test_operations_tell_of_every_queue() -> None:
 
 
 def test_operations_tell_why_messages_die() -> None:
-    code = (ROOT / "shared" / "retry.py").read_text(encoding="utf-8")
+    code = (ROOT / "shared" / "errors.py").read_text(encoding="utf-8")
     rows = [row.split("|")[1] for row in table_rows(section_of("how-to/operate.md", "Dead letters"))]
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'DeadLetter\("(\w+)"', code), "delivery_limit"}
 

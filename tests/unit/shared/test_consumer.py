@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.broker.consumer import Consumer
-from shared.broker.deliveries import Batching
+from shared.broker.consumer import Batching, Consumer
 from shared.broker.port import Delivery, Outgoing, Publication
 from shared.broker.settling import FROM_LATER_VERSIONS
 from shared.broker.topology import build_topology, fetch_routing_key

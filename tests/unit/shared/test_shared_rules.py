@@ -12,11 +12,10 @@ import pytest
 
 from services.fetcher.http.redirects import resolve
 from shared.broker.topology import build_topology, fetch_routing_key, shard_of
-from shared.errors import DecodeError, MessageTooLarge, Unprocessable
+from shared.errors import DeadLetter, DecodeError, MessageTooLarge, TryLater, Unprocessable, after_failure
 from shared.observability.logs import JsonFormatter, TextFormatter
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl, clean_url, host_of, politeness_group
-from shared.retry import DeadLetter, TryLater, after_failure
 from shared.settings import BrokerSettings, read_settings
 
 
