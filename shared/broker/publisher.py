@@ -31,7 +31,7 @@ SMALL_BYTES = 65536
 
 @dataclass
 class SizeLimit:
-    """The largest body that the broker accepts; shared by all sessions of a process, and lowered when it refuses one."""
+    """The largest body that the broker accepts; all sessions of a process share it, and a refusal lowers it."""
 
     bytes: int
 
