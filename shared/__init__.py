@@ -1,1 +1,1 @@
-"""What every service speaks: the map, the wire, the one loop. Imports no service."""
+"""What several services use: the wire, the broker, the database, observability. Imports no service."""

@@ -1,8 +1,8 @@
-"""What runs beside a service's work, and what becomes of it when it fails: never nothing.
+"""Background tasks of a service; none of them fails in silence.
 
-- What the work depends on runs `beside` it: if it fails, the service ends with that error.
-- Housekeeping runs in `Rounds`: a round that fails does no harm to the work, so the next one is tried as ever. Log,
-  metric and health page say for how long none has come to a good end, whatever the reason.
+- A task that the service depends on runs `beside` its work: if it fails, the service ends with that error.
+- Housekeeping is a `PeriodicTask`: after a failed round the next one is tried as usual. Log, metric and health page say
+  for how long no round has succeeded.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 FAILING = Gauge(
     "feedmill_background_failing_seconds",
-    "While a background task fails: the time since a round of it came to a good end, or since the start; else 0.",
+    "While a background task fails: seconds since its last round that succeeded, or since the start; else 0.",
     ["task"],
 )
 
 
 class PeriodicTask:
-    """Awaits `work` every `seconds`, whatever becomes of it.
+    """Awaits `work` every `seconds`, also after it failed.
 
     Args:
         name: in the metric, on the health page and in the log.
@@ -55,7 +55,7 @@ class PeriodicTask:
         FAILING.labels(name).set_function(self.failing_seconds)
 
     def failing_seconds(self) -> float:
-        """Return for how long no round has come to a good end; 0 if the last one did."""
+        """Return for how long no round has succeeded; 0 if the last one did."""
         return self._clock() - self._good_at if self._trouble else 0.0
 
     def check(self) -> str | None:
@@ -69,7 +69,7 @@ class PeriodicTask:
             await pause(self._seconds, stop)
 
     async def run_once(self) -> None:
-        """Await the work once. What it raises is told, and goes no further."""
+        """Await the work once. Its errors are logged and not raised."""
         try:
             await self._work()
         except Exception as error:  # noqa: BLE001 - a bug or a missing right here must not stop the work beside it
@@ -92,12 +92,12 @@ class PeriodicTask:
 async def beside(
     stop: asyncio.Event, *coroutines: Coroutine[Any, Any, None], grace_seconds: float = 0.0
 ) -> AsyncIterator[None]:
-    """Run them for the length of the block. One that fails ends the service: it would go on blindly without it.
+    """Run the coroutines for the length of the block. If one fails, the block is told to stop and its error is raised.
 
     Args:
-        stop: set when one fails, and at the end of the block, to tell the others.
-        coroutines: are cancelled then, ...
-        grace_seconds: ... once they had so long to come to an end by themselves.
+        stop: set when one fails, and at the end of the block.
+        coroutines: tasks that end by themselves after `stop`, ...
+        grace_seconds: ... within this time; then they are cancelled.
     """
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
 

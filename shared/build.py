@@ -1,4 +1,4 @@
-"""What a process is, for whoever watches it: which service, which version, and how much memory it may take."""
+"""Metrics that say what a process is: its service, its version and its memory limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from prometheus_client import Gauge
 
 PROJECT_URL = "https://github.com/feedmill/feedmill"
-"""The project's page: where whoever is polled finds out what Feedmill is, unless its operator names a page."""
+"""The project's page. The User-Agent names it unless the operator sets FEEDMILL_CONTACT_URL."""
 
 BUILD = Gauge(
     "feedmill_build_info",
@@ -17,14 +17,14 @@ BUILD = Gauge(
     ["component", "version"],
 )
 MEMORY_LIMIT = Gauge(
-    "feedmill_memory_limit_bytes", "Memory that the process's control group may take, in bytes; 0: no limit is known."
+    "feedmill_memory_limit_bytes", "Memory limit of the process's control group, in bytes; 0: no limit is known."
 )
 
 LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Where a container sees its own limit: control groups of version 2, and of version 1."""
+"""Where a container reads its own limit: control groups version 2, then version 1."""
 
 UNLIMITED = 1 << 50
-"""Version 1 says "no limit" by a number close to 2**63."""
+"""Version 1 writes "no limit" as a number close to 2**63."""
 
 
 def announce(component: str) -> None:
@@ -34,7 +34,7 @@ def announce(component: str) -> None:
 
 
 def read_version() -> str:
-    """Return the version that is installed, or "unknown" for code that runs without being installed."""
+    """Return the installed version; "unknown" if the code runs without being installed."""
     try:
         return version("feedmill")
     except PackageNotFoundError:
@@ -42,7 +42,7 @@ def read_version() -> str:
 
 
 def read_memory_limit(files: Sequence[Path] = LIMIT_FILES) -> int:
-    """Return the limit in bytes, 0 if there is none or nobody says."""
+    """Return the limit in bytes; 0 if there is none or none is known."""
     for file in files:
         try:
             limit = int(file.read_text(encoding="ascii"))

@@ -1,7 +1,8 @@
-"""The database's time: the one clock that all services go by, whatever this machine's says.
+"""The database's time: the one clock that all services use instead of their machines' clocks.
 
-Claims and their deadlines are made by the database. Who has a connection reads its clock; schedulers tell fetchers,
-who have none. Between two words a monotonic clock counts on, so that a step of this machine's clock changes nothing.
+The database makes claims and their deadlines. Scheduler and writer read its clock; schedulers publish it to the
+fetchers, which have no database. Between two readings a monotonic clock counts, so that a step of the machine's clock
+changes nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ log = logging.getLogger(__name__)
 
 OFFSET = Gauge(
     "feedmill_clock_offset_seconds",
-    "By how much this machine's clock is ahead of the database's, in seconds; 0 as long as that is not known.",
+    "By how much this machine's clock is ahead of the database's, in seconds; 0 while that is unknown.",
 )
 
-WORDS = 10
-"""So many words are remembered. Each comes late by the time that it took; the least late one counts."""
+READINGS = 10
+"""How many readings are kept. Each is late by its time on the way; the least late one counts."""
 
 CLOCK_MESSAGE = "scheduler.clock"
-"""What a word between services is called."""
+"""The type of the messages that carry the time."""
 
-WORTH_A_WORD_SECONDS = 5.0
-"""A clock is off, and said to be, from here on; and again if that has changed by as much."""
+REPORTED_OFFSET_SECONDS = 5.0
+"""A clock that is off by this much is reported, and again after a change by this much."""
 
 
 def _wall() -> datetime:
@@ -37,7 +38,7 @@ def _wall() -> datetime:
 
 
 class ServerClock:
-    """See the module. As long as nobody has said what time it is, it is this machine's.
+    """The database's clock; this machine's until the first reading.
 
     Args:
         wall: this machine's clock, aware.
@@ -47,14 +48,14 @@ class ServerClock:
     def __init__(self, wall: Callable[[], datetime] = _wall, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
         self._monotonic = monotonic
-        self._words: deque[float] = deque(maxlen=WORDS)
+        self._readings: deque[float] = deque(maxlen=READINGS)
         self._zero: float | None = None
-        """The time by the database, in seconds since 1970, when the monotonic clock stood at zero."""
-        self._said = 0.0
+        """The database's time, in seconds since 1970, at zero of the monotonic clock."""
+        self._reported = 0.0
 
     @property
     def is_known(self) -> bool:
-        """Whether somebody has said what time it is."""
+        """Whether there was a reading."""
         return self._zero is not None
 
     def now(self) -> datetime:
@@ -64,38 +65,38 @@ class ServerClock:
         return datetime.fromtimestamp(self._zero + self._monotonic(), UTC)
 
     def offset_seconds(self) -> float:
-        """Return by how much this machine's clock is ahead; 0 as long as that is not known."""
+        """Return by how much this machine's clock is ahead; 0 while that is unknown."""
         return (self._wall() - self.now()).total_seconds() if self.is_known else 0.0
 
     def observe(self, moment: datetime) -> None:
-        """Take note that the database's clock stood at `moment` a short while ago."""
-        self._words.append(moment.timestamp() - self._monotonic())
-        self._zero = max(self._words)
+        """Note a reading: the database's clock showed `moment` a short while ago."""
+        self._readings.append(moment.timestamp() - self._monotonic())
+        self._zero = max(self._readings)
         offset = self.offset_seconds()
         OFFSET.set(offset)
-        if abs(offset - self._said) < WORTH_A_WORD_SECONDS:
+        if abs(offset - self._reported) < REPORTED_OFFSET_SECONDS:
             return
-        self._said = offset
+        self._reported = offset
         if trouble := self.check():
             log.warning("%s; going by the database's", trouble, extra={"offset_seconds": round(offset, 3)})
         else:
             log.info("this machine's clock is right again")
 
     def check(self) -> str | None:
-        """Return how wrong this machine's clock is, if it is (a `shared.observability.telemetry.Check`)."""
+        """Return how wrong this machine's clock is; None if it is right (a `shared.observability.telemetry.Check`)."""
         offset = self.offset_seconds()
-        if abs(offset) < WORTH_A_WORD_SECONDS:
+        if abs(offset) < REPORTED_OFFSET_SECONDS:
             return None
         return f"this machine's clock is {abs(offset):.0f} s {'ahead of' if offset > 0 else 'behind'} the database's"
 
 
 def encode_clock(moment: datetime) -> bytes:
-    """Return what is said of the time."""
+    """Return the body of a message that carries the time."""
     return json.dumps({"clock": moment.isoformat()}).encode()
 
 
 def decode_clock(body: bytes) -> datetime | None:
-    """Return the moment that is told of; None if this is about something else."""
+    """Return the time in a message; None if it carries something else."""
     try:
         moment = datetime.fromisoformat(json.loads(body)["clock"])
     except (ValueError, TypeError, KeyError):

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}")  # as it is always spelled
 
 MAX_URL_CHARACTERS = 2000
-"""What fits into the index that keeps feeds unique, and into every browser."""
+"""Fits into the unique index of feeds, and into every browser."""
 
 MAX_HOST_CHARACTERS = 253
 MAX_LABEL_CHARACTERS = 63
@@ -45,7 +45,7 @@ def politeness_group(url: str, proxy_hosts: frozenset[str] = frozenset()) -> str
 
 
 def host_of(url: str) -> str:
-    """Return the host of `url` as it is to be looked up: one spelling for all spellings of it.
+    """Return the host of `url` for the name look-up: one spelling for all spellings of a host.
 
     Names are lower-case and IDNA; a dot at the end stays, since a resolver may answer otherwise with it. Addresses are
     spelled as `ipaddress` does, without brackets; an IPv4 address within an IPv6 one is that IPv4 address.
@@ -57,7 +57,7 @@ def host_of(url: str) -> str:
 
 
 def clean_url(url: str) -> str:
-    """Return `url` as it is registered: no white space around it, no fragment, scheme and host in lower case.
+    """Return `url` as it is registered: stripped, without fragment, scheme and host in lower case.
 
     Raises:
         BadUrl: over 2000 characters, or white space or control characters inside; and as `politeness_group`.
@@ -74,7 +74,7 @@ def clean_url(url: str) -> str:
 
 
 def same_origin(origin_url: str, url: str) -> bool:
-    """Return whether what is secret between a feed and the server of `origin_url` may be sent to `url`.
+    """Return whether secrets for the server of `origin_url` may also be sent to `url`.
 
     Scheme, host and port are the same, or it is http and then https on the same host's default ports.
     """
@@ -108,7 +108,7 @@ def _split(url: str) -> SplitResult:
 
 
 def why_no_url(error: ValueError) -> str:
-    """Return why `urllib.parse` takes a text for no URL, without the parts of a password that its errors quote."""
+    """Return why `urllib.parse` refuses a URL, without the parts of a password that its errors quote."""
     reason = str(error)
     if reason.startswith("Port could not"):
         return "not a URL: the port is no number (in a password, / ? # and @ have to be percent-encoded)"
@@ -161,7 +161,7 @@ def _ipv6(text: str) -> str:
 
 
 def _ipv4(labels: list[str], name: str) -> str:
-    """Return the address that resolvers take such a host for: up to four numbers, octal with 0, hexadecimal with 0x.
+    """Return the address that resolvers read in such a host: up to four numbers, octal with 0, hexadecimal with 0x.
 
     The last number fills the bytes that are left (`127.1`, `2130706433`).
     """

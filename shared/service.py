@@ -20,7 +20,7 @@ from shared.waiting import pause
 log = logging.getLogger(__name__)
 
 EXIT_MISCONFIGURED = 78
-"""EX_CONFIG of sysexits.h: restarting will not help, a person must act."""
+"""EX_CONFIG of sysexits.h: a restart will not help, a person must act."""
 
 BEAT_SECONDS = 1.0
 

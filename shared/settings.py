@@ -1,7 +1,7 @@
-"""Settings that more than one service reads, grouped by what they are about.
+"""Settings that several services read, in groups.
 
-A service's own `settings.py` puts the groups that it needs together with its own fields; only these files read the
-environment. Every field is a variable `FEEDMILL_<NAME>`; docs/reference/configuration.md lists them
+A service's `settings.py` combines the groups that it needs with its own fields; only these files read the environment.
+Every field is a variable `FEEDMILL_<NAME>`; docs/reference/configuration.md lists them
 all, and a test compares.
 """
 
@@ -22,10 +22,10 @@ from shared.observability.logs import LogFormat
 from shared.wire.envelope import MAX_MESSAGE_BYTES
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
-"""A time span in seconds, at most a year, down to fractions, so that a day's behaviour can be watched in a minute."""
+"""A time span in seconds, at most a year. Fractions allow a test to watch a day's behaviour in a minute."""
 
 DelaySeconds = Annotated[float, Field(ge=0.001, le=4_000_000, allow_inf_nan=False)]
-"""A delay that becomes a queue's time to live, which RabbitMQ counts in milliseconds of 32 bits."""
+"""A queue's time to live; RabbitMQ counts it in milliseconds of 32 bits."""
 
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
@@ -34,7 +34,7 @@ Prefetch = Annotated[int, Field(ge=1, le=65_535)]
 
 
 def _check_encoded(url: object) -> object:
-    """Refuse a URL whose user or password is cut off by a character of its own; the libraries would guess."""
+    """Refuse a URL whose user or password holds a character that ends it too early; the libraries would guess."""
     if not isinstance(url, str):
         return url
     rest = url.partition("://")[2]
@@ -62,7 +62,7 @@ DatabaseUrl = Annotated[
 
 
 class FeedmillSettings(BaseSettings):
-    """Read from `FEEDMILL_*`; unknown variables are ignored, since every service sees those of all; and empty ones."""
+    """Read from `FEEDMILL_*`. Empty variables are ignored, and unknown ones: each service sees the variables of all."""
 
     model_config = SettingsConfigDict(env_prefix="FEEDMILL_", env_ignore_empty=True, frozen=True, extra="ignore")
 
@@ -101,7 +101,7 @@ class BrokerSettings(FeedmillSettings):
         60.0, description="How long a message waits whose handling failed in the writer (not a feed that failed)."
     )
     message_retries: int = Field(
-        5, ge=0, description="How often a message whose handling failed is tried again before it is buried."
+        5, ge=0, description="How often a message whose handling failed is tried again before it is dead-lettered."
     )
 
     fetcher_shards: int = Field(
@@ -119,7 +119,7 @@ class BrokerSettings(FeedmillSettings):
     )
 
     def topology(self) -> Topology:
-        """Return the map that these settings stand for."""
+        """Return the topology for these settings."""
         topology = build_topology(
             fast_delay_seconds=self.fast_delay_seconds,
             retry_delay_seconds=self.retry_delay_seconds,
@@ -170,16 +170,16 @@ class ClaimSettings(FeedmillSettings):
 
 
 SECRETS: Final = "FEEDMILL_SECRETS"
-"""The variable that names a directory of files, each the value of the setting that it is named for."""
+"""The variable that names a directory of secrets: each file holds the value of the setting that it is named for."""
 
 S = TypeVar("S", bound=FeedmillSettings)
 
 
 def read_settings(cls: type[S]) -> S:
-    """Return `cls` read from the environment, and what is not set there from the files in the directory of secrets.
+    """Return the settings from the environment, and those that it lacks from the files in the directory of secrets.
 
     Raises:
-        ConfigurationError: names each variable that is wrong, and why; never its value, which may be a secret.
+        ConfigurationError: names each wrong variable and the reason; never its value, which may be a secret.
     """
     secrets = os.environ.get(SECRETS)
     if secrets and not Path(secrets).is_dir():

@@ -1,4 +1,4 @@
-"""Things that somebody may come back for: kept for a while, then let go of."""
+"""A cache whose values expire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class TtlCache(Generic[V]):
-    """Values by key, each for at most so many seconds. Used on one event loop."""
+    """Values by key, each kept for so many seconds. For one event loop."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -20,13 +20,13 @@ class TtlCache(Generic[V]):
         return len(self._values)
 
     def put(self, key: Hashable, value: V) -> None:
-        """Keep `value`, in place of what was kept under this key before."""
+        """Store `value` under this key, in place of an earlier one."""
         self.take(key)
         end = asyncio.get_running_loop().call_later(self._seconds, self._values.pop, key)
         self._values[key] = (value, end)
 
     def take(self, key: Hashable) -> V | None:
-        """Return what is kept under this key, if anything; it is kept no longer."""
+        """Remove and return the value under this key; None if there is none."""
         value, end = self._values.pop(key, (None, None))
         if end is not None:
             end.cancel()

@@ -1,4 +1,4 @@
-"""Trying again for as long as a server is away."""
+"""Waiting: retries while a server is away, and pauses that an event ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 FIRST_WAIT_SECONDS = 0.1
 LONGEST_WAIT_SECONDS = 3.0
-"""The pause between two tries grows up to this. Short, since each try costs one connection attempt."""
+"""The longest pause between two tries. Short, since a try costs no more than one connection attempt."""
 
 
 class _WhenSet(stop_base):
@@ -34,15 +34,15 @@ class _WhenSet(stop_base):
 async def keep_trying(
     operation: Callable[[], Awaitable[Result]], *, what: str, until: tuple[asyncio.Event, ...]
 ) -> Result:
-    """Await `operation()` again and again while it raises `Unavailable`, with growing pauses.
+    """Return what `operation()` returns; call it again, after growing pauses, while it raises `Unavailable`.
 
-    `what` names the attempt in the log. Anything that `operation` raises besides `Unavailable` passes through.
+    Every other error passes through. `what` names the operation in the log.
 
     Raises:
-        Unavailable: one of the `until` events was set; the last error of the operation.
+        Unavailable: the operation's last error, once one of the `until` events is set.
     """
     try:
-        return await operation()  # tenacity costs 45 µs a call: only what failed once goes through it
+        return await operation()  # tenacity costs 45 µs a call: only a failed operation pays it
     except Unavailable as error:
         if any(event.is_set() for event in until):
             raise
@@ -62,7 +62,7 @@ async def keep_trying(
 
 
 async def pause(seconds: float, *until: asyncio.Event) -> None:
-    """Wait for `seconds`, or less if one of the events is set before."""
+    """Wait for `seconds`, or until one of the events is set."""
     try:
         async with asyncio.timeout(seconds):
             await until_any(*until)

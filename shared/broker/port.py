@@ -1,7 +1,7 @@
-"""The port to the message broker: what the consumer loop and the scheduler need of one, and nothing of AMQP's library.
+"""The port to the message broker: everything that services need of one, without the AMQP library.
 
-`shared/broker/rabbitmq.py` is the real one; the tests have one in memory. Both pass the same conformance suite
-(`tests/contract/test_broker_conformance.py`).
+`shared/broker/rabbitmq.py` implements it; `tests/fakes/memory_broker.py` is a fake in memory. Both pass the same
+conformance suite (`tests/contract/test_broker_*.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Headers = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class Publication:
-    """A message on its way out. An empty exchange means: straight to the queue named by the routing key."""
+    """A message as it is published. With an empty exchange the routing key is the name of a queue."""
 
     routing_key: str
     body: bytes
@@ -31,7 +31,7 @@ class Publication:
     headers: Headers = field(default_factory=dict)
     message_id: str = field(default_factory=lambda: uuid4().hex)
     mandatory: bool = True
-    """Whether it is an error if no queue takes it; else it is for those who listen, if any."""
+    """Whether it is an error if no queue takes it. False for broadcasts to whoever listens."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ class Outgoing:
 
 @dataclass(frozen=True, eq=False)
 class Delivery:
-    """A message that the broker handed to us and that is ours until it is acknowledged or given back."""
+    """A message that the broker delivered. It is ours until we acknowledge, requeue or reject it."""
 
     queue: str
-    """Where it came from."""
+    """The queue that it came from."""
     body: bytes
     routing_key: str
     type: str
@@ -88,10 +88,10 @@ class Delivery:
 
 
 class Session(Protocol):
-    """A connection that stands, with the topology declared. It ends once and is not repaired: connect anew.
+    """An open connection with the topology declared. A lost session is never repaired: connect anew.
 
-    Every method raises `BrokerUnavailable` once the session is lost. A caller may be cancelled at any time: the call
-    that it waits for goes on to its end, and the session is none the worse for it.
+    Every method raises `BrokerUnavailable` once the session is lost. A caller may be cancelled at any time: its call
+    goes on to the end, and the session stays sound.
     """
 
     lost: asyncio.Event
@@ -111,37 +111,37 @@ class Session(Protocol):
         """
 
     async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
-        """Start handing messages of `queue` to `deliver`, at most `prefetch` unsettled of this queue at a time."""
+        """Start to call `deliver` with messages of `queue`; at most `prefetch` of this consumer may be unsettled."""
 
     async def stop_consuming(self, queue: str | None = None) -> None:
-        """Ask for no more of `queue` (None: of any). What was delivered stays ours to settle."""
+        """End the consumer of `queue` (None: all). What it delivered stays ours to settle."""
 
     async def ack(self, delivery: Delivery) -> None:
-        """Settle: the broker forgets the message."""
+        """Acknowledge: the broker forgets the message."""
 
     async def requeue(self, delivery: Delivery) -> None:
-        """Put the message back to the front of its queue for whoever comes next."""
+        """Nack and requeue: the message goes back to the front of its queue, for any consumer."""
 
     async def reject(self, delivery: Delivery) -> None:
-        """Let the broker itself move the message to its queue's dead-letter target, untouched."""
+        """Let the broker move the message, unchanged, to its queue's dead-letter target."""
 
     async def count_ready(self, queue: str) -> int | None:
         """Return how many messages wait in `queue`, or None if there is no such queue."""
 
     async def lock(self, name: str) -> bool:
-        """Take the lock of this name; False if another session has it. It ends with the session, however that ends."""
+        """Take the lock of this name; False if another session has it. The lock ends with the session."""
 
     async def unlock(self, name: str) -> None:
-        """Give back a lock that this session has."""
+        """Release a lock of this session."""
 
     async def is_locked(self, name: str) -> bool:
         """Return whether some session has the lock of this name."""
 
     async def listen(self, exchange: str, receive: Callable[[bytes], None], *, name: str) -> bool:
-        """Have `receive` called with each body that is published to a fanout exchange from now on, by us as well.
+        """Call `receive` with each body that anybody, also this process, publishes to a fanout exchange from now on.
 
-        The session has the lock `name` from then on, so that others can tell that it stands. False if another session
-        has that lock: nothing will be heard.
+        The session takes the lock `name`, by which others can see that it is alive. False if another session has that
+        lock: then nothing is received.
         """
 
     async def count_consumers(self, queue: str) -> int:
@@ -152,16 +152,16 @@ class Session(Protocol):
 
 
 class Broker(Protocol):
-    """Where sessions come from."""
+    """Makes sessions."""
 
     @property
     def max_message_bytes(self) -> int:
-        """Return how many bytes a body may have that is published; what consumers unpack is bounded by it."""
+        """The largest body that may be published, in bytes; it also bounds what consumers unpack."""
 
     def connect(self, topology: Topology | None) -> AbstractAsyncContextManager[Session]:
         """Connect, declare `topology` (None: declare nothing), and close at the end.
 
         Raises:
-            BrokerUnavailable: nobody answers, or the credentials were refused.
+            BrokerUnavailable: no answer, or the credentials were refused.
             TopologyMismatch: a queue exists with other arguments.
         """

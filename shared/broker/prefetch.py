@@ -1,4 +1,4 @@
-"""How many messages a consumer may take, and from which queues: turned by whoever knows, followed by its loop."""
+"""The prefetch limit: how many messages a consumer may hold, and from which queues. Its loop applies every change."""
 
 from __future__ import annotations
 
@@ -6,76 +6,76 @@ import asyncio
 from collections.abc import Sequence
 
 LEAST_SHARE = 4
-"""Of a small opening each queue may have so many: what one has too much, another that is empty leaves."""
+"""Each queue gets at least this much of a small total: some of the queues are empty."""
 
 
-def divide(opening: int, queues: Sequence[str]) -> dict[str, int]:
-    """Return how many messages may be unsettled of each queue: even shares, but not too small ones."""
-    if not opening or not queues:
+def divide(total: int, queues: Sequence[str]) -> dict[str, int]:
+    """Return how many messages of each queue may be unsettled: even shares, but none below `LEAST_SHARE`."""
+    if not total or not queues:
         return {}
-    each, over = divmod(opening, len(queues))
-    return {queue: max(each + (place < over), min(opening, LEAST_SHARE)) for place, queue in enumerate(queues)}
+    each, over = divmod(total, len(queues))
+    return {queue: max(each + (place < over), min(total, LEAST_SHARE)) for place, queue in enumerate(queues)}
 
 
 class PrefetchLimit:
-    """A number of messages, the least that anybody sets; 0 is shut. Used on one event loop.
+    """How many messages may be unsettled: the lowest limit that anybody set; 0 stops the consumer. For one event loop.
 
     Args:
-        most: the prefetch with the prefetch limit fully open.
+        most: the limit while nobody sets a lower one.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.queues: Sequence[str] | None = None
-        """Where messages may come from; None: from all queues of the stage."""
+        """The queues to consume; None: all queues of the stage."""
         self._limits: dict[str, int] = {}
-        self._turned = asyncio.Event()
-        self._followed: list[asyncio.Future[None]] = []
+        self._changed = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def total(self) -> int:
-        """How many messages may be unsettled at a time."""
+        """How many messages may be unsettled."""
         return min((self.most, *self._limits.values()))
 
     @property
     def share(self) -> int:
-        """How many of these may come from one queue."""
+        """How many of these may be of one queue."""
         return min(divide(self.total, self.queues or ("",)).values(), default=0)
 
     def read_from(self, queues: Sequence[str] | None) -> None:
-        """Set where messages may come from."""
+        """Set the queues to consume."""
         if self.queues != queues:
             self.queues = queues
-            self._turned.set()
+            self._changed.set()
 
     def set(self, who: str, limit: int) -> None:
-        """Set the limit that `who` has a say in."""
+        """Set the limit of `who`."""
         if self._limits.get(who, self.most) != limit:
             self._limits[who] = limit
-            self._turned.set()
+            self._changed.set()
 
     async def wait_changed(self) -> None:
-        """Wait until somebody has turned it since the last time."""
-        await self._turned.wait()
-        self._turned.clear()
+        """Wait for the next change."""
+        await self._changed.wait()
+        self._changed.clear()
 
     def wake(self) -> None:
-        """Have whoever waits for a change look again, although nothing was turned."""
-        self._turned.set()
+        """End `wait_changed` without a change."""
+        self._changed.set()
 
     def note_applied(self) -> None:
-        """Say that the consumer does as the prefetch limit says (or that there is none that takes anything)."""
-        waiting, self._followed = self._followed, []
+        """Note that the consumer now consumes as this limit says, or that no session consumes at all."""
+        waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
                 future.set_result(None)
 
     def next_applied(self) -> asyncio.Future[None]:
-        """Return a future that is done when the consumer does as the prefetch limit says now.
+        """Return a future that is done when the consumer has applied the limit as it is now.
 
-        What is given back after that does not come here again at once.
+        A message that is requeued after that does not come back here at once.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._followed.append(future)
+        self._waiting.append(future)
         self.wake()
         return future

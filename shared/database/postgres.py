@@ -1,4 +1,4 @@
-"""PostgreSQL: the connection pool and what its errors mean. The only psycopg set-up."""
+"""PostgreSQL: the connection pool, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shared.waiting import keep_trying
 log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 9
-"""The migration that this code needs; a test holds it against shared/database/migrations/."""
+"""The migration that this code needs; a test compares it with shared/database/migrations/."""
 
 POOL_TIMEOUT_SECONDS = 3.0
 
@@ -39,10 +39,10 @@ _AWAY = (
     PoolTimeout,
 )
 
-# psycopg counts these among the above, but they are about the data, and the same data will meet them again.
+# Subclasses of the above that concern the data: the same data would fail again.
 _DATA = (errors.ProgramLimitExceeded, errors.StatementTooComplex)
 
-# These concern one piece of work; the server serves others.
+# These concern one piece of work; the server can serve others.
 _BUSY = (errors.QueryCanceled, errors.LockNotAvailable)
 
 LIVELINESS: dict[str, Any] = {
@@ -52,19 +52,18 @@ LIVELINESS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Arguments of every connection: a server that vanishes without a word is noticed within a minute rather than after
-TCP's two hours."""
+"""Arguments of every connection: a server that vanishes is noticed within a minute, not after TCP's two hours."""
 
 LOCK_SECONDS = 3.0
-"""A lock is waited for so long, or half as long as a statement may take if that is less: far longer than transactions
-of ours hold any, and short enough for a batch to be halved until what is held stands alone."""
+"""The longest wait for a lock, or half of the statement timeout if that is less. Far longer than our transactions hold
+a lock, and short enough for a batch to be halved until the blocked message stands alone."""
 
 IDLE_SECONDS = 60.0
-"""A transaction of a service may stand still for as long as a statement may take, one of a command for this time. Then
-the server ends it: a process that is frozen must not keep its locks."""
+"""How long a command's transaction may be idle; a service's may be idle for the statement timeout. Then the server ends
+it: a frozen process must not keep its locks."""
 
-# For one transaction only: behind a PgBouncer the next one on this connection is somebody else's. The `tcp_` ones are
-# for a client that vanishes while the server sends to it.
+# Set for one transaction only: behind a PgBouncer the next one on this connection is somebody else's. The `tcp_`
+# settings are for a client that vanishes while the server sends to it.
 _BOUNDS = """
 SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true),
     set_config('statement_timeout', coalesce(%(statement)s, current_setting('statement_timeout')), true),
@@ -75,10 +74,10 @@ SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true),
 
 
 def transaction_bounds(statement_seconds: float | None = None) -> tuple[bytes, dict[str, str | None]]:
-    """Return the statement that a transaction begins with, and its arguments: no transaction may last for ever.
+    """Return the first statement of a transaction, which bounds its duration, and the statement's arguments.
 
     Args:
-        statement_seconds: what takes longer is cancelled; None: as long as the server is configured for.
+        statement_seconds: a statement that takes longer is cancelled; None: the server's configuration decides.
     """
     lock = None if statement_seconds is None else _milliseconds(min(LOCK_SECONDS, statement_seconds / 2))
     statement = None if statement_seconds is None else _milliseconds(statement_seconds)
@@ -90,14 +89,14 @@ def _milliseconds(seconds: float) -> str:
 
 
 class Database:
-    """A pool of connections that gives transactions and speaks our errors.
+    """A pool of connections that yields transactions and raises our errors.
 
     Args:
-        url: of the server, or of a PgBouncer before it.
+        url: of the server, or of a PgBouncer in front of it.
         size: connections, at most.
-        prepared: let the server keep plans of statements that come again. A PgBouncer in transaction mode hands them
-            to others, unless it is 1.21 or newer and told to look after them.
-        statement_seconds: what takes longer is cancelled, nor may a transaction stand still for longer. None: no end.
+        prepared: use prepared statements. Behind a PgBouncer in transaction mode this takes version 1.21 or newer,
+            configured to track them.
+        statement_seconds: a statement that takes longer is cancelled, and so is an idle transaction. None: no bound.
     """
 
     def __init__(self, url: str, *, size: int, prepared: bool = True, statement_seconds: float | None = None) -> None:
@@ -136,9 +135,9 @@ class Database:
         """Yield a connection in a transaction: committed at the end of the block, rolled back on an exception.
 
         Raises:
-            DatabaseUnavailable: the server is away or can't serve now; nothing of the block was kept,
-                or (connection lost during COMMIT) all of it.
-            DatabaseBusy: (one of these) it cancelled this work; it may serve other work.
+            DatabaseUnavailable: the server is away or can't serve now. Nothing of the block was committed, or (if the
+                connection was lost during COMMIT) all of it.
+            DatabaseBusy: a DatabaseUnavailable for this work only; the server may serve other work.
         """
         try:
             async with self._pool.connection() as connection:
@@ -155,7 +154,7 @@ class Database:
         self._trouble = None
 
     async def read_clock(self) -> datetime:
-        """Return what time it is by the server. Raises DatabaseUnavailable."""
+        """Return the server's time. Raises DatabaseUnavailable."""
         async with self.transaction() as connection:
             cursor = await connection.execute("SELECT clock_timestamp() AS moment")
             row = await cursor.fetchone()
@@ -164,7 +163,7 @@ class Database:
         return moment
 
     def check(self) -> str | None:
-        """Return the error of the last use of the database, if it failed (a `telemetry.Check`)."""
+        """Return the error of the last transaction, if it failed (a `telemetry.Check`)."""
         return self._trouble
 
     async def require_schema(self) -> None:
@@ -187,7 +186,7 @@ class Database:
 
 
 async def tables_found(database: Database, stop: asyncio.Event) -> bool:
-    """Wait until the migrations were applied; return False if the service was stopped while it waited."""
+    """Wait until the migrations were applied; return False if the service is stopped before."""
     try:
         await keep_trying(database.require_schema, what="looking for the tables", until=(stop,))
     except DatabaseUnavailable as error:

@@ -1,7 +1,7 @@
-"""Safe to show: what strangers wrote, on its way to a terminal, a log line or a page that a person reads.
+"""Makes text of strangers safe to show: on a terminal, in a log line, on a page.
 
-A title or a URL may hold escape sequences, marks that turn the direction of writing, line breaks, or characters that
-nobody sees. All of these are shown as the escapes that JSON has for them, so that what is JSON stays JSON.
+A title or a URL may hold escape sequences, marks that change the direction of writing, line breaks or invisible
+characters. All of these are shown as JSON's escapes for them, so that JSON stays JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from shared.observability.secrets import mask_credentials
 
 MOST_CHARACTERS = 2000
-"""Of one text on one line. Longer ones are cut, with a word about how much is missing."""
+"""The longest text on one line. A longer one is cut, and ends with the number of missing characters."""
 
 # Not printable to Python: controls (C0, C1), format characters (bidi, zero-width), surrogates, separators of lines,
 # what is unassigned. Printable to Python and yet invisible: fillers, joiners and variation selectors but for emoji's.
@@ -22,17 +22,17 @@ _INVISIBLE = re.compile(
 )
 _DELETE = "\x7f"
 _JOINERS = frozenset("\u200c\u200d")
-"""They join or part letters of Persian or of the scripts of India, and the pictures of an emoji."""
+"""They join or separate letters of Persian and of Indian scripts, and the parts of an emoji."""
 _LAST_LATIN = "\u02ff"
 
 
 def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: bool = False) -> str:
-    r"""Return `text` without credentials, on one line, with nothing in it that a terminal or a log reader acts on.
+    r"""Return `text` on one line, without credentials and without characters that a terminal acts on.
 
     Args:
-        text: anything that has a text.
-        most: characters of it that are shown; None: all.
-        lines: keep line breaks (LF), for a text that has lines of its own.
+        text: anything with a text.
+        most: the most characters to show; None: all.
+        lines: keep line breaks (LF).
 
     >>> safe_to_show("a\x1b[2Jb\u202ec\nd http://me:secret@h/")
     'a\\u001b[2Jb\\u202ec\\nd http://***@h/'
@@ -49,18 +49,18 @@ def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: boo
 
 
 def ascii_json(value: Any, indent: int | None = None) -> str:
-    """Return `value` as JSON that is plain ASCII: the same for machines, and harmless on a terminal."""
+    """Return `value` as JSON in plain ASCII: equal for machines, and harmless on a terminal."""
     return json.dumps(value, default=str, indent=indent).replace(_DELETE, "\\u007f")
 
 
 def readable_json(value: Any) -> str:
-    """Return `value` as JSON for a person: set out in lines, letters of any language as they are, without secrets."""
+    """Return `value` as indented JSON for a person, with the letters of any language as they are."""
     text = json.dumps(value, default=str, indent=2, ensure_ascii=False)
     return "".join(_shown(character, lines=True) for character in text)
 
 
 def _joins(text: str, at: int) -> bool:
-    """Return whether the joiner at this place stands between two visible characters of a script that has joiners."""
+    """Return whether the joiner at this place is between two visible characters of a script that uses joiners."""
     sides = (text[at - 1 : at], text[at + 1 : at + 2])
     return all(side > _LAST_LATIN and side.isprintable() and not _INVISIBLE.match(side) for side in sides)
 

@@ -1,4 +1,4 @@
-"""One JSON object per log line on standard error, or a line for people; every credential masked, nothing that acts."""
+"""Logging to standard error: a JSON object or a line of text per record, with credentials masked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     """Formats a record as `date time LEVEL message field=value …`, in UTC; a traceback follows on lines of its own.
 
-    What comes from a server is quoted where it could be taken for more than a value, a line of its own for example.
+    A value that could be mistaken for more than a value, such as one with a line break, is quoted.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -66,7 +66,7 @@ def _quote(value: object) -> str:
 
 
 def _safe_traceback(error: BaseException | None) -> str:
-    """Return the traceback in its lines; but an error's own text, which may be a stranger's, stays on one."""
+    """Return the traceback on its lines; an error's own text, which may be a stranger's, stays on one line."""
     if error is None:
         return ""
     pieces = traceback.TracebackException.from_exception(error).format()
@@ -88,6 +88,6 @@ def configure_logging(service: str, level: str, log_format: LogFormat = "json") 
 
 
 def quieten_libraries() -> None:
-    """Silence libraries that report each request, or each lost connection with a traceback; we say both ourselves."""
+    """Silence libraries that log each request, or each lost connection with a traceback; we log both ourselves."""
     for chatty in ("httpx", "httpcore", "aio_pika", "aiormq"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL if chatty.startswith("aio") else logging.WARNING)

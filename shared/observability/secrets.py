@@ -1,7 +1,7 @@
-"""Keeping credentials out of logs, errors and pages: in URLs, in `name=value`, in headers, and in JSON.
+"""Masks credentials in logs, errors and pages: in URLs, in `name=value`, in headers and in JSON.
 
-A name is judged by its words (`X-Amz-Signature`, `feedToken`, `private_token`), so that one rule serves the spelling of
-every site. Prose stays as it is. All of it takes time linear to the text, which may be a stranger's.
+A name is judged by its words (`X-Amz-Signature`, `feedToken`, `private_token`), so that one rule covers all sites'
+spellings. Prose stays unchanged. The time is linear in the length of the text, since strangers may write it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ SECRET_NAME = re.compile(
     r"|token|secret|passw|passphrase|signature|credential|sess(?:ion)?id"
     r"|(?:access|account|api|auth|feed|license|pass|private|rss|shared|user)key"
 )
-"""What the words of a name tell: those of the first line as whole words (`api-key`, not `keyword`), the others within
-a longer word, too (`authtoken`, `PHPSESSID`)."""
+"""Words that make a name a secret's: the first line as whole words (`api-key`, not `keyword`), the others also as parts
+of a word (`authtoken`, `PHPSESSID`)."""
 
 REMEMBERED_CHARACTERS = 100
-"""Of a name. Longer ones are strangers', and judged each time."""
+"""The longest name whose judgement is cached. Longer ones come from strangers."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -88,7 +88,7 @@ def mask_credentials(text: str) -> str:
 
 
 def mask_within(value: Any) -> Any:
-    """Return `value` as JSON can hold it, with its texts masked, and each text whose member's name is a secret's."""
+    """Return `value` as JSON data with all texts masked, and every text under a secret's name replaced."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
@@ -104,7 +104,7 @@ def mask_within(value: Any) -> Any:
 
 
 def _mask_userinfo(text: str) -> str:
-    """Mask what stands in front of the host of each URL in `text`, with or without its scheme."""
+    """Mask user and password of each URL in `text`, with or without its scheme."""
     parts: list[str] = []
     done = at = 0
     while (start := text.find("//", at) + 2) > 1:
@@ -117,7 +117,7 @@ def _mask_userinfo(text: str) -> str:
 
 
 def _authority_end(text: str, start: int) -> int:
-    """Return where user, password and host end. Beyond a `/` if only a password that was not encoded explains it."""
+    """Return where user, password and host end: after a `/` only if an unencoded password explains it."""
     end = _end(_AUTHORITY, text, start)
     authority = text[start:end]
     if _SERVER.search(text, max(start - 16, 0), start) or ("@" not in authority and not _PORT.match(authority)):
@@ -138,7 +138,7 @@ def _mask_member(found: re.Match[str]) -> str:
 
 
 def _mask_parameters(text: str) -> str:
-    """Mask the value of each `name=value` whose name is a secret's; others may hold some within their value."""
+    """Mask the value of each `name=value` with a secret's name; other values may hold such pairs themselves."""
     parts: list[str] = []
     done = at = 0
     while found := _NAMED.search(text, at):

@@ -1,4 +1,4 @@
-"""The little HTTP server that every service has: /metrics, /healthz, /readyz, and pages of a service's own."""
+"""The HTTP server of every service: /metrics, /healthz, /readyz, and pages of a service's own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 READY = Gauge("feedmill_ready", "1 while every readiness check passes (/readyz answers 200).")
 
 STALLED_AFTER_SECONDS = 30.0
-"""A main loop that gave no sign for this long is taken for dead (/healthz answers 503)."""
+"""A main loop without a beat for this long counts as dead (/healthz answers 503)."""
 
 Check = Callable[[], str | None]
 """Returns None if all is well, else what is wrong, in words."""
@@ -43,7 +43,7 @@ class Health:
         self.pages: dict[str, Callable[[], Any]] = {}
 
     def beat(self) -> None:
-        """Say that the main loop runs."""
+        """Note that the main loop runs."""
         self._last_beat = self._clock()
 
     def add_check(self, name: str, check: Check) -> None:
@@ -51,29 +51,29 @@ class Health:
         self._checks[name] = check
 
     def add_warning(self, name: str, check: Check) -> None:
-        """Report `check` on /healthz and /readyz. It changes no status: a restart would not help."""
+        """Report `check` on /healthz and /readyz without changing their status: a restart would not help."""
         self._warnings[name] = check
 
     def add_page(self, path: str, page: Callable[[], Any]) -> None:
-        """Serve what `page` returns as JSON at `path`. It is called on another thread than the main loop's."""
+        """Serve what `page` returns as JSON at `path`. It is called on another thread than the main loop."""
         self.pages[path] = page
 
     def failures(self) -> Mapping[str, str]:
-        """Return the readiness checks that fail, with their reasons. A service without any is not put together yet."""
+        """Return the failed readiness checks with their reasons. A service without any check is still starting."""
         if not self._checks:
             return {"service": "starting"}
-        return _said_by(self._checks)
+        return _failed(self._checks)
 
     def warnings(self) -> Mapping[str, str]:
-        """Return what people should know of."""
-        return _said_by(self._warnings)
+        """Return the warnings by name."""
+        return _failed(self._warnings)
 
     def stalled(self) -> bool:
         """Return whether the main loop has stopped beating."""
         return self._clock() - self._last_beat > STALLED_AFTER_SECONDS
 
 
-def _said_by(checks: Mapping[str, Check]) -> Mapping[str, str]:
+def _failed(checks: Mapping[str, Check]) -> Mapping[str, str]:
     results = ((name, check()) for name, check in checks.items())
     return {name: reason for name, reason in results if reason is not None}
 
@@ -86,7 +86,7 @@ def serve_telemetry(health: Health, host: str, port: int) -> Iterator[int]:
     """Serve until the block ends; yield the port (a free one if `port` is 0).
 
     Raises:
-        ConfigurationError: the port is taken, or the address is not ours.
+        ConfigurationError: the port is taken, or the address is not this machine's.
     """
     routes: dict[str, Callable[[], Answer]] = {
         "/metrics": lambda: (HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest()),

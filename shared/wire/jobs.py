@@ -20,20 +20,20 @@ class ResumeState(Record):
     """How far the redirects of a fetch have led, while its next request waits for a slot of another host."""
 
     url: str
-    """The next URL to ask."""
+    """The next URL to request."""
     visited: Many[str]
-    """Those asked before, oldest first."""
+    """The URLs asked before, oldest first."""
     moved_to: str | None = None
-    """Where an all-permanent prefix of redirects led."""
+    """The URL after the leading permanent redirects."""
     permanent: bool = False
     """Whether every redirect so far was permanent."""
     started_at: Moment
     spent_seconds: float = Field(ge=0)
-    """What the requests so far took of the fetch's deadline."""
+    """How much of the fetch's time limit the requests so far took."""
 
 
 class FetchFeed(Message):
-    """Command: fetch this feed once. Holds all that the fetcher may know; it has no database."""
+    """Command: fetch this feed once. It holds everything that the fetcher may know, which has no database."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
@@ -51,7 +51,7 @@ class FetchFeed(Message):
     last_modified: str | None = None
     """Verbatim as the server sent it."""
     validators_url: str | None = None
-    """The URL that gave the validators (after redirects); they are sent to no other."""
+    """The URL that gave the validators (after redirects); they are sent to no other URL."""
     body_hash: str | None = None
     """SHA-256 (hex) of the last body that was read; the same body again is `unchanged` and not parsed."""
     since: Moment | None = None
@@ -64,13 +64,13 @@ class FetchFeed(Message):
     attempt: int = Field(default=0, ge=0)
     """Failed attempts before this one."""
     skips: int = Field(default=0, ge=0)
-    """How often the job was put off because its host was down or throttled, without an attempt."""
+    """How often the job was deferred without an attempt, because its host was down or throttled."""
     resume: ResumeState | None = Field(default=None, alias="detour")
     """A fetch under way: it goes on here instead of at `url`. The JSON keeps the name that running versions read."""
     reason: Reason = "due"
     dry_run: bool = False
     probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
-    """Leave the validators out this once, to see whether the server's 304 have been true."""
+    """Leave the validators out this once, to see whether the server's 304 answers are true."""
     queued_at: Moment
 
     def headers(self) -> dict[str, str | int]:

@@ -30,15 +30,15 @@ class Entry(Record):
     entry_id: str
     """The feed's own identifier (guid, atom:id, JSON Feed id), else the URL, else the md5."""
     id_is_given: bool = Field(default=False, exclude_if=lambda is_given: not is_given)
-    """`entry_id` is the feed's own, though it may equal the URL. Fetchers before this field don't say so."""
+    """Whether `entry_id` is the feed's own, though it may equal the URL. Older fetchers don't send this field."""
     url: str
     """Absolute, http or https; empty if the entry has none."""
     title: str
     """Plain text, one line."""
     body: str
-    """Plain text, paragraphs kept apart by newlines."""
+    """Plain text; newlines separate paragraphs."""
     html: str | None = Field(default=None, exclude_if=lambda html: html is None)
-    """The body as HTML that is safe to show, if it was kept and has markup (docs/reference/configuration.md).
+    """The body as HTML that is safe to show, if it is kept and has markup (docs/reference/configuration.md).
 
     Else it is not sent, so that older readers of this version take the message.
     """
@@ -50,18 +50,18 @@ class Entry(Record):
     enclosures: Many[Enclosure] = ()
     language: str | None = None
     md5: str = Field(pattern=r"^[0-9a-f]{32}$")
-    """MD5(url + title), lower-case hex: the name of the article if it is new (docs/explanation/articles.md)."""
+    """MD5(url + title), lower-case hex: the id of the article if it is new (docs/explanation/articles.md)."""
     content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
-    """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
+    """SHA-256 (hex) of the normalised text, by which a changed article differs from a repeated one."""
     flags: Many[str] = ()
-    """What the reader had to guess or to cut, e.g. `date_guessed`, `date_clamped` (docs/reference/queues.md)."""
+    """What the reader guessed or cut, for example `date_guessed`, `date_clamped` (docs/reference/queues.md)."""
 
     @classmethod
     def of_valid(cls, fields: dict[str, Any]) -> Self:
-        """Return the entry with these fields, which are all of them and valid: nothing is checked, nothing copied.
+        """Return the entry with these fields: all fields, all valid. Nothing is checked or copied.
 
-        For the reader, which makes every field itself. It takes a fifth of the time of the checks; pydantic's own
-        `model_construct` takes longer than they do.
+        For the reader, which makes every field itself. It takes a fifth of the time of a validation; pydantic's own
+        `model_construct` takes longer than a validation.
         """
         entry = cls.__new__(cls)
         set_attribute = object.__setattr__
@@ -81,7 +81,7 @@ class FeedInfo(Record):
 
 
 class ServerHints(Record):
-    """What the server and the feed ask of our pace."""
+    """What the server and the feed ask of our polling."""
 
     max_age_seconds: float | None = None
     """From Cache-Control: max-age, else Expires minus the response's own Date."""
@@ -96,7 +96,7 @@ class ServerHints(Record):
 
 
 class FeedFetched(Message):
-    """Event: one attempt at a feed, with *all* of its results, so that they commit together or not at all."""
+    """Event: one attempt at a feed with *all* of its results, so that they are committed together or not at all."""
 
     KIND: ClassVar[str] = "feed.fetched.v1"
     LISTED: ClassVar[Mapping[str, Listed]] = {
@@ -107,52 +107,52 @@ class FeedFetched(Message):
     }
 
     result_id: UUID = Field(default_factory=uuid4)
-    """One per attempt: the writer's key against writing the same attempt twice."""
+    """One per attempt: by this key the writer writes no attempt twice."""
     feed_id: int
     url: str
-    """The URL that was asked, which is the one that the validators belong to."""
+    """The URL of the job; the validators belong to it."""
     claim_id: UUID
     claim_until: Moment | None = None
-    """Not final: the new deadline of the claim, since a retry follows."""
+    """The new deadline of the claim if a retry follows (not `final`)."""
     reason: Reason = "due"
     probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
     """The validators were left out on purpose."""
     outcome: Outcome
     outcome_class: OutcomeClass | None = Field(default=None, exclude_if=lambda kind: kind is None)
-    """What an outcome is to those who don't know it. Sent with outcomes that are not of the first version."""
+    """What the outcome means to a service that does not know it; not sent with outcomes that every version knows."""
     final: bool
-    """False if the same job comes back (`soft_error`, `skipped`); the feed's state waits for that one."""
+    """False if the same job comes back (`soft_error`, `skipped`); then the feed's state waits for its result."""
     attempt: int = Field(default=0, ge=0)
     status: int | None = None
     final_url: str | None = None
     moved_to: str | None = None
-    """Where an all-permanent prefix of redirects (301, 308) ended."""
+    """The URL after the leading permanent redirects (301, 308)."""
     etag: str | None = None
     last_modified: str | None = None
     body_hash: str | None = None
     hints: ServerHints = ServerHints()
     not_before: Moment | None = None
-    """The server asked us not to come earlier (Retry-After)."""
+    """The earliest time that the server allows (Retry-After)."""
     queued_at: Moment
     started_at: Moment
     elapsed_seconds: float = Field(ge=0)
     wire_bytes: int = Field(default=0, ge=0)
     decoded_bytes: int = Field(default=0, ge=0)
     tier: str | None = None
-    """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
+    """Which reader read the body: `strict`, `lenient`, `json` or `salvage`."""
     feed: FeedInfo = FeedInfo()
     entries: Many[Entry] = ()
     error_class: str | None = None
     error: str | None = Field(default=None, max_length=500)
 
     def encode(self) -> tuple[bytes, str | None]:
-        """See `Message.encode`."""
+        """Return body and content encoding, with the outcome's class for services that may not know the outcome."""
         if self.outcome.is_original or self.outcome_class is self.outcome.outcome_class:
             return super().encode()
         return self.model_copy(update={"outcome_class": self.outcome.outcome_class}).encode()
 
     def headers(self) -> dict[str, str | int]:
-        """Feed, attempt, outcome and the number of entries (by which the writer sizes its batches)."""
+        """Return feed, attempt, outcome and the number of entries, by which the writer sizes its batches."""
         return {
             "feed_id": self.feed_id,
             "attempt": self.attempt,

@@ -9,7 +9,7 @@ import pytest
 
 from shared.broker.port import Broker, Delivery, Session
 from shared.broker.topology import FETCHERS
-from tests.contract.test_broker_conformance import TOPOLOGY, Inbox, publication, settle_down
+from tests.contract.test_broker_conformance import TOPOLOGY, Inbox, publication, until_ready
 from tests.fakes.memory_broker import MemoryBroker
 
 CUTS = 12
@@ -47,7 +47,7 @@ async def test_a_cancelled_call_harms_no_session(broker: Broker, name: str) -> N
         await session.ack(held)
         await session.publish(publication(b"after"))
         assert not session.lost.is_set()
-        await settle_down(session, "fetcher.00", 1)
+        await until_ready(session, "fetcher.00", 1)
 
 
 async def test_a_consumer_whose_beginning_was_cancelled_can_be_ended(broker: Broker) -> None:
@@ -59,7 +59,7 @@ async def test_a_consumer_whose_beginning_was_cancelled_can_be_ended(broker: Bro
             )
             await session.stop_consuming()
         await session.publish(publication())
-        await settle_down(session, "fetcher.00", 1)
+        await until_ready(session, "fetcher.00", 1)
         assert not got
 
 
@@ -95,7 +95,7 @@ async def test_a_publish_that_is_cancelled_in_the_middle_arrives_once_also_if_it
         await cancelled_in_the_middle(session.publish(same))
         await session.publish(same)
         await cancelled_in_the_middle(session.publish(publication()))
-        await settle_down(session, "fetcher.00", 2)
+        await until_ready(session, "fetcher.00", 2)
 
 
 async def test_a_consume_that_is_cancelled_in_the_middle_delivers_and_can_be_ended(broker: Broker) -> None:
@@ -111,7 +111,7 @@ async def test_a_consume_that_is_cancelled_in_the_middle_delivers_and_can_be_end
         for delivery in inbox.deliveries[:]:
             await session.ack(delivery)
         await until_found(lambda: other.count_consumers("fetcher.00"), 0)
-        await settle_down(other, "fetcher.00", 1)
+        await until_ready(other, "fetcher.00", 1)
         assert len(inbox.deliveries) == 2
         assert not session.lost.is_set()
 
@@ -129,7 +129,7 @@ async def test_a_lock_that_is_cancelled_in_the_middle_is_taken_and_so_is_its_end
 async def test_a_question_that_is_cancelled_in_the_middle_leaves_the_next_one_its_own_answer(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication())
-        await settle_down(session, "fetcher.00", 1)
+        await until_ready(session, "fetcher.00", 1)
         for question in (session.count_ready("nobody"), session.is_locked("fetcher.07.owner")):
             await cancelled_in_the_middle(question)
             assert await session.count_ready("fetcher.00") == 1

@@ -45,7 +45,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def settle_down(session: Session, queue: str, ready: int) -> None:
+async def until_ready(session: Session, queue: str, ready: int) -> None:
     """Wait until the broker's count says so; RabbitMQ's is a moment behind."""
     async with asyncio.timeout(10):
         while await session.count_ready(queue) != ready:
@@ -71,7 +71,7 @@ async def test_an_acknowledged_message_does_not_come_back(broker: Broker) -> Non
         await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         await session.ack((await inbox.wait_for(1))[0])
     async with broker.connect(TOPOLOGY) as session:
-        await settle_down(session, "fetcher.00", 0)
+        await until_ready(session, "fetcher.00", 0)
 
 
 async def test_an_unsettled_message_comes_back_when_the_session_ends(broker: Broker) -> None:
@@ -102,7 +102,7 @@ async def test_a_rejected_message_is_moved_to_the_dead_queue_untouched(broker: B
         inbox = Inbox()
         await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         await session.reject((await inbox.wait_for(1))[0])
-        await settle_down(session, "fetcher.dead", 1)
+        await until_ready(session, "fetcher.dead", 1)
         assert await session.count_ready("fetcher.00") == 0
 
 
@@ -112,7 +112,7 @@ async def test_a_publication_that_is_published_again_while_it_is_under_way_arriv
         same = publication()
         await asyncio.gather(session.publish(same), session.publish(same))
         await session.publish(publication())
-        await settle_down(session, "fetcher.00", 2)
+        await until_ready(session, "fetcher.00", 2)
 
 
 async def test_no_more_than_the_prefetch_is_handed_out(broker: Broker) -> None:
@@ -121,7 +121,7 @@ async def test_no_more_than_the_prefetch_is_handed_out(broker: Broker) -> None:
             await session.publish(publication())
         inbox = Inbox()
         await session.consume("fetcher.00", prefetch=2, deliver=inbox)
-        await settle_down(session, "fetcher.00", 3)
+        await until_ready(session, "fetcher.00", 3)
         first, _ = await inbox.wait_for(2)
         await session.ack(first)
         await inbox.wait_for(3)
@@ -135,7 +135,7 @@ async def test_after_stop_consuming_nothing_arrives_and_what_did_can_be_settled(
         (first,) = await inbox.wait_for(1)
         await session.stop_consuming()
         await session.publish(publication())
-        await settle_down(session, "fetcher.00", 1)
+        await until_ready(session, "fetcher.00", 1)
         await session.ack(first)
         assert len(inbox.deliveries) == 1
 
@@ -148,7 +148,7 @@ async def test_a_message_given_back_after_stop_consuming_waits_for_the_next_cons
         (first,) = await inbox.wait_for(1)
         await session.stop_consuming()
         await session.requeue(first)
-        await settle_down(session, "fetcher.00", 1)
+        await until_ready(session, "fetcher.00", 1)
         assert len(inbox.deliveries) == 1
         await session.consume("fetcher.00", prefetch=10, deliver=again)
         (second,) = await again.wait_for(1)
@@ -165,9 +165,9 @@ async def test_consuming_again_counts_its_prefetch_anew_whatever_an_earlier_cons
         await session.stop_consuming()
         await session.consume("fetcher.00", prefetch=2, deliver=second)
         await second.wait_for(2)
-        await settle_down(session, "fetcher.00", 4)
+        await until_ready(session, "fetcher.00", 4)
         await session.ack(held[0])  # it was the first one's: no room for the second
-        await settle_down(session, "fetcher.00", 4)
+        await until_ready(session, "fetcher.00", 4)
         await session.ack(second.deliveries[0])
         await second.wait_for(3)
         for n in range(1, 4):
@@ -185,17 +185,17 @@ async def test_what_is_unsettled_is_counted_whichever_consumer_it_came_through(b
         for round_, prefetch in enumerate((3, 2, 4), start=1):
             await session.consume("fetcher.00", prefetch=prefetch, deliver=inbox)
             await inbox.wait_for((0, 3, 5, 9)[round_])
-            await settle_down(session, "fetcher.00", (10, 7, 5, 1)[round_])
+            await until_ready(session, "fetcher.00", (10, 7, 5, 1)[round_])
             await session.stop_consuming("fetcher.00")
         for settled in (0, 3, 5):  # one of each consumer
             await session.ack(inbox.deliveries[settled])
         await session.requeue(inbox.deliveries[8])
-        await settle_down(session, "fetcher.00", 2)
+        await until_ready(session, "fetcher.00", 2)
         await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         await inbox.wait_for(11)
         assert len({delivery.body for delivery in inbox.deliveries}) == 10
     async with broker.connect(TOPOLOGY) as session:
-        await settle_down(session, "fetcher.00", 7)
+        await until_ready(session, "fetcher.00", 7)
         again = Inbox()
         await session.consume("fetcher.00", prefetch=10, deliver=again)
         held = {delivery.body for n, delivery in enumerate(inbox.deliveries) if n not in {0, 3, 5}}
@@ -212,21 +212,21 @@ async def test_a_consumer_taken_up_and_down_many_times_loses_and_repeats_nothing
             await inbox.wait_for(n + 1)
             await session.ack(inbox.deliveries[-1])
             await session.stop_consuming()
-        await settle_down(session, "fetcher.00", 0)
+        await until_ready(session, "fetcher.00", 0)
         assert len({delivery.message_id for delivery in inbox.deliveries}) == 20
 
 
 async def test_a_message_goes_straight_into_a_named_queue(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(key=TOPOLOGY.fetcher.retry, exchange=""))
-        await settle_down(session, TOPOLOGY.fetcher.retry, 1)
+        await until_ready(session, TOPOLOGY.fetcher.retry, 1)
         assert await session.count_ready("fetcher.00") == 0
 
 
 async def test_results_are_routed_to_the_writer_only(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(key="feed.fetched.v1"))
-        await settle_down(session, "writer", 1)
+        await until_ready(session, "writer", 1)
         assert await session.count_ready("fetcher.00") == 0
 
 
@@ -243,7 +243,7 @@ async def test_an_oversized_message_is_refused_and_the_next_goes_through(broker:
         with pytest.raises(MessageTooLarge):
             await session.publish(publication(b"x" * (MOST_BYTES + 1)))
         await session.publish(publication(b"x" * MOST_BYTES))
-        await settle_down(session, "fetcher.00", 1)
+        await until_ready(session, "fetcher.00", 1)
 
 
 async def test_a_message_that_the_broker_itself_refuses_harms_no_other(amqp_url: str) -> None:
@@ -271,7 +271,7 @@ async def test_a_message_that_the_broker_itself_refuses_harms_no_other(amqp_url:
 async def test_many_publishes_at_once_are_all_confirmed(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await asyncio.gather(*(session.publish(publication()) for _ in range(200)))
-        await settle_down(session, "fetcher.00", 200)
+        await until_ready(session, "fetcher.00", 200)
 
 
 async def test_a_queue_that_does_not_exist_is_counted_as_none(broker: Broker) -> None:
@@ -321,7 +321,7 @@ async def test_declaring_again_changes_nothing_and_other_arguments_are_a_clear_e
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication())
     async with broker.connect(TOPOLOGY) as session:
-        await settle_down(session, "fetcher.00", 1)
+        await until_ready(session, "fetcher.00", 1)
     other = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
     queue = next(queue for queue in other.queues if queue.name == TOPOLOGY.writer.retry)
     changed = replace(other, queues=(replace(queue, arguments={**queue.arguments, "x-message-ttl": 5}),))

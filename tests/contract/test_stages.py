@@ -16,7 +16,7 @@ from shared.errors import Unprocessable
 from shared.settings import BrokerSettings
 from shared.wire.jobs import FetchFeed
 from shared.wire.results import FeedFetched
-from tests.contract.test_broker_conformance import settle_down, until
+from tests.contract.test_broker_conformance import until, until_ready
 from tests.factories import make_entry, make_job, make_result
 from tests.monitoring.rules import ROOT
 from tests.unit.fetch_room import Room
@@ -89,7 +89,7 @@ async def test_a_message_passes_every_stage_of_the_chain(broker: Broker) -> None
         await publish_jobs(session, 1, 2, 3)
         await until(lambda: len(services.written) == 3)
         for queue in (queue for stage in ENRICHED.stages for queue in stage.queues):
-            await settle_down(session, queue, 0)
+            await until_ready(session, queue, 0)
     assert {result.feed_id for result in services.written} == {1, 2, 3}
     assert {result.entries[0].categories for result in services.written} == {("enriched",)}
 
@@ -106,7 +106,7 @@ async def test_an_upgrade_that_inserts_a_stage_loses_nothing(broker: Broker) -> 
             await until(lambda: len(old.written) == 1)
         async with after.running("fetcher"):
             await publish_jobs(session, 2)
-            await settle_down(session, "enricher", 1)
+            await until_ready(session, "enricher", 1)
         async with after.running("enricher"):
             await until(lambda: len(old.written) == 2)
     assert [(r.feed_id, r.entries[0].categories) for r in old.written] == [(1, ()), (2, ("enriched",))]
@@ -117,11 +117,11 @@ async def test_the_dead_letters_of_a_new_stage_are_found_and_sent_back(broker: B
     async with broker.connect(ENRICHED) as session:
         async with services.running("fetcher", "enricher"):
             await publish_jobs(session, 13)
-            await settle_down(session, ENRICHER.dead, 1)
+            await until_ready(session, ENRICHER.dead, 1)
         (letter,) = await read_letters(broker, ENRICHED, stages, 10)
         assert (letter.first_queue, letter.summary()["reason"]) == ("enricher", "unprocessable")
         assert await requeue_letters(broker, ENRICHED, stages, None, 10) == 1
-        await settle_down(session, "enricher", 1)
+        await until_ready(session, "enricher", 1)
 
 
 async def test_the_fetcher_hands_on_to_whoever_is_next() -> None:

@@ -11,7 +11,7 @@ from local.servers import Servers
 from shared.broker.port import Broker, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.errors import BrokerUnavailable, Unconfirmed
-from tests.contract.test_broker_conformance import TOPOLOGY, publication, settle_down
+from tests.contract.test_broker_conformance import TOPOLOGY, publication, until_ready
 from tests.e2e.broker_control import BrokerControl
 from tests.fakes.memory_broker import MemoryBroker
 
@@ -31,7 +31,7 @@ async def test_a_publish_without_a_confirm_is_sent_once_whoever_asks_and_wheneve
         else:
             with control.memory_alarm():
                 await give_up(session, same)
-        await settle_down(other, "fetcher.00", 1)  # the confirm is here by now, and nobody waited for it
+        await until_ready(other, "fetcher.00", 1)  # the confirm is here by now, and nobody waited for it
         await session.publish(same)
         await other.publish(publication(key="feed.fetched.v1"))
         assert await other.count_ready("fetcher.00") == 1

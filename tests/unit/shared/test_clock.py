@@ -12,7 +12,7 @@ from services.fetcher.clock import PATIENCE_SECONDS, ClockSync
 from services.scheduler.timekeeping import ClockAnnouncer
 from shared.broker.port import Session
 from shared.broker.topology import FETCHERS, build_topology
-from shared.clock import WORDS, ServerClock, decode_clock, encode_clock
+from shared.clock import READINGS, ServerClock, decode_clock, encode_clock
 from shared.database.postgres import Database
 from tests.factories import NOW
 from tests.fakes.memory_broker import MemoryBroker
@@ -55,7 +55,7 @@ def test_of_some_words_the_least_late_counts_and_old_ones_count_no_more() -> Non
         machine.passed += 1.0
         machine.clock.observe(machine.truth - timedelta(seconds=late))
     assert machine.error() == pytest.approx(-0.1)
-    for _ in range(WORDS):  # another server became the primary, and its clock is behind
+    for _ in range(READINGS):  # another server became the primary, and its clock is behind
         machine.passed += 1.0
         machine.clock.observe(machine.truth - timedelta(minutes=1))
     assert machine.error() == pytest.approx(-60.0)
