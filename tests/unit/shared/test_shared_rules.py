@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from services.fetcher.http.redirects import resolve
-from shared.broker.topology import build_topology, fetch_routing_key, shard_of
+from shared.broker.topology import build_topology, fetch_routing_key, in_ranges, shard_of
 from shared.errors import DeadLetter, DecodeError, MessageTooLarge, TryLater, Unprocessable, after_failure
 from shared.observability.logs import JsonFormatter, TextFormatter
 from shared.observability.secrets import mask_credentials
@@ -232,3 +232,16 @@ def test_a_wrong_setting_is_named_and_its_value_is_not(monkeypatch: pytest.Monke
     assert "FEEDMILL_AMQP_URL" in str(error.value)
     assert "FEEDMILL_FAST_DELAY_SECONDS" in str(error.value)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("queues", "said"),
+    [
+        ([], ""),
+        (["writer"], "writer"),
+        ([f"fetcher.{n:02d}" for n in range(12)], "fetcher.00-11"),
+        (["fetcher.03", "fetcher.01", "fetcher.00", "fetcher.09"], "fetcher.00-01, fetcher.03, fetcher.09"),
+    ],
+)
+def test_a_log_line_names_ranges_of_shards(queues: list[str], said: str) -> None:
+    assert in_ranges(queues) == said
