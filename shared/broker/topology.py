@@ -9,7 +9,7 @@
 `services/enricher` and an entry before the writer's. Its queues, the users' rights, `feedmill dead` and `status`
 follow.
 
-The fetcher's jobs stand in *shards*, the queues `fetcher.00`, `fetcher.01`, …: each politeness group belongs to one by
+The fetcher's jobs wait in *shards*, the queues `fetcher.00`, `fetcher.01`, …: each politeness group belongs to one by
 its hash. One fetcher at a time owns a shard (`services/fetcher/shards`), so that one scoreboard sees all requests to a
 host.
 
@@ -133,7 +133,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Topology:
-    """Everything that stands in one virtual host."""
+    """All queues and exchanges of one virtual host."""
 
     stages: tuple[Stage, ...]
     """In the order of the data."""

@@ -125,7 +125,7 @@ class Message(Record):
         """Return the message as `decode` does, and how many bytes its JSON has."""
         most = DECODED_MULTIPLE * max_message_bytes
         plain = unpack(body, content_encoding, min(most, cls.MOST_BYTES or most))
-        # An upper bound: it also counts what stands within texts. Most messages pass by it alone.
+        # An upper bound, since it also counts within texts. Most messages pass by it alone.
         values = plain.count(b",") + plain.count(b"[") + plain.count(b"{")
         if values > cls.MOST_VALUES and has_more_values(plain, cls.MOST_VALUES):
             raise MessageTooLarge(f"the body holds more than {cls.MOST_VALUES} values")

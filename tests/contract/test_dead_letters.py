@@ -27,7 +27,7 @@ TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, messa
 STAGES = list(TOPOLOGY.stages)
 
 
-async def bury(broker: Broker, message_id: str, queue: str = "fetcher.00", body: bytes | None = None) -> None:
+async def dead_letter(broker: Broker, message_id: str, queue: str = "fetcher.00", body: bytes | None = None) -> None:
     plain, encoding = (
         make_result(error="x" * 400, url="y" * 5000).encode() if queue == "writer" else make_job().encode()
     )
@@ -52,8 +52,8 @@ async def ready(broker: Broker, queue: str, number: int) -> None:
 
 async def test_letters_are_listed_and_stay_where_they_are(broker: Broker) -> None:
     for number in range(3):
-        await bury(broker, f"m{number}")
-    await bury(broker, "w", queue="writer")
+        await dead_letter(broker, f"m{number}")
+    await dead_letter(broker, "w", queue="writer")
     for _ in range(2):
         await ready(broker, "fetcher.dead", 3)
         letters = await read_letters(broker, TOPOLOGY, STAGES, 10)
@@ -64,16 +64,16 @@ async def test_letters_are_listed_and_stay_where_they_are(broker: Broker) -> Non
 
 async def test_no_more_than_asked_for_are_looked_at(broker: Broker) -> None:
     for number in range(3):
-        await bury(broker, f"m{number}")
+        await dead_letter(broker, f"m{number}")
     await ready(broker, "fetcher.dead", 3)
     letters = await read_letters(broker, TOPOLOGY, select_stages(TOPOLOGY, "fetcher"), 2)
     assert [letter.delivery.message_id for letter in letters] == ["m0", "m1"]
 
 
 async def test_a_letter_is_legible_whatever_is_in_it(broker: Broker) -> None:
-    await bury(broker, "plain")
-    await bury(broker, "garbage", body=b"\xff not JSON")
-    await bury(broker, "packed", queue="writer")
+    await dead_letter(broker, "plain")
+    await dead_letter(broker, "garbage", body=b"\xff not JSON")
+    await dead_letter(broker, "packed", queue="writer")
     await ready(broker, "fetcher.dead", 2)
     plain, garbage, packed = await read_letters(broker, TOPOLOGY, STAGES, 10, keep=lambda delivery: True)
     assert json.loads(plain.body())["feed_id"] == 1
@@ -83,7 +83,7 @@ async def test_a_letter_is_legible_whatever_is_in_it(broker: Broker) -> None:
 
 async def test_a_requeued_letter_starts_afresh_where_it_failed(broker: Broker) -> None:
     for name in ("one", "two"):
-        await bury(broker, name)
+        await dead_letter(broker, name)
     await ready(broker, "fetcher.dead", 2)
     assert await requeue_letters(broker, TOPOLOGY, STAGES, {"two"}, 10) == 1
     await ready(broker, "fetcher.00", 1)
@@ -105,7 +105,7 @@ async def test_a_job_that_failed_where_no_fetcher_looks_any_more_goes_back_to_it
     topology = build_topology(
         fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=12
     )
-    await bury(broker, "one", first_queue)
+    await dead_letter(broker, "one", first_queue)
     await ready(broker, "fetcher.dead", 1)
     assert await requeue_letters(broker, topology, [topology.fetcher], None, 10) == 1
     await ready(broker, topology.fetcher.queue_of(make_job().group), 1)
@@ -113,7 +113,7 @@ async def test_a_job_that_failed_where_no_fetcher_looks_any_more_goes_back_to_it
 
 async def test_purged_letters_are_gone_and_the_others_are_not(broker: Broker) -> None:
     for name in ("one", "two", "three"):
-        await bury(broker, name)
+        await dead_letter(broker, name)
     await ready(broker, "fetcher.dead", 3)
     assert await purge_letters(broker, TOPOLOGY, STAGES, {"one", "three"}, 10) == 2
     await ready(broker, "fetcher.dead", 1)
@@ -184,7 +184,7 @@ def test_a_letter_is_shown_with_nothing_that_acts_and_its_letters() -> None:
 
 
 async def test_a_list_holds_no_bodies(broker: Broker) -> None:
-    await bury(broker, "one")
+    await dead_letter(broker, "one")
     await ready(broker, "fetcher.dead", 1)
     (letter,) = await read_letters(broker, TOPOLOGY, STAGES, 10)
     assert letter.delivery.body == b""
@@ -193,7 +193,7 @@ async def test_a_list_holds_no_bodies(broker: Broker) -> None:
 
 async def test_all_letters_are_requeued_some_at_a_time(broker: Broker) -> None:
     for number in range(2 * ROUND + 1):
-        await bury(broker, f"m{number}")
+        await dead_letter(broker, f"m{number}")
     await ready(broker, "fetcher.dead", 2 * ROUND + 1)
     assert await requeue_letters(broker, TOPOLOGY, STAGES, None, 1000) == 2 * ROUND + 1
     await ready(broker, "fetcher.00", 2 * ROUND + 1)

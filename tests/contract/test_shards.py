@@ -1,4 +1,4 @@
-"""What shards stand on: locks that end with their session, talk among fetchers, delays that lead back."""
+"""What the shards need of a broker: locks that end with their session, heartbeats, delays that lead back."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ async def test_what_one_says_all_hear_who_listen(broker: Broker) -> None:
     heard: list[tuple[str, bytes]] = []
     async with broker.connect(TOPOLOGY) as one, broker.connect(TOPOLOGY) as other:
         await one.listen(FETCHERS, lambda body: heard.append(("one", body)), name="fetcher.alive.one")
-        await one.publish(Publication("", b"alone", FETCHERS, "hello"))
+        await one.publish(Publication("", b"alone", FETCHERS, "fetcher.heartbeat"))
         await other.listen(FETCHERS, lambda body: heard.append(("other", body)), name="fetcher.alive.other")
-        await other.publish(Publication("", b"both", FETCHERS, "hello"))
+        await other.publish(Publication("", b"both", FETCHERS, "fetcher.heartbeat"))
         await until(lambda: len(heard) == 3)
         assert sorted(heard) == [("one", b"alone"), ("one", b"both"), ("other", b"both")]
 
 
 async def test_what_may_be_said_to_nobody_costs_no_session(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
-        await session.publish(Publication("", b"anybody?", FETCHERS, "hello", mandatory=False))
+        await session.publish(Publication("", b"anybody?", FETCHERS, "fetcher.heartbeat", mandatory=False))
         assert not session.lost.is_set()
         with pytest.raises(Unroutable):
-            await session.publish(Publication("", b"anybody?", FETCHERS, "hello"))
+            await session.publish(Publication("", b"anybody?", FETCHERS, "fetcher.heartbeat"))
 
 
 async def test_several_queues_are_consumed_side_by_side_each_with_its_own_prefetch(broker: Broker) -> None:

@@ -1,7 +1,7 @@
 """A broker in memory behind the port of `shared/broker/port.py`. Passes the same conformance suite as RabbitMQ.
 
-Time stands still: delay queues keep what they get, unless the broker is `ticking`; then they follow the event loop's
-clock (see `virtual_time`).
+Messages in delay queues never expire, unless the broker is `ticking`: then they expire by the event loop's clock (see
+`virtual_time`).
 
 With `turns` every call takes turns of the event loop, as a round trip does, and goes on to its end if its caller is
 cancelled. If the broker is `fragile`, such a cancellation costs the session, as it does with AMQP's library if nothing
@@ -45,11 +45,13 @@ class _Consumer:
 
 
 class MemoryBroker:
-    """See the module.
+    """The broker.
 
-    `up` can be set to False to play a broker that is away; `taking.clear()` plays an alarm: what is published is taken,
-    and confirmed, once `taking` is set again, also if its session has ended meanwhile. `turns` is how many turns of the
-    event loop it is to the broker, and back again.
+    Set `up` to False to play a broker that is away. `taking.clear()` plays an alarm: publications are accepted and
+    confirmed once `taking` is set again, also if their session has ended meanwhile.
+
+    Args:
+        turns: iterations of the event loop that a message takes to the broker, and the answer back again.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What runs beside a service's work: a failure is told and gets another chance, or ends the service."""
+"""Background tasks: a failure is logged and tried again, or ends the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer whose prefetch limit is turned, and one that is stopped while it works."""
+"""A consumer whose prefetch limit changes, and one that is stopped while it works."""
 
 from __future__ import annotations
 
