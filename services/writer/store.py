@@ -15,15 +15,13 @@ from uuid import UUID
 
 from services.writer import ledger as items
 from services.writer import pending
-from services.writer.articles.article import Article
+from services.writer.article import Article
 from services.writer.articles.canonical import duplicate_keys
-from services.writer.articles.identity import MAX_UPDATES, Ledger, Row, identify
+from services.writer.articles.identity import Document, Ledger, Row, identify
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
-from services.writer.schedule.feed_state import FeedState, News, Rules, sure_dates
+from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from shared.database.postgres import Connection
 from shared.wire.messages import Entry, FeedFetched
-
-__all__ = ["MAX_UPDATES", "Duplicates", "Policy", "Written", "write_batch"]
 
 Duplicates = Literal["flag", "drop", "off"]
 """What becomes of an article that came before under another address: see FEEDMILL_DUPLICATES."""
@@ -71,14 +69,15 @@ async def write_batch(
     written = await find_logged(connection, batch)
     unwritten = {f.result_id: f for f in batch if f.result_id not in written and f.feed_id in feeds}
     fresh = _in_order(unwritten.values(), feeds, now)
-    ledger = await items.read_ledger(connection, fresh)
-    articles = _find_articles(ledger, fresh, feeds)
+    documents = [Document.of(fetched.feed_id, fetched.entries) for fetched in fresh]
+    ledger = await items.read_ledger(connection, documents)
+    articles = _find_articles(ledger, [*zip(fresh, documents, strict=True)], feeds)
     new, updated, duplicates = await _write_articles(connection, fresh, ledger, articles, now, policy or Policy())
 
-    news = _news(fresh, [articles[name] for name in sorted(new)])
-    await log_attempts(connection, fresh, news, now)
+    new_items = _count_new(fresh, [articles[name] for name in sorted(new)])
+    await log_attempts(connection, fresh, new_items, now)
     await note_throttles(connection, fresh, proxy_hosts)
-    claims = await advance_feeds(connection, feeds, fresh, news, now, rules, proxy_hosts)
+    claims = await advance_feeds(connection, feeds, fresh, new_items, now, rules, proxy_hosts)
     return Written(len(new), updated, len(articles) - len(new) - updated, duplicates, claims)
 
 
@@ -91,23 +90,23 @@ def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], no
 
 
 def _find_articles(
-    ledger: Ledger, results: Iterable[FeedFetched], feeds: Mapping[int, FeedState]
+    ledger: Ledger, results: Iterable[tuple[FeedFetched, Document]], feeds: Mapping[int, FeedState]
 ) -> dict[str, Article]:
-    """Return the batch's articles by name, each with the newest entry of its owner; `ledger` is brought up to date.
+    """Return the batch's articles by name, each with the newest entry of its owner; bring `ledger` up to date.
 
     If its owner does not list it here, or only in a document that is older than one that was read, it is any entry.
     """
     articles: dict[str, Article] = {}
-    for fetched in results:
+    for fetched, document in results:
         is_outdated = _is_outdated(feeds[fetched.feed_id], fetched)
         seen: set[str] = set()
-        for place, name in enumerate(identify(ledger, fetched.feed_id, fetched.entries)):
+        for place, name in enumerate(identify(ledger, document)):
             if name in seen:
-                continue  # of one article twice in a document the first counts
+                continue  # the first entry counts if a document has an article twice
             seen.add(name)
             entry, row, before = fetched.entries[place], ledger.rows[name], articles.get(name)
             brought_by = before.brought_by if before else fetched.result_id
-            article = Article(name, entry, fetched.feed_id, fetched.result_id, place, brought_by)
+            article = Article(name, fetched.feed_id, entry, fetched.result_id, place, brought_by)
             if row.feed_id == fetched.feed_id and not (is_outdated and name in ledger.stored):
                 ledger.put(row.show(entry))
                 articles[name] = article
@@ -132,56 +131,54 @@ async def _write_articles(
 ) -> tuple[set[str], int, int]:
     """Write ledger and articles; return the names of new ones, and how many were updated and are duplicates."""
     unknown = [article for name, article in articles.items() if name not in ledger.stored]
-    canonical = {} if policy.duplicates == "off" else _canonical(results, unknown)
-    originals = await items.find_originals(connection, unknown, canonical)
+    for article in unknown:
+        article.key = ledger.rows[article.name].key
+    if policy.duplicates != "off":
+        _set_canonical(results, unknown)
+    await items.find_originals(connection, unknown)
     unknown.sort(key=lambda article: article.name)
-    new = await items.insert_items(connection, unknown, ledger, canonical, originals, now)
+    new = await items.insert_items(connection, unknown, now)
 
     rows = [(ledger.stored[name], ledger.rows[name]) for name in sorted(articles.keys() & ledger.stored.keys())]
     keys = {row.name: row.key for before, row in rows if row.key is not None and row.key != before.key}
-    changed = {row.name for before, row in rows if _look(row) != _look(before)}
+    changed = {row.name for before, row in rows if _shown(row) != _shown(before)}
     names, must = [row.name for _, row in rows], changed | keys.keys()
     locked = await items.note_seen(connection, names, ledger.newer_keys | keys, must, now)
-    changes = [articles[name] for name in sorted(changed & locked)]
-    revisions, known_originals = await items.update_items(connection, changes)
-    changes = [article for article in changes if article.name in revisions]
+    updated = await items.update_items(connection, [articles[name] for name in sorted(changed & locked)])
 
-    originals |= known_originals
-    requeue = policy.requeue_updates
-    offered = new | revisions.keys() if requeue else new
+    offered = new | {article.name for article in updated} if policy.requeue_updates else new
     if policy.duplicates == "drop":
-        offered -= originals.keys()
+        offered = {name for name in offered if not articles[name].duplicate_of}
     offers = [articles[name] for name in sorted(offered)]
-    await pending.insert_pending(connection, offers, originals, revisions, now, update=requeue)
-    await pending.update_pending(connection, [a for a in changes if not requeue or a.name not in offered], revisions)
+    await pending.insert_pending(connection, offers, now, update=policy.requeue_updates)
+    not_offered = [article for article in updated if not policy.requeue_updates or article.name not in offered]
+    await pending.update_pending(connection, not_offered)
     await pending.forget_dead(connection, sorted(offered - new))
-    return new, len(revisions), len(originals.keys() & new)
+    return new, len(updated), sum(articles[name].duplicate_of is not None for name in new)
 
 
-def _look(row: Row) -> tuple[str, str]:
+def _shown(row: Row) -> tuple[str, str]:
     return row.title_md5, row.content_hash
 
 
-def _canonical(batch: Sequence[FeedFetched], articles: Iterable[Article]) -> dict[str, UUID]:
-    """Return by name what each of the articles has in common with itself under other addresses, if that can be told.
+def _set_canonical(batch: Sequence[FeedFetched], articles: Iterable[Article]) -> None:
+    """Give the articles the digest of their canonical URL, where it tells which article it is.
 
-    One that was told apart from another one with its very address is no duplicate of that.
+    An article that was told apart from another one with its very address is no duplicate of that.
     """
-    wanted: dict[UUID, dict[int, str]] = {}
+    by_result: dict[UUID, dict[int, Article]] = {}
     for article in articles:
         if article.name == article.entry.md5:
-            wanted.setdefault(article.result_id, {})[article.place] = article.name
-    keys: dict[str, UUID] = {}
+            by_result.setdefault(article.result_id, {})[article.place] = article
     for fetched in batch:
-        if places := wanted.get(fetched.result_id):
-            found = duplicate_keys([entry.url for entry in fetched.entries], places)
-            keys |= {places[place]: key for place, key in found.items()}
-    return keys
+        if wanted := by_result.get(fetched.result_id):
+            for place, key in duplicate_keys([entry.url for entry in fetched.entries], wanted).items():
+                wanted[place].canonical = key
 
 
-def _news(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUID, News]:
-    """Return what was new in each result."""
+def _count_new(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUID, NewItems]:
+    """Return the new items of each result."""
     entries: dict[UUID, list[Entry]] = {fetched.result_id: [] for fetched in batch}
     for article in new:
         entries[article.brought_by].append(article.entry)
-    return {id_: News(len(own), sure_dates(own)) for id_, own in entries.items()}
+    return {id_: NewItems(len(own), sure_dates(own)) for id_, own in entries.items()}

@@ -113,46 +113,59 @@ class Ledger:
         )
 
 
-def identify(ledger: Ledger, feed_id: int, entries: Sequence[Entry]) -> list[str]:
-    """Return the name of each entry's article. Articles that are new are put into the ledger, and keys that it lacked.
+@dataclass(frozen=True)
+class Document:
+    """The entries of one result, in its order."""
+
+    feed_id: int
+    entries: Sequence[Entry]
+    keys: Sequence[UUID | None]
+    """The `entry_key` of each entry."""
+
+    @classmethod
+    def of(cls, feed_id: int, entries: Sequence[Entry]) -> Document:
+        """Return the document with these entries."""
+        return cls(feed_id, entries, [entry_key(entry) for entry in entries])
+
+
+def identify(ledger: Ledger, document: Document) -> list[str]:
+    """Return the name of each entry's article. Puts new articles into the ledger, and keys that it lacked.
 
     Args:
         ledger: with all rows under the entries' keys, and named or titled as the entries are.
-        feed_id: whose document it is.
-        entries: of one document, in its order.
+        document: the entries, and whose they are.
     """
-    document = _Document(ledger, feed_id, entries)
-    document.find_by_key()
+    matching = _Matching(ledger, document)
+    matching.find_by_key()
     groups: dict[str, list[int]] = defaultdict(list)
-    for place, entry in enumerate(entries):
+    for place, entry in enumerate(document.entries):
         groups[entry.md5].append(place)
     for title_md5, places in groups.items():
-        document.find_by_title(ledger.titled(title_md5), places)
+        matching.find_by_title(ledger.titled(title_md5), places)
     for title_md5, places in groups.items():
-        document.find_or_add(title_md5, places)
-    document.note_newer_keys()
-    return [document.names[place] for place in range(len(entries))]
+        matching.find_or_add(title_md5, places)
+    matching.note_newer_keys()
+    return [matching.names[place] for place in range(len(document.entries))]
 
 
-class _Document:
-    """One document of a feed, while its entries are found one after the other."""
+class _Matching:
+    """Finds the articles of one document's entries, step by step."""
 
-    def __init__(self, ledger: Ledger, feed_id: int, entries: Sequence[Entry]) -> None:
+    def __init__(self, ledger: Ledger, document: Document) -> None:
         self.ledger = ledger
-        self.feed_id = feed_id
-        self.entries = entries
+        self.feed_id = document.feed_id
+        self.entries = document.entries
+        self.keys = document.keys
         self.names: dict[int, str] = {}
-        # The text that each article found here has from now on, by name.
+        # The new text of each article that was found here, by name.
         self.texts: dict[str, str] = {}
-        # The places of entries that were known by their keys. If any: ids of this feed don't change with each fetch.
+        # The places of entries that were known by their keys. If there are any, the feed's ids last.
         self.known_by_key: frozenset[int] = frozenset()
         # Ids are places in the document: `_have_moved`.
         self.have_moved = False
-        # Some article is new.
-        self.has_news = False
-        # Of articles that are under another key.
+        self.has_new_articles = False
+        # Of articles that are stored under another key.
         self.newer_keys: dict[str, UUID] = {}
-        self.keys = [entry_key(entry) for entry in entries]
         self.reused = self._reused_keys()
 
     def _reused_keys(self) -> set[UUID | None]:
@@ -257,7 +270,7 @@ class _Document:
         An article that is new with its key will make the feed's ids look lasting. If the others' ids changed in this
         document, from http to https, theirs must be known by then, or a correction makes each a second article.
         """
-        if not self.has_news:
+        if not self.has_new_articles:
             self.ledger.newer_keys |= self.newer_keys
             return
         for name, key in self.newer_keys.items():
@@ -269,6 +282,6 @@ class _Document:
         while name in self.texts:  # the name is for life: an entry beside us bears it, though it has another id now
             name = _digest(f"{name}\n{entry.entry_id}").hex()
         if name not in self.ledger.rows:
-            self.has_news = True
+            self.has_new_articles = True
             self.ledger.put(Row(name, self.feed_id, entry.md5, entry.content_hash, self.keys[place]))
         return self.ledger.rows[name]

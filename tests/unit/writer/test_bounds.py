@@ -19,7 +19,7 @@ from services.writer.schedule.bounds import (
     plan_fixed,
     plan_poll,
     poll_bounds,
-    server_floor,
+    server_lower_bound,
     skip_forbidden,
 )
 from shared.wire.messages import Outcome
@@ -50,16 +50,16 @@ def test_a_planned_poll_is_within_its_bounds(
 
 
 @given(ids, moments, waits, st.floats(-1e9, 1e9), hours, days)
-def test_no_jitter_undercuts_a_floor(
+def test_no_jitter_undercuts_a_lower_bound(
     feed_id: int, now: datetime, wait: float, asked: float, skip_hours: set[int], skip_days: set[int]
 ) -> None:
-    floor = add_seconds(now, asked)
+    lower_bound = add_seconds(now, asked)
     planned = plan_poll(
-        feed_id, now=now, wait=wait, bounds=BOUNDS, floor=floor, skip_hours=skip_hours, skip_days=skip_days
+        feed_id, now=now, wait=wait, bounds=BOUNDS, lower_bound=lower_bound, skip_hours=skip_hours, skip_days=skip_days
     )
-    assert planned >= floor
+    assert planned >= lower_bound
     if not skip_hours and not skip_days:
-        assert planned <= max(floor, add_seconds(now, BOUNDS[1]))
+        assert planned <= max(lower_bound, add_seconds(now, BOUNDS[1]))
 
 
 @given(ids, moments, st.floats(300, DAY))
@@ -85,13 +85,13 @@ def test_feeds_and_polls_get_different_jitter_and_the_same_poll_the_same() -> No
 
 @given(ids, any_moments, st.floats(0, 1e300), any_moments, hours, days)
 def test_the_ends_of_the_calendar_hold(
-    feed_id: int, now: datetime, amount: float, floor: datetime, skip_hours: set[int], skip_days: set[int]
+    feed_id: int, now: datetime, amount: float, lower_bound: datetime, skip_hours: set[int], skip_days: set[int]
 ) -> None:
     for planned in (
-        plan_poll(feed_id, now=now, wait=amount, bounds=(1.0, amount), floor=floor, skip_hours=skip_hours),
-        plan_fixed(feed_id, now=now, period=amount, floor=floor, skip_days=skip_days),
+        plan_poll(feed_id, now=now, wait=amount, bounds=(1.0, amount), lower_bound=lower_bound, skip_hours=skip_hours),
+        plan_fixed(feed_id, now=now, period=amount, lower_bound=lower_bound, skip_days=skip_days),
         plan_first(feed_id, now=now, period=amount),
-        server_floor([amount, None, -amount], now, floor),
+        server_lower_bound([amount, None, -amount], now, lower_bound),
         skip_forbidden(now, skip_hours, skip_days),
     ):
         assert now <= planned <= END
@@ -120,11 +120,11 @@ def test_new_feeds_are_spread_over_their_first_period() -> None:
     assert all(60 < minutes.count(minute) < 140 for minute in range(10))
 
 
-def test_a_floor_moves_a_fixed_poll_to_a_later_slot_of_its_own() -> None:
+def test_a_lower_bound_moves_a_fixed_poll_to_a_later_slot_of_its_own() -> None:
     plain = plan_fixed(3, now=NOW, period=600)
-    floor = plain + timedelta(seconds=700)
-    held = plan_fixed(3, now=NOW, period=600, floor=floor)
-    assert held >= floor
+    lower_bound = plain + timedelta(seconds=700)
+    held = plan_fixed(3, now=NOW, period=600, lower_bound=lower_bound)
+    assert held >= lower_bound
     assert (held - plain).total_seconds() == pytest.approx(1200, abs=1e-3)
 
 
@@ -180,12 +180,12 @@ def test_feeds_with_the_same_skipped_hours_do_not_come_back_together() -> None:
     assert {moment.hour for moment in planned} == {6}
 
 
-def test_server_floors_count_for_a_day_at_most() -> None:
-    assert server_floor([7200, None, 60], NOW, None) == NOW + timedelta(hours=2)
-    assert server_floor([1e300], NOW, None) == NOW + timedelta(days=1)
-    assert server_floor([float("nan"), -5], NOW, None) == NOW
-    assert server_floor([], NOW, NOW + timedelta(days=400)) == NOW + timedelta(days=1)
-    assert server_floor([60], NOW, NOW + timedelta(hours=5)) == NOW + timedelta(hours=5)
+def test_server_lower_bounds_count_for_a_day_at_most() -> None:
+    assert server_lower_bound([7200, None, 60], NOW, None) == NOW + timedelta(hours=2)
+    assert server_lower_bound([1e300], NOW, None) == NOW + timedelta(days=1)
+    assert server_lower_bound([float("nan"), -5], NOW, None) == NOW
+    assert server_lower_bound([], NOW, NOW + timedelta(days=400)) == NOW + timedelta(days=1)
+    assert server_lower_bound([60], NOW, NOW + timedelta(hours=5)) == NOW + timedelta(hours=5)
 
 
 @given(ids, st.sampled_from(FAILED), st.floats(1, 2 * DAY), st.integers(-5, 10**6))

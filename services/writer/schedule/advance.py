@@ -1,0 +1,259 @@
+"""Pure: a feed's row after an attempt at it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from services.writer.schedule.bounds import (
+    add_seconds,
+    back_off,
+    plan_fixed,
+    plan_poll,
+    poll_bounds,
+    server_lower_bound,
+    skip_forbidden,
+)
+from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
+from services.writer.schedule.publication_rate import Limits, items_per_day, longest_wait, next_poll, observe
+from services.writer.schedule.redirects import follow_permanent_redirect
+from shared.wire.messages import FeedFetched, Outcome
+
+LIE_MARGIN = timedelta(minutes=10)
+"""An entry may appear in its feed so long after its date: caches, and people who set the date beforehand."""
+
+GAP_MEMORY = 0.2
+"""Weight of the last gap in the usual one (exponential smoothing)."""
+
+MOST_STALE_SECONDS = 900.0
+"""The longest pause of a feed whose jobs come too late."""
+
+
+def advance(feed: FeedState, fetched: FeedFetched, *, new: NewItems, now: datetime, rules: Rules) -> FeedState:
+    """Return the feed after the result `fetched`, which brought the items `new`.
+
+    A result of an older claim came too late: the feed was issued again, and the new job's result sets its state. Only
+    the articles of the late result are used.
+    """
+    if feed.claim_id != fetched.claim_id:
+        return feed
+    fetched = _on_our_clock(feed, fetched, now)
+    answered = replace(feed, issued_at=None)
+    if not fetched.final:
+        noted = replace(answered, claim_expires_at=fetched.claim_until)
+        return _note_attempt(noted, fetched) if fetched.outcome.is_attempt else noted
+    released = replace(answered, claim_id=None, claim_expires_at=None)
+    if not fetched.outcome.is_attempt:
+        return released if fetched.reason == "batch" else _after_stale(released, now, rules)
+    noted = _note_attempt(released, fetched)
+    if fetched.outcome.is_success:
+        return _after_success(noted, fetched, new, now, rules)
+    return _after_failure(noted, fetched, now, rules)
+
+
+def _after_stale(feed: FeedState, now: datetime, rules: Rules) -> FeedState:
+    """Return a feed whose job was dropped without a request: still due, but not issued again at once.
+
+    Jobs come too late because of a backlog, or because a fetcher's clock is wrong. Such a fetcher would drop the next
+    job, too, within a second. So the feed waits for as long again as it has been due.
+    """
+    overdue = (now - feed.next_fetch_at).total_seconds()
+    pause = max(min(overdue, MOST_STALE_SECONDS, rules.max_poll_seconds), rules.min_poll_seconds)
+    return replace(feed, claim_expires_at=add_seconds(now, pause))
+
+
+def _on_our_clock(feed: FeedState, fetched: FeedFetched, now: datetime) -> FeedFetched:
+    """Return the result with its moments corrected for a wrong clock of the fetcher.
+
+    An attempt begins between its job's issue and now. Uncorrected, a clock that is slow by more than a feed's wait
+    would make the feed due at once, again and again; a fast clock would delay it by as much.
+    """
+    issued_at = feed.issued_at or min(fetched.queued_at, now)
+    started_at = max(min(fetched.started_at, now), issued_at)
+    if started_at == fetched.started_at:
+        return fetched
+    shift = (started_at - fetched.started_at).total_seconds()
+    until, not_before = fetched.claim_until, fetched.not_before
+    return fetched.model_copy(
+        update={
+            "started_at": started_at,
+            "claim_until": until and add_seconds(until, shift),
+            "not_before": not_before and add_seconds(not_before, shift),
+        }
+    )
+
+
+def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
+    probed_at = fetched.started_at if fetched.probe else feed.probed_at
+    lying = feed.lying_since or (fetched.started_at if _has_lied(feed, fetched) else None)
+    return replace(
+        feed,
+        last_attempt_at=fetched.started_at,
+        last_outcome=fetched.outcome.value,
+        last_error=fetched.error,
+        probed_at=probed_at,
+        lying_since=lying,
+    )
+
+
+def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
+    """Whether a probe shows that the 304 before it was untrue.
+
+    It was untrue if the same validators now come with another body, or if the feed has an entry that is older than that
+    304 and unknown. A later change, or another URL's answer, proves nothing.
+    """
+    if not (fetched.probe and fetched.outcome is Outcome.FETCHED and feed.last_outcome == Outcome.NOT_MODIFIED):
+        return False
+    if (fetched.final_url or fetched.url) != feed.validators_url:
+        return False
+    if (fetched.etag, fetched.last_modified) == (feed.etag, feed.last_modified):
+        return True
+    if feed.cursor_at is None or feed.last_attempt_at is None:
+        return False
+    hidden_until = feed.last_attempt_at - LIE_MARGIN
+    return any(
+        entry.published_at and feed.cursor_at < entry.published_at < hidden_until and not entry.flags
+        for entry in fetched.entries
+    )
+
+
+def _after_success(feed: FeedState, fetched: FeedFetched, new: NewItems, now: datetime, rules: Rules) -> FeedState:
+    was_read = fetched.outcome is Outcome.FETCHED
+    rate = observe(
+        feed.pace,
+        now=fetched.started_at,
+        new_items=new.count,
+        items_seen=len(fetched.entries) if was_read else None,
+        published=sure_dates(fetched.entries) if feed.pace.seen_at is None else new.published,
+    )
+    wait = next_poll(rate, now=fetched.started_at, limits=_limits(feed, rules))
+    known = replace(
+        _remember_validators(feed, fetched),
+        pace=rate,
+        items_per_day=items_per_day(rate),
+        poll_seconds=wait,
+        ttl_seconds=fetched.hints.ttl_seconds if was_read else feed.ttl_seconds,
+        skip_hours=list(fetched.hints.skip_hours) if was_read else feed.skip_hours,
+        skip_days=list(fetched.hints.skip_days) if was_read else feed.skip_days,
+        failures=0,
+        gone_since=None,
+        last_success_at=fetched.started_at,
+        last_read_at=fetched.started_at if was_read else feed.last_read_at,
+        last_new_at=fetched.started_at if new.count else feed.last_new_at,
+        news_gap_seconds=_usual_gap(feed, fetched.started_at) if new.count else feed.news_gap_seconds,
+        cursor_at=_newest(feed.cursor_at, fetched, now),
+        title=fetched.feed.title or feed.title,
+        site_url=fetched.feed.site_url or feed.site_url,
+        language=fetched.feed.language or feed.language,
+    )
+    planned = _plan(known, fetched, _usual(known, rules), now, _bounds(known, rules))
+    return replace(follow_permanent_redirect(known, fetched, rules), next_fetch_at=planned)
+
+
+def _usual_gap(feed: FeedState, now: datetime) -> float | None:
+    """Return the usual time between two polls that bring something new, in seconds; None before the second."""
+    if feed.last_new_at is None:
+        return None
+    gap = max((now - feed.last_new_at).total_seconds(), 0.0)
+    if feed.news_gap_seconds is None:
+        return gap
+    return (1 - GAP_MEMORY) * feed.news_gap_seconds + GAP_MEMORY * gap
+
+
+def _remember_validators(feed: FeedState, fetched: FeedFetched) -> FeedState:
+    """Keep the validators verbatim. New ones in a 304 replace the old ones."""
+    if fetched.outcome is Outcome.NOT_MODIFIED:
+        return replace(
+            feed,
+            etag=fetched.etag or feed.etag,
+            last_modified=fetched.last_modified or feed.last_modified,
+        )
+    return replace(
+        feed,
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+        validators_url=fetched.final_url or fetched.url,
+        body_hash=fetched.body_hash,
+    )
+
+
+def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> datetime | None:
+    moments = [entry.published_at for entry in fetched.entries if entry.published_at and entry.published_at <= now]
+    return max([*moments, cursor] if cursor else moments, default=cursor)
+
+
+def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, bounds: tuple[float, float]) -> datetime:
+    """Return the next poll: `wait` seconds after this one, within `bounds` and the feed's own rules."""
+    lower_bound = _lower_bound(feed, fetched, now)
+    period = feed.interval_seconds
+    if period is None:
+        return plan_poll(
+            feed.id,
+            now=fetched.started_at,
+            wait=wait,
+            bounds=bounds,
+            lower_bound=lower_bound,
+            skip_hours=feed.skip_hours,
+            skip_days=feed.skip_days,
+        )
+    return plan_fixed(
+        feed.id,
+        now=add_seconds(fetched.started_at, max(wait - period, 0.0)),  # later than now after failures
+        period=period,
+        lower_bound=lower_bound,
+        skip_hours=feed.skip_hours,
+        skip_days=feed.skip_days,
+    )
+
+
+def _bounds(feed: FeedState, rules: Rules) -> tuple[float, float]:
+    limits = _limits(feed, rules)
+    return limits.shortest, max(limits.shortest, longest_wait(feed.pace, limits))
+
+
+def _limits(feed: FeedState, rules: Rules) -> Limits:
+    shortest, longest = poll_bounds(
+        feed.shortest_seconds, feed.longest_seconds, shortest=rules.min_poll_seconds, longest=rules.max_poll_seconds
+    )
+    return Limits(poll_worth=rules.poll_worth, shortest=shortest, longest=longest)
+
+
+def _lower_bound(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:
+    return server_lower_bound((fetched.hints.max_age_seconds, feed.ttl_seconds), now, fetched.not_before)
+
+
+def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
+    if fetched.outcome is Outcome.THROTTLED:  # not broken: no back-off beyond the pause that the server asked for
+        planned = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
+        return replace(feed, next_fetch_at=planned)
+    failed = replace(feed, failures=feed.failures + 1)
+    failed = replace(failed, next_fetch_at=_plan_after_failure(failed, fetched, now, rules))
+    if fetched.outcome is not Outcome.GONE:
+        return replace(failed, gone_since=None)
+    if feed.gone_since is None:
+        # Poll again as soon as the second 410 may count, rather than after the usual wait.
+        again = max(_lower_bound(feed, fetched, now), now + timedelta(seconds=rules.gone_span_seconds))
+        again = skip_forbidden(again, feed.skip_hours, feed.skip_days)
+        return replace(failed, gone_since=fetched.started_at, next_fetch_at=again)
+    if (fetched.started_at - feed.gone_since).total_seconds() < rules.gone_span_seconds:
+        return failed
+    return replace(failed, enabled=False, disabled_reason="gone: the server answered 410 twice")
+
+
+def _plan_after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> datetime:
+    """Return the next poll after a failure: it backs off with a fixed interval, too."""
+    usual = _usual(feed, rules)
+    wait = back_off(
+        feed.failures,
+        fetched.outcome,
+        fetched.error_class,
+        feed_id=feed.id,
+        usual=usual,
+        longest=max(_limits(feed, rules).longest, usual),
+        first=feed.interval_seconds,
+    )
+    return _plan(feed, fetched, wait, now, (_limits(feed, rules).shortest, wait))
+
+
+def _usual(feed: FeedState, rules: Rules) -> float:
+    return feed.interval_seconds or feed.poll_seconds or rules.min_poll_seconds
