@@ -1,4 +1,4 @@
-"""`python -m services.writer`: puts the writer together and runs it. Owns the clock."""
+"""`python -m services.writer`: puts the writer together and runs it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLOCK_SECONDS = 5.0
 """How often the database's clock is read."""
 
 GRACE_SECONDS = 5.0
-"""What a round of housekeeping may take to its end when the service stops."""
+"""After a stop, a round of pruning may take so long to end."""
 
 
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
@@ -84,7 +84,7 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
 
 
 def count_entries(delivery: Delivery) -> int:
-    """Return how much of a batch a result takes up: its entries, or one if it has none."""
+    """Return the weight of a result in a batch: the number of its entries, at least one."""
     entries = delivery.headers.get("entries", 0)
     return max(1, entries) if isinstance(entries, int) else 1
 

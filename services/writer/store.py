@@ -1,7 +1,7 @@
 """The writer's transaction: articles, ledger, feed state and fetch log of a batch.
 
-Whoever locks rows of several tables does it in one order: feeds by id, ledger, pending and dead articles by md5, within
-a table what is new first. So any number of writers, consumers and operators side by side cannot deadlock.
+Every transaction locks rows in one order: feeds by id, then ledger, pending and dead articles by md5; within a table
+new rows first. So any number of writers, consumers and operators can work side by side without a deadlock.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from shared.database.postgres import Connection
 from shared.wire.messages import Entry, FeedFetched
 
 Duplicates = Literal["flag", "drop", "off"]
-"""What becomes of an article that came before under another address: see FEEDMILL_DUPLICATES."""
+"""What to do with an article that came before under another address: see FEEDMILL_DUPLICATES."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What becomes of articles that are not simply new."""
+    """What to do with duplicates and changed articles."""
 
     duplicates: Duplicates = "flag"
     requeue_updates: bool = False
-    """An article that was drained is pending again when its text changes."""
+    """Whether a drained article is pending again when its text changes."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What a batch came to."""
+    """What a batch has changed."""
 
     new: int
-    """Articles that nobody had seen, duplicates included."""
+    """Unknown articles, duplicates included."""
     updated: int
     """Articles whose text or title had changed."""
     repeated: int
-    """Articles that were known as they are."""
+    """Articles that were known unchanged."""
     duplicates: int = 0
-    """Of the new ones, those that are another article under another address."""
+    """New articles that came before under another address."""
     claims: Counter[str] = field(default_factory=Counter, compare=False)
     """Claims that ended: `completed`, `failed`, `dropped` (stale job); `late`: results whose claim was over before."""
 
@@ -63,7 +63,7 @@ async def write_batch(
 ) -> Written:
     """Write every result of `batch`. Writing the same result again changes nothing.
 
-    Results of feeds that were removed meanwhile are dropped: nobody asks for them any more.
+    Results of feeds that were removed meanwhile are dropped.
     """
     feeds = await lock_feeds(connection, {fetched.feed_id for fetched in batch})
     written = await find_logged(connection, batch)
@@ -84,7 +84,7 @@ async def write_batch(
 def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], now: datetime) -> list[FeedFetched]:
     """Return the results in the order in which they were fetched.
 
-    The clocks of two fetchers may differ. But the job of a feed's present claim was issued after all others were over.
+    The clocks of two fetchers may differ. But the job of a feed's current claim was issued after all its other jobs.
     """
     return sorted(results, key=lambda f: (f.claim_id == feeds[f.feed_id].claim_id, min(f.started_at, now)))
 
@@ -92,9 +92,9 @@ def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], no
 def _find_articles(
     ledger: Ledger, results: Iterable[tuple[FeedFetched, Document]], feeds: Mapping[int, FeedState]
 ) -> dict[str, Article]:
-    """Return the batch's articles by name, each with the newest entry of its owner; bring `ledger` up to date.
+    """Return the batch's articles by name, each with the newest entry of the feed that owns it; update `ledger`.
 
-    If its owner does not list it here, or only in a document that is older than one that was read, it is any entry.
+    Without such an entry (the owner does not list it here, or only in an outdated document) any entry stands for it.
     """
     articles: dict[str, Article] = {}
     for fetched, document in results:
@@ -116,7 +116,7 @@ def _find_articles(
 
 
 def _is_outdated(feed: FeedState, fetched: FeedFetched) -> bool:
-    """Whether a result comes late, and a document that was fetched after it was written before."""
+    """Whether a result comes late, after a document that was fetched later was written."""
     is_late = feed.claim_id != fetched.claim_id
     return is_late and feed.last_read_at is not None and fetched.started_at < feed.last_read_at
 

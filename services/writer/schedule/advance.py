@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from services.writer.schedule.bounds import (
     add_seconds,
@@ -16,7 +17,7 @@ from services.writer.schedule.bounds import (
 )
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from services.writer.schedule.publication_rate import Limits, items_per_day, longest_wait, next_poll, observe
-from services.writer.schedule.redirects import follow_permanent_redirect
+from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url, same_origin
 from shared.wire.messages import FeedFetched, Outcome
 
 LIE_MARGIN = timedelta(minutes=10)
@@ -84,15 +85,13 @@ def _on_our_clock(feed: FeedState, fetched: FeedFetched, now: datetime) -> FeedF
 
 
 def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
-    probed_at = fetched.started_at if fetched.probe else feed.probed_at
-    lying = feed.lying_since or (fetched.started_at if _has_lied(feed, fetched) else None)
     return replace(
         feed,
         last_attempt_at=fetched.started_at,
         last_outcome=fetched.outcome.value,
         last_error=fetched.error,
-        probed_at=probed_at,
-        lying_since=lying,
+        probed_at=fetched.started_at if fetched.probe else feed.probed_at,
+        lying_since=feed.lying_since or (fetched.started_at if _has_lied(feed, fetched) else None),
     )
 
 
@@ -147,7 +146,7 @@ def _after_success(feed: FeedState, fetched: FeedFetched, new: NewItems, now: da
         language=fetched.feed.language or feed.language,
     )
     planned = _plan(known, fetched, _usual(known, rules), now, _bounds(known, rules))
-    return replace(follow_permanent_redirect(known, fetched, rules), next_fetch_at=planned)
+    return replace(_follow_permanent_redirect(known, fetched, rules), next_fetch_at=planned)
 
 
 def _usual_gap(feed: FeedState, now: datetime) -> float | None:
@@ -163,11 +162,7 @@ def _usual_gap(feed: FeedState, now: datetime) -> float | None:
 def _remember_validators(feed: FeedState, fetched: FeedFetched) -> FeedState:
     """Keep the validators verbatim. New ones in a 304 replace the old ones."""
     if fetched.outcome is Outcome.NOT_MODIFIED:
-        return replace(
-            feed,
-            etag=fetched.etag or feed.etag,
-            last_modified=fetched.last_modified or feed.last_modified,
-        )
+        return replace(feed, etag=fetched.etag or feed.etag, last_modified=fetched.last_modified or feed.last_modified)
     return replace(
         feed,
         etag=fetched.etag,
@@ -215,11 +210,53 @@ def _limits(feed: FeedState, rules: Rules) -> Limits:
     shortest, longest = poll_bounds(
         feed.shortest_seconds, feed.longest_seconds, shortest=rules.min_poll_seconds, longest=rules.max_poll_seconds
     )
-    return Limits(poll_worth=rules.poll_worth, shortest=shortest, longest=longest)
+    return Limits(poll_worth=rules.poll_worth_seconds, shortest=shortest, longest=longest)
 
 
 def _lower_bound(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:
     return server_lower_bound((fetched.hints.max_age_seconds, feed.ttl_seconds), now, fetched.not_before)
+
+
+def _follow_permanent_redirect(feed: FeedState, fetched: FeedFetched, rules: Rules) -> FeedState:
+    """Count sightings of a permanent redirect; adopt it after enough of them (by default 3 over a day).
+
+    A redirect to the same URL with https is adopted at once: the host's certificate proves it. A feed with headers or
+    credentials of its own stays at its origin, since they must not be sent to another one.
+    """
+    moved_to = _as_registered(fetched.moved_to)
+    if moved_to is None:
+        return replace(feed, moved_to=None, moved_since=None, moved_sightings=0)
+    if _is_upgrade(feed.url, moved_to):
+        return replace(feed, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+    if moved_to != feed.moved_to or feed.moved_since is None:
+        return replace(feed, moved_to=moved_to, moved_since=fetched.started_at, moved_sightings=1)
+    seen = replace(feed, moved_sightings=feed.moved_sightings + 1)
+    span = (fetched.started_at - feed.moved_since).total_seconds()
+    if seen.moved_sightings < rules.moved_sightings or span < rules.moved_span_seconds:
+        return seen
+    if feed.has_own_headers and not same_origin(feed.url, moved_to):
+        return seen
+    return replace(seen, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+
+
+def _as_registered(url: str | None) -> str | None:
+    """Return a URL as the registry spells it, None if the registry refuses it."""
+    try:
+        return clean_url(url) if url else None
+    except BadUrl:
+        return None
+
+
+def _is_upgrade(before: str, after: str) -> bool:
+    """Whether `after` is the same URL with https for http."""
+    schemes = urlsplit(before).scheme, urlsplit(after).scheme
+    return schemes == ("http", "https") and _without_scheme(before) == _without_scheme(after)
+
+
+def _without_scheme(url: str) -> tuple[str | int | None, ...]:
+    parts = urlsplit(url)
+    port = None if parts.port == DEFAULT_PORTS[parts.scheme] else parts.port
+    return parts.username, parts.password, parts.hostname, port, parts.path or "/", parts.query
 
 
 def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:

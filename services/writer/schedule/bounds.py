@@ -116,13 +116,8 @@ def plan_fixed(
     return add_seconds(earliest, _share(f"feed-{feed_id}") * JITTER_SECONDS[1])  # no slot is in an open hour
 
 
-def plan_first(feed_id: int, *, now: datetime, period: float) -> datetime:
-    """Return when to poll a feed that is new or was switched on again: at its phase, within `period` seconds."""
-    return next_slot(feed_id, after=now, period=period)
-
-
 def next_slot(feed_id: int, *, after: datetime, period: float) -> datetime:
-    """Return the first moment after `after` that is at the feed's phase of `period` (seconds since 1970, UTC)."""
+    """Return the first slot after `after`: a moment at the feed's phase of `period` (seconds since 1970, UTC)."""
     period = _bounded(period)
     passed = (after.timestamp() - phase_seconds(feed_id, period)) % period
     return add_seconds(after, period - passed)

@@ -17,7 +17,7 @@ class Rules:
 
     min_poll_seconds: float = 120.0
     max_poll_seconds: float = 86_400.0
-    poll_worth: float = Limits().poll_worth
+    poll_worth_seconds: float = Limits().poll_worth
     """In article-seconds (publication_rate.py)."""
     gone_span_seconds: float = 3600.0
     moved_span_seconds: float = 86400.0

@@ -15,7 +15,6 @@ from services.writer.schedule.bounds import (
     jitter_span,
     next_slot,
     phase_seconds,
-    plan_first,
     plan_fixed,
     plan_poll,
     poll_bounds,
@@ -90,7 +89,7 @@ def test_the_ends_of_the_calendar_hold(
     for planned in (
         plan_poll(feed_id, now=now, wait=amount, bounds=(1.0, amount), lower_bound=lower_bound, skip_hours=skip_hours),
         plan_fixed(feed_id, now=now, period=amount, lower_bound=lower_bound, skip_days=skip_days),
-        plan_first(feed_id, now=now, period=amount),
+        next_slot(feed_id, after=now, period=amount),
         server_lower_bound([amount, None, -amount], now, lower_bound),
         skip_forbidden(now, skip_hours, skip_days),
     ):
@@ -110,13 +109,13 @@ def test_slots_of_a_fixed_interval_neither_drift_nor_jitter(feed_id: int, now: d
 def test_the_phase_is_the_one_of_the_design() -> None:
     expected = int(hashlib.md5(b"feed-17").hexdigest(), 16) % 900_000 / 1000
     assert phase_seconds(17, 900) == expected
-    first = plan_first(17, now=NOW, period=900)
+    first = next_slot(17, after=NOW, period=900)
     assert first.timestamp() % 900 == pytest.approx(expected, abs=1e-3)
     assert NOW < first <= NOW + timedelta(seconds=900)
 
 
 def test_new_feeds_are_spread_over_their_first_period() -> None:
-    minutes = [int((plan_first(n, now=NOW, period=600) - NOW).total_seconds() // 60) for n in range(1000)]
+    minutes = [int((next_slot(n, after=NOW, period=600) - NOW).total_seconds() // 60) for n in range(1000)]
     assert all(60 < minutes.count(minute) < 140 for minute in range(10))
 
 
