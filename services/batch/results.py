@@ -15,7 +15,7 @@ from shared.broker.topology import Topology
 from shared.database.postgres import Database
 from shared.errors import BrokerUnavailable, Unavailable
 from shared.waiting import keep_trying, pause, until_any
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 

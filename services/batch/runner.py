@@ -12,12 +12,13 @@ from typing import Protocol
 
 from services.batch.summary import Summary, last_word
 from services.batch.window import Window
-from shared.broker.outgoing import Outgoing
-from shared.broker.prefetch import Valve
+from shared.broker.port import Outgoing
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import Stage
-from shared.errors import GiveBack, Unavailable
+from shared.errors import NackAndRequeue, Unavailable
 from shared.waiting import keep_trying, pause
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Run:
 
     Args:
         handler: the fetcher's, over `STAGE`.
-        valve: how many jobs the handler may have; shut, nothing is claimed either.
+        prefetch limit: how many jobs the handler may have; shut, nothing is claimed either.
         release: gives back the claims of jobs that were not done.
         summary: counts what happens.
     """
@@ -78,7 +79,7 @@ class Run:
         publish: Publish,
         release: Release,
         window: Window,
-        valve: Valve,
+        prefetch_limit: PrefetchLimit,
         pauses: Pauses,
         summary: Summary,
     ) -> None:
@@ -87,7 +88,7 @@ class Run:
         self._publish = publish
         self._release = release
         self._window = window
-        self._valve = valve
+        self._prefetch_limit = prefetch_limit
         self._pauses = pauses
         self.summary = summary
         self._retries: deque[tuple[float, FetchFeed]] = deque()
@@ -125,14 +126,14 @@ class Run:
         return not len(self._window)
 
     def _seconds_to_wait(self) -> float:
-        # Without a place in the handler there is nothing to wake up for: a job that ends, or the valve, will.
-        next_at = self._window.next_at() if self._window.in_hand < self._valve.opening else None
+        # Without a place in the handler there is nothing to wake up for: a job that ends, or the prefetch limit, will.
+        next_at = self._window.next_at() if self._window.in_hand < self._prefetch_limit.total else None
         moments = [at for at in (next_at, self._next_early_retry()) if at is not None]
         return max(min(moments, default=math.inf) - _now(), 0.0)
 
     async def _follow_valve(self) -> None:
         while True:
-            await self._valve.wait_turned()
+            await self._prefetch_limit.wait_changed()
             self._changed.set()
 
     # ---- claiming -------------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ class Run:
         step = max(self._window.size // 4, 1)
         # What nobody could be given a moment ago (a writer was at its row) is looked for once more before the end.
         is_worth_it = not len(self._window) if self._nothing_due else self._window.room >= step
-        if is_worth_it and self._valve.opening and not self._all_claimed:
+        if is_worth_it and self._prefetch_limit.total and not self._all_claimed:
             self._claiming = asyncio.create_task(self._claim(stop))
 
     async def _claim(self, stop: asyncio.Event) -> None:
@@ -171,11 +172,11 @@ class Run:
         now = _now()
         while (early := self._next_early_retry()) is not None and early <= now:
             self._wake_retries(1)
-        while self._window.in_hand < self._valve.opening and (job := self._window.take(now)) is not None:
+        while self._window.in_hand < self._prefetch_limit.total and (job := self._window.take(now)) is not None:
             task = asyncio.create_task(self._see_to(job))
             self._running.add(task)
             task.add_done_callback(self._end)
-        self._valve.note_followed()
+        self._prefetch_limit.note_applied()
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -184,7 +185,7 @@ class Run:
     async def _see_to(self, job: FetchFeed) -> None:
         try:
             await self._settle(job, await self._handler([job]))
-        except GiveBack:
+        except NackAndRequeue:
             self._window.add([job])
         except Unavailable as error:
             log.warning("a result could not be published: %s", error, extra={"feed_id": job.feed_id})
@@ -208,7 +209,7 @@ class Run:
         if result is None:
             return
         is_retry = result.outcome.is_attempt and result.attempt > 0
-        if self._at_end and retry is not None and result.outcome is Outcome.SKIPPED:
+        if self._at_end and retry is not None and result.outcome.is_deferred:
             result, retry = last_word(result), None
         await self._publish(Outgoing(result, FeedFetched.KIND), self._given_up)
         self.summary.note(result, is_retry=is_retry)

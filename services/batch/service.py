@@ -13,22 +13,23 @@ from services.batch.runner import STAGE, Pauses, Run
 from services.batch.summary import Summary
 from services.batch.window import Window, share_of
 from services.fetcher.__main__ import fetching
-from services.fetcher.attempt import Clock
 from services.fetcher.backpressure import Backpressure
+from services.fetcher.clock import Clock
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.store import claim_due_feeds, release_claims
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS
-from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Outgoing
 from shared.broker.rabbitmq import RabbitMQ
 from shared.clock import ServerClock
 from shared.database.postgres import Database
 from shared.errors import Unavailable
 from shared.observability.telemetry import Health
 from shared.waiting import keep_trying
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Claims:
         """
         if self._due_by is None:
             self._due_by = await self._database.read_clock()
-            self._clock.hear(self._due_by)
+            self._clock.observe(self._due_by)
         async with self._database.transaction() as connection:
             claimed = await claim_due_feeds(
                 connection, limit=min(limit, self._batch), claim_seconds=self.seconds, due_by=self._due_by
@@ -142,16 +143,23 @@ class BatchService:
         clock = Clock(now=self._clock.now, monotonic=time.monotonic)
         with fetching(settings, STAGE, rules, clock=clock) as room:
             run = Run(
-                self._claims, room.handler, self._publish, self._release, window, room.valve, pauses, self.summary
+                self._claims,
+                room.handler,
+                self._publish,
+                self._release,
+                window,
+                room.prefetch_limit,
+                pauses,
+                self.summary,
             )
             backpressure = Backpressure(
-                self._topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve
+                self._topology.writer.queue, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit
             )
             over = asyncio.Event()
             watching = [self._receipts.watch()] if self._receipts else []
             async with beside(
                 over,
-                room.turns.stop_when(stop),
+                room.slots.stop_when(stop),
                 room.watch.watch(),
                 backpressure.watch(lambda: self._outlet.session, over),
                 *watching,
@@ -159,7 +167,7 @@ class BatchService:
                 await run.run(stop)
 
     async def _publish(self, item: Outgoing, until: asyncio.Event) -> None:
-        await self._outlet.publish(encode_outgoing(item), until=until)
+        await self._outlet.publish(item.to_publication(), until=until)
         if self._receipts and isinstance(item.message, FeedFetched):
             self._receipts.note(item.message)
 

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.wire.messages import FeedFetched, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 
 def last_word(fetched: FeedFetched) -> FeedFetched:
@@ -15,7 +16,7 @@ def last_word(fetched: FeedFetched) -> FeedFetched:
     A feed that failed before is given up, and looked at again after its back-off. One that was never asked, since its
     host is down, is as due as it was.
     """
-    outcome = Outcome.SKIPPED if fetched.outcome is Outcome.SKIPPED and not fetched.attempt else Outcome.GAVE_UP
+    outcome = fetched.outcome if fetched.outcome.is_deferred and not fetched.attempt else Outcome.GAVE_UP
     return fetched.model_copy(update={"outcome": outcome, "final": True, "claim_until": None})
 
 
@@ -46,7 +47,7 @@ class Summary:
     def note(self, fetched: FeedFetched, *, is_retry: bool = False) -> None:
         """Count a result that was passed on; `is_retry`: its feed was asked again."""
         self.entries += len(fetched.entries)
-        if fetched.outcome is Outcome.SKIPPED:
+        if fetched.outcome.is_deferred:
             self.skipped += fetched.final
             return
         self.outcomes[fetched.outcome.value] += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 ROWS_PER_STATEMENT = 500
 """More gains nothing (measured), and memory grows with it on both sides."""

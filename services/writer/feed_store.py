@@ -21,7 +21,7 @@ from services.writer.schedule.feed_state import FeedState, NewItems, Rules
 from services.writer.schedule.publication_rate import PublicationRate
 from shared.database.postgres import Connection
 from shared.politeness import politeness_group
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from services.writer.articles.identity import Document, Ledger, Row, identify
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from shared.database.postgres import Connection
-from shared.wire.messages import Entry, FeedFetched
+from shared.wire.results import Entry, FeedFetched
 
 Duplicates = Literal["flag", "drop", "off"]
 """What to do with an article that came before under another address: see FEEDMILL_DUPLICATES."""

@@ -13,14 +13,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-from local.addresses import Addresses, given, given_or_kept, running_here
-from local.log_view import LogView
-from local.screen import Screen
-from local.server_watch import looking_after
-from local.servers import Servers
+from local.addresses import Addresses, configured, find_running, open_servers
+from local.servers import Servers, keep_running
 from local.settings import LocalSettings, child_environment
 from local.supervisor import FREE_PORTS, Process, Supervisor
-from local.terminal import Interrupted
+from local.terminal import Interrupted, LogPrinter, Terminal
 from services.admin.registry import connect
 from services.batch.service import BatchService
 from services.batch.summary import Summary
@@ -105,14 +102,14 @@ def _find_servers(settings: LocalSettings, say: Callable[[str], None]) -> Iterat
     Raises:
         ConfigurationError: only one of both servers is given, or private ones can't be started.
     """
-    if (addresses := given(settings)) is not None:
+    if (addresses := configured(settings)) is not None:
         yield _Servers(addresses)
         return
-    if (addresses := running_here(settings)) is not None:
+    if (addresses := find_running(settings)) is not None:
         yield _Servers(addresses, are_shared=True)
         return
     say("starting RabbitMQ and PostgreSQL ...")
-    with given_or_kept(settings) as (addresses, started):
+    with open_servers(settings) as (addresses, started):
         migrate(addresses.database_url)
         try:
             yield _Servers(addresses, started)
@@ -153,7 +150,7 @@ class _Run:
             loop.call_later(max(deadline - time.monotonic(), 0.0), self._stop.set)
         watches = [self._end_with_servers()] if self._servers.are_shared else []
         async with (
-            looking_after(self._servers.started, self._output.say),
+            keep_running(self._servers.started, self._output.say),
             self._writer(),
             beside(asyncio.Event(), self._output.follow(self._service.summary, self.health), *watches),
         ):
@@ -165,7 +162,7 @@ class _Run:
 
     async def _end_with_servers(self) -> None:
         """Wait until the process that runs the shared servers has ended; then end the run."""
-        while await asyncio.to_thread(running_here, self._settings) is not None:
+        while await asyncio.to_thread(find_running, self._settings) is not None:
             await pause(LOOK_SECONDS)
         self._end_early()
         raise ConfigurationError("the servers were stopped that this run used: they were another process's")
@@ -192,7 +189,7 @@ class _Run:
 class _LogHandler(logging.Handler):
     """Shows records as `feedmill up` shows those of services."""
 
-    def __init__(self, view: LogView) -> None:
+    def __init__(self, view: LogPrinter) -> None:
         super().__init__(logging.WARNING)
         self.setFormatter(JsonFormatter("batch"))
         self._view = view
@@ -205,8 +202,8 @@ class _Output:
     """Lines for people if standard error is a terminal, else JSON lines as services log them."""
 
     def __init__(self, level: str, log_format: LogFormat) -> None:
-        self._console = Screen(stderr=True)
-        self._view = LogView(self._console)
+        self._console = Terminal(stderr=True)
+        self._view = LogPrinter(self._console)
         self._is_terminal = sys.stderr.isatty()
         if self._is_terminal:
             logging.basicConfig(handlers=[_LogHandler(self._view)], level=level, force=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from hashlib import md5
 from uuid import UUID
 
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 MAX_UPDATES = 24
 """Some feeds print the time into their entries; after so many updates an article counts as unchanged."""

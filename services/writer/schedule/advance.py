@@ -18,7 +18,8 @@ from services.writer.schedule.bounds import (
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from services.writer.schedule.publication_rate import Limits, items_per_day, longest_wait, next_poll, observe
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url, same_origin
-from shared.wire.messages import FeedFetched, Outcome
+from shared.wire.outcomes import BackOff, Outcome
+from shared.wire.results import FeedFetched
 
 LIE_MARGIN = timedelta(minutes=10)
 """An entry may appear in its feed so long after its date: caches, and people who set the date beforehand."""
@@ -260,12 +261,12 @@ def _without_scheme(url: str) -> tuple[str | int | None, ...]:
 
 
 def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
-    if fetched.outcome is Outcome.THROTTLED:  # not broken: no back-off beyond the pause that the server asked for
+    if fetched.outcome.back_off is BackOff.AS_ASKED:
         planned = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
         return replace(feed, next_fetch_at=planned)
     failed = replace(feed, failures=feed.failures + 1)
     failed = replace(failed, next_fetch_at=_plan_after_failure(failed, fetched, now, rules))
-    if fetched.outcome is not Outcome.GONE:
+    if fetched.outcome.back_off is not BackOff.DISABLE_IF_CONFIRMED:
         return replace(failed, gone_since=None)
     if feed.gone_since is None:
         # Poll again as soon as the second 410 may count, rather than after the usual wait.

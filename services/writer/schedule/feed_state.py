@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from services.writer.schedule.publication_rate import Limits, PublicationRate
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 
 @dataclass(frozen=True)

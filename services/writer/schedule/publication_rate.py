@@ -4,7 +4,7 @@ The model: items come at a rate that follows the UTC hour and the weekday. A pol
 item-seconds of waiting. The next poll is made when the items that are expected by then have waited that long together.
 At a constant rate r that is every sqrt(2 * worth / r) seconds, which is where waiting and polling cost least
 (J. Cho, H. Garcia-Molina, "Effective page refresh policies for Web crawlers", ACM TODS 28(4), 2003, find the same
-square root). docs/polling.md derives it and shows its effect on 47,000 simulated feeds.
+square root). docs/explanation/polling.md derives it and shows its effect on 47,000 simulated feeds.
 """
 
 from __future__ import annotations

@@ -10,12 +10,14 @@ from services.batch.results import ResultPublisher
 from services.batch.runner import STAGE, Pauses, Run
 from services.batch.summary import Summary
 from services.batch.window import Window
-from services.fetcher.outcomes import RetryRules, settle
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.prefetch import Valve
+from services.fetcher.outcomes import RetryRules, decide_retry
+from shared.broker.port import Outgoing
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import build_topology
-from shared.errors import BrokerUnavailable, DatabaseUnavailable, GiveBack
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.errors import BrokerUnavailable, DatabaseUnavailable, NackAndRequeue
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker
 from tests.fakes.virtual_time import run_virtually
@@ -36,7 +38,7 @@ class Stage:
         self.claims: list[int] = []
         self.seconds = 3600.0
         self.stop = asyncio.Event()
-        self.valve = Valve(size)
+        self.prefetch_limit = PrefetchLimit(size)
         self.summary = Summary()
         self.most_in_memory = 0
         self.fetch_seconds = 1.0
@@ -59,7 +61,7 @@ class Stage:
         if job.feed_id in self.answers:
             del self.answers[job.feed_id][:1]
         if answer == "give back":
-            raise GiveBack("no room")
+            raise NackAndRequeue("no room")
         if answer == "bug":
             raise ZeroDivisionError
         if answer == "requeue":
@@ -69,7 +71,7 @@ class Stage:
         self.asked.append((asyncio.get_running_loop().time(), job.feed_id, job.attempt))
         await asyncio.sleep(self.fetch_seconds)
         found = make_result(feed_id=job.feed_id, claim_id=job.claim_id, outcome=answer, attempt=job.attempt)
-        result, again = settle(job, found, RULES, NOW)
+        result, again = decide_retry(job, found, RULES, NOW)
         outgoing = [Outgoing(result, FeedFetched.KIND)]
         return outgoing if again is None else [*outgoing, Outgoing.into(STAGE.retry, again)]
 
@@ -79,7 +81,7 @@ class Stage:
 
     async def play(self) -> list[FetchFeed]:
         pauses = Pauses(DELAY, 335.0)
-        run = Run(self, self.handle, self.keep, self.give_back, self.window, self.valve, pauses, self.summary)
+        run = Run(self, self.handle, self.keep, self.give_back, self.window, self.prefetch_limit, pauses, self.summary)
         await run.run(self.stop)
         return [job for _, jobs in self.given_back for job in jobs]
 
@@ -187,11 +189,11 @@ def test_while_the_valve_is_shut_nothing_is_claimed() -> None:
     stage = Stage(feeds=20)
 
     async def play() -> None:
-        stage.valve.turn("backpressure", 0)
+        stage.prefetch_limit.set("backpressure", 0)
         playing = asyncio.create_task(stage.play())
         await asyncio.sleep(100.0)
         assert (stage.claims, stage.asked) == ([], [])
-        stage.valve.turn("backpressure", 8)
+        stage.prefetch_limit.set("backpressure", 8)
         assert await playing == []
 
     run_virtually(play())
@@ -205,8 +207,8 @@ def test_a_job_whose_time_comes_while_the_valve_is_shut_waits_quietly() -> None:
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
-        loop.call_later(10.0, stage.valve.turn, "backpressure", 0)
-        loop.call_later(100.0, stage.valve.turn, "backpressure", 8)
+        loop.call_later(10.0, stage.prefetch_limit.set, "backpressure", 0)
+        loop.call_later(100.0, stage.prefetch_limit.set, "backpressure", 8)
         await stage.play()
 
     run_virtually(play())  # time stands still for who spins
@@ -266,7 +268,7 @@ def test_an_outlet_waits_for_a_broker_that_is_away_until_it_is_told_to_give_up()
     async def play() -> None:
         broker, never, stop = MemoryBroker(), asyncio.Event(), asyncio.Event()
         outlet = ResultPublisher(broker, TOPOLOGY)
-        item = encode_outgoing(Outgoing(make_result(), FeedFetched.KIND))
+        item = Outgoing(make_result(), FeedFetched.KIND).to_publication()
         async with outlet.open(stop):
             await outlet.publish(item, until=never)
             broker.up = False

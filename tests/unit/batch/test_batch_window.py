@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from services.batch.summary import Summary, last_word
 from services.batch.window import Window, share_of
-from services.fetcher.politeness.group import Limits
-from services.fetcher.politeness.policies import parse_policies
-from shared.wire.messages import FetchFeed, Outcome
+from services.fetcher.politeness.limits import Limits, parse_policies
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
 from tests.factories import NOW, make_entry, make_job, make_result
 
 

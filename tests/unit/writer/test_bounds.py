@@ -21,7 +21,7 @@ from services.writer.schedule.bounds import (
     server_lower_bound,
     skip_forbidden,
 )
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 from tests.factories import NOW
 
 DAY = 86400.0

@@ -10,7 +10,8 @@ import pytest
 from services.writer.schedule.advance import advance
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules
 from services.writer.schedule.publication_rate import PublicationRate
-from shared.wire.messages import Outcome, ServerHints
+from shared.wire.outcomes import Outcome
+from shared.wire.results import ServerHints
 from tests.factories import CLAIM, NOW, make_entry, make_result
 
 RULES = Rules()

@@ -20,7 +20,7 @@ from services.writer.articles.identity import (
     identify,
     other_name,
 )
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 from tests.factories import make_entry
 
 
