@@ -11,7 +11,6 @@ from services.writer.schedule.bounds import (
     back_off,
     plan_fixed,
     plan_poll,
-    poll_bounds,
     server_lower_bound,
     skip_forbidden,
 )
@@ -180,26 +179,14 @@ def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> dat
 
 def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, bounds: tuple[float, float]) -> datetime:
     """Return the next poll: `wait` seconds after this one, within `bounds` and the feed's own rules."""
-    lower_bound = _lower_bound(feed, fetched, now)
-    period = feed.interval_seconds
+    earliest, hours, days = _lower_bound(feed, fetched, now), feed.skip_hours, feed.skip_days
+    start, period = fetched.started_at, feed.interval_seconds
     if period is None:
         return plan_poll(
-            feed.id,
-            now=fetched.started_at,
-            wait=wait,
-            bounds=bounds,
-            lower_bound=lower_bound,
-            skip_hours=feed.skip_hours,
-            skip_days=feed.skip_days,
+            feed.id, now=start, wait=wait, bounds=bounds, lower_bound=earliest, skip_hours=hours, skip_days=days
         )
-    return plan_fixed(
-        feed.id,
-        now=add_seconds(fetched.started_at, max(wait - period, 0.0)),  # later than now after failures
-        period=period,
-        lower_bound=lower_bound,
-        skip_hours=feed.skip_hours,
-        skip_days=feed.skip_days,
-    )
+    start = add_seconds(start, max(wait - period, 0.0))  # later after failures
+    return plan_fixed(feed.id, now=start, period=period, lower_bound=earliest, skip_hours=hours, skip_days=days)
 
 
 def _bounds(feed: FeedState, rules: Rules) -> tuple[float, float]:
@@ -208,10 +195,10 @@ def _bounds(feed: FeedState, rules: Rules) -> tuple[float, float]:
 
 
 def _limits(feed: FeedState, rules: Rules) -> Limits:
-    shortest, longest = poll_bounds(
-        feed.shortest_seconds, feed.longest_seconds, shortest=rules.min_poll_seconds, longest=rules.max_poll_seconds
-    )
-    return Limits(poll_worth=rules.poll_worth_seconds, shortest=shortest, longest=longest)
+    """Return the feed's own limits, else those of the settings. The shortest wait prevails over the longest."""
+    shortest = rules.min_poll_seconds if feed.shortest_seconds is None else feed.shortest_seconds
+    longest = rules.max_poll_seconds if feed.longest_seconds is None else feed.longest_seconds
+    return Limits(poll_worth=rules.poll_worth_seconds, shortest=shortest, longest=max(shortest, longest))
 
 
 def _lower_bound(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:

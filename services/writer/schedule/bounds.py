@@ -65,7 +65,7 @@ def plan_poll(
         feed_id: makes the jitter differ from feed to feed; with `now` it also differs from poll to poll.
         now: when the last poll was made.
         wait: from `publication_rate.next_poll` or `back_off`, in seconds.
-        bounds: shortest and longest wait in seconds, jitter included; from `poll_bounds`.
+        bounds: shortest and longest wait in seconds, jitter included.
         lower_bound: from `server_lower_bound`. It prevails over the longest wait.
         skip_hours: UTC hours in which the feed does not want to be polled, 0-23 (24 is midnight too).
         skip_days: UTC weekdays, Monday is 0.
@@ -121,15 +121,6 @@ def phase_seconds(feed_id: int, period: float) -> float:
     """Return MD5("feed-{id}") modulo the period: the feed's place in each period, in seconds."""
     digest = hashlib.md5(f"feed-{feed_id}".encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest) % max(round(period * 1000), 1) / 1000
-
-
-def poll_bounds(
-    feed_shortest: float | None, feed_longest: float | None, *, shortest: float, longest: float
-) -> tuple[float, float]:
-    """Return the shortest and longest wait in seconds: the feed's own where it has one. The shortest prevails."""
-    low = shortest if feed_shortest is None else feed_shortest
-    high = longest if feed_longest is None else feed_longest
-    return low, max(low, high)
 
 
 def back_off(

@@ -8,8 +8,11 @@ from pathlib import Path
 
 from feedmill_client import Article
 from services.writer import ledger, pending
+from services.writer.article import Article as WrittenArticle
+from services.writer.article import Column, arrays, insert_statement
 from services.writer.schedule.feed_state import FeedState
 from shared.database.postgres import Database
+from tests.factories import CLAIM, NOW, make_entry
 from tests.integration.writer.writing import rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "tables.md"
@@ -53,3 +56,15 @@ async def test_the_page_of_tables_names_every_column_of_an_article(database: Dat
 async def test_a_feeds_state_is_made_of_columns_of_its_table(database: Database) -> None:
     table = await columns(database, "feeds")
     assert {field.name for field in fields(FeedState)} - {"has_own_headers"} <= table.keys()
+
+
+async def test_a_stage_that_brings_a_new_column_adds_one_line_to_the_list(database: Database, feed_id: int) -> None:
+    words = Column("words", "integer", lambda article: len(article.entry.body.split()))
+    with_words = (*pending.COLUMNS, words)
+    statement = insert_statement("pending_articles", with_words, set_to_now=["created_at"])
+    entry = make_entry(1, body="three words here")
+    article = WrittenArticle(entry.md5, feed_id, entry, CLAIM, 0, CLAIM)
+    async with database.transaction() as connection:
+        await connection.execute("ALTER TABLE pending_articles ADD COLUMN words integer")
+        await connection.execute(statement.encode(), {"now": NOW, **arrays(with_words, [article])})
+    assert await rows(database, "SELECT title, words FROM pending_articles") == [{"title": entry.title, "words": 3}]

@@ -17,7 +17,6 @@ from services.writer.schedule.bounds import (
     phase_seconds,
     plan_fixed,
     plan_poll,
-    poll_bounds,
     server_lower_bound,
     skip_forbidden,
 )
@@ -42,7 +41,7 @@ days = st.sets(st.integers(-3, 9))
 def test_a_planned_poll_is_within_its_bounds(
     feed_id: int, now: datetime, wait: float, shortest: float, longest: float
 ) -> None:
-    bounds = poll_bounds(shortest, longest, shortest=1, longest=1)
+    bounds = shortest, max(shortest, longest)
     planned = plan_poll(feed_id, now=now, wait=wait, bounds=bounds)
     assert bounds[0] - 1e-3 <= (planned - now).total_seconds() <= bounds[1] + 1e-3
     assert planned.tzinfo is UTC
@@ -211,9 +210,3 @@ def test_what_no_retry_mends_is_tried_later_than_what_may_be_well_in_an_hour() -
         first(Outcome.SOFT_ERROR), first(Outcome.HARD_ERROR, "http_404"), first(Outcome.HARD_ERROR, "http_403")
     )  # fmt: skip
     assert soft < missing < refused < first(Outcome.BLOCKED)
-
-
-def test_a_feeds_own_bounds_go_before_the_global_ones() -> None:
-    assert poll_bounds(None, None, shortest=300, longest=DAY) == (300, DAY)
-    assert poll_bounds(60, 600, shortest=300, longest=DAY) == (60, 600)
-    assert poll_bounds(7200, 600, shortest=300, longest=DAY) == (7200, 7200)

@@ -190,6 +190,7 @@ def test_a_feeds_own_bounds_go_before_the_settings() -> None:
     assert (after(feed(shortest_seconds=7200.0), new_items=500)).poll_seconds == 7200
     assert (after(feed(longest_seconds=60.0))).poll_seconds == RULES.min_poll_seconds
     assert (after(feed(shortest_seconds=30.0, longest_seconds=60.0))).poll_seconds == 60
+    assert (after(feed(shortest_seconds=7200.0, longest_seconds=600.0))).poll_seconds == 7200
 
 
 def test_a_fixed_interval_has_its_slots_which_failures_and_lateness_do_not_move() -> None:
