@@ -1,4 +1,4 @@
-"""The jobs of a batch in memory, and what is said last."""
+"""The jobs of a run in memory, final results, and the summary."""
 
 from __future__ import annotations
 
