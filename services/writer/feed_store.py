@@ -40,6 +40,12 @@ _UPDATE = sql.SQL("UPDATE feeds SET ({}) = ({}) FROM json_populate_recordset(NUL
     sql.SQL("feeds.id = new.id"),
 )
 
+_LOGGED_AS_SENT = (
+    *("result_id", "feed_id", "queued_at", "elapsed_seconds", "final", "attempt", "status"),
+    *("wire_bytes", "decoded_bytes", "tier", "error_class", "error"),
+)
+"""Columns of `feed_fetch_log` that are fields of `FeedFetched`."""
+
 _RATE = TypeAdapter(PublicationRate)
 
 
@@ -106,9 +112,8 @@ async def log_attempts(
 
 def _log_row(fetched: FeedFetched, items_new: int, now: datetime) -> dict[str, object]:
     """Return the attempt by column. It began between its job's queueing and now, whatever a fetcher's clock says."""
-    same = ("result_id", "feed_id", "queued_at", "elapsed_seconds", "final", "attempt", "status", "wire_bytes")
     return {
-        **{name: getattr(fetched, name) for name in (*same, "decoded_bytes", "tier", "error_class", "error")},
+        **{name: getattr(fetched, name) for name in _LOGGED_AS_SENT},
         "started_at": max(min(fetched.started_at, now), min(fetched.queued_at, now)),
         "ok": fetched.outcome.is_success,
         "outcome": fetched.outcome.value,
