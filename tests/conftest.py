@@ -22,8 +22,11 @@ from tests.side_by_side import ByModule, order
 for size in ("COLUMNS", "LINES"):
     os.environ.pop(size, None)
 
-# How long an example takes is the other processes' affair too; where time matters, a test measures its own CPU time.
-settings.register_profile("feedmill", deadline=None)
+# No deadline: how long an example takes is the other processes' affair too; where time matters, a test measures its own
+# CPU time. The same examples in every run, so that nobody meets a failure that is not of his making; by hand, many
+# random ones: `make test ARGS="tests/unit --hypothesis-profile=long"`.
+settings.register_profile("feedmill", deadline=None, database=None, derandomize=True, max_examples=50)
+settings.register_profile("long", deadline=None, database=None, max_examples=2000, print_blob=True)
 settings.load_profile("feedmill")
 
 ROOT = Path(__file__).parent.parent
