@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.writer.schedule.publication_rate import (
@@ -169,7 +169,6 @@ def test_the_counts_of_the_rhythm_fade_and_fit_into_a_smallint() -> None:
     assert rate.rhythm_since > MONDAY + timedelta(days=30)
 
 
-@settings(deadline=None)  # a first example also pays for imports
 @given(st.lists(polls, max_size=6), any_moments, st.floats(0, 1e9), st.floats(0, 1e7), st.floats(0, 1e7))
 def test_whatever_was_seen_the_wait_is_within_its_limits(
     seen: list[tuple[datetime, int, int | None, list[datetime]]],
