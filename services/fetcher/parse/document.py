@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from html.entities import name2codepoint
 from itertools import islice
@@ -31,7 +32,6 @@ MAX_TAG_CHARS = 1_000_000
 MAX_ATTRIBUTES = 256
 """Of one tag; those beyond it are dropped. feedparser looks each one up among all of them."""
 
-FEED_ROOTS = frozenset({"rss", "feed", "rdf", "channel"})
 _HTML_ROOTS = frozenset({"html", "head", "body"})
 _HTML_PIECES = frozenset({"b", "br", "center", "div", "font", "h1", "meta", "p", "script", "style", "table", "title"})
 
@@ -39,7 +39,7 @@ _ILLEGAL_BYTES = bytes([*range(9), 0x0B, 0x0C, *range(0x0E, 0x20)])
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, section 2.2
 _NAME = re.compile(r"<([A-Za-z_][\w.:-]*)")
 _NEXT = re.compile(r"<(?=[A-Za-z_?]|!--|!DOCTYPE)", re.IGNORECASE)
-_FEED_ROOT = re.compile(r"<(?:rss(?=[\s>])|rdf:RDF(?=[\s>])|feed\s[^<>]{0,500}?xmlns)", re.IGNORECASE)
+_FEED_ROOT = re.compile(r"<(rss(?=[\s>])|rdf:RDF(?=[\s>])|feed(?=\s[^<>]{0,500}?xmlns))", re.IGNORECASE)
 _SUBSET_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|<!--|[\[\]>]")
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"&%<]*\"|'[^'&%<]*'|\"&#\w{1,8};\"|'&#\w{1,8};')\s*>")
 _ATTRIBUTE = r"\s++[^\s<>/=\"']++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
@@ -60,37 +60,45 @@ _ATTRIBUTE_VALUE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document from its root element on, safe to parse: without DTD, references settled, illegal characters gone."""
+    """A document from its root element on, safe to parse: no DTD, no illegal character, no reference by a name."""
 
+    root: str
+    """The name of the root element, in lower case and without prefix."""
     source: str
     warnings: tuple[str, ...] = ()
-    """What was put up with."""
+    """What is wrong with the document although it is read."""
 
 
-def prepare(text: str, deadline: Deadline | None = None) -> Document:
+def prepare(text: str, roots: Container[str], deadline: Deadline | None = None) -> Document:
     """Return the document in `text`.
 
+    Args:
+        text: the body.
+        roots: the root elements of feeds, in lower case and without prefix.
+        deadline: returns whether the time is up.
+
     Raises:
-        NotAFeed: there is no feed's root element: an HTML page, another XML, no markup at all.
+        NotAFeed: the text has no such root element: it is an HTML page, another XML, or no markup at all.
         OutOfTime: the deadline has passed.
     """
     text, warnings = strip_illegal(text), list[str]()
     prolog = read_prolog(text, deadline)
-    start = prolog.start
-    if not prolog.root:
+    root, start = prolog.root, prolog.start
+    if not root:
         raise NotAFeed("neither XML nor JSON" if text.strip() else "an empty body")
-    if prolog.root in _HTML_ROOTS:
+    if root in _HTML_ROOTS:
         raise NotAFeed("an HTML page")
-    if prolog.root not in FEED_ROOTS:
-        start = find_feed_root(text, prolog.start)
-        if start < 0:
-            is_html = prolog.is_html or prolog.root in _HTML_PIECES
-            raise NotAFeed("an HTML page" if is_html else f"XML with the root element <{prolog.root[:40]}>")
+    if root not in roots:
+        found = _FEED_ROOT.search(text, start)
+        if not found:
+            is_html = prolog.is_html or root in _HTML_PIECES
+            raise NotAFeed("an HTML page" if is_html else f"XML with the root element <{root[:40]}>")
+        root, start = found[1].rpartition(":")[2].lower(), found.start()
         warnings.append("something else stands before the feed")
     text, is_cut = cut_markup(text[start:])
     if is_cut:
         warnings.append("more markup than any feed needs: cut")
-    return Document(resolve_references(text, prolog.declarations), tuple(warnings))
+    return Document(root, resolve_references(text, prolog.declarations), tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +155,6 @@ def _end_of_doctype(text: str, start: int, deadline: Deadline | None) -> int:
         elif token[0] == ">" and not depth:
             return token.start()
     return -1
-
-
-def find_feed_root(text: str, start: int) -> int:
-    """Return where the unmistakable root element of a feed begins at or after `start`, or -1."""
-    found = _FEED_ROOT.search(text, start)
-    return found.start() if found else -1
 
 
 def strip_illegal(text: str) -> str:

@@ -1,17 +1,12 @@
-"""What the rooms of the reader hand to each other, and what comes out.
+"""The values that the reader's modules exchange, its result and its errors.
 
-    bytes ─ charset ─► text ─ document ─► Document ─ strict, or else lenient ─► RawFeed ─ entries ─► ParsedFeed
-                            ├ json ──────────────────────────────────────────────►
-                            └ salvage, for what the others refuse ───────────────►
-
-A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry becomes is decided once, in
-`entries`, so that no tier can give another answer than its neighbour.
+A tier only reads: its `RawFeed` says what the feed says. `entries` decides once for all tiers what an entry becomes.
 
     ParseError
     ├── NotAFeed       the bytes are something else: an HTML page, an empty body, a sitemap
-    └── Unparseable    a feed was meant, but it is too broken to be read
-        └── OutOfTime  reading it takes more than it is worth
-    Declined           by the strict tier, for the lenient one to read
+    └── Unparseable    the body is meant to be a feed, but is too broken to be read
+        └── OutOfTime  the deadline passed while it was read
+    Declined           raised by a tier for the next one to read the document; never leaves the reader
 """
 
 from __future__ import annotations
@@ -33,15 +28,15 @@ class NotAFeed(ParseError):
 
 
 class Unparseable(ParseError):
-    """The body means to be a feed and cannot be read."""
+    """The body is meant to be a feed and can't be read."""
 
 
 class OutOfTime(Unparseable):
-    """The caller's budget is spent; no other tier is asked."""
+    """The deadline has passed; no other tier is asked."""
 
 
 Deadline = Callable[[], bool]
-"""Tells whether the time is up. Asked again and again while a feed is read, so it has to be quick."""
+"""Returns whether the time is up. It is called very often, so it has to be quick."""
 
 
 def check_time(is_late: Deadline | None) -> None:
@@ -61,12 +56,12 @@ def timely(items: Iterable[T], is_late: Deadline | None) -> Iterator[T]:
 
 
 class Declined(Exception):
-    """The strict tier is not sure of its answer; the lenient tier's stands. Never leaves the reader."""
+    """The tier is not sure of its answer: the next tier reads the document."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedFacts:
-    """What a feed says of itself and the pipeline does not need; addresses absolute, or ""."""
+    """What a feed says of itself for people (`feedmill parse`); addresses are absolute, or ""."""
 
     self_url: str = ""
     """Its own address (`rel=self`, JSON Feed's `feed_url`); the topic for its hubs."""
@@ -76,13 +71,13 @@ class FeedFacts:
     image: str = ""
     """A larger picture: RSS `image`, Atom `logo`, a podcast's cover."""
     update_period: str = ""
-    """`sy:updatePeriod`, `updateFrequency`, `updateBase` as they stand; the pace they make is in the hints."""
+    """`sy:updatePeriod`, `updateFrequency`, `updateBase` as they stand; their interval is in the hints."""
     update_frequency: str = ""
     update_base: str = ""
 
 
 RawFacts = FeedFacts
-"""Before addresses are made absolute."""
+"""The same before its addresses are made absolute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +87,17 @@ class ParsedFeed:
     feed: FeedInfo
     hints: ServerHints
     """Only what the feed itself says: `ttl_seconds`, `skip_hours`, `skip_days`."""
+    format: str
+    """What the feed is written in: `rss`, `atom`, `rdf` or `json`."""
     tier: str
-    """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
+    """How tolerant its reader was: `strict`, `lenient`, `json` or `salvage`."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
-    """What was wrong and put up with, for people; each kind once."""
+    """What is wrong with the feed although it was read, for people; each kind once."""
     facts: FeedFacts = field(default_factory=FeedFacts)
 
 
-# Of these three there are many: a named tuple is made in a fifth of the time that a frozen dataclass takes.
+# A feed has many of these three, and a named tuple is made five times as fast as a frozen dataclass.
 
 
 class Text(NamedTuple):
@@ -147,6 +144,7 @@ class RawEntry(NamedTuple):
 class RawFeed:
     """A feed as a tier read it."""
 
+    format: str = ""
     title: Text = Text()  # noqa: RUF009  # immutable
     link: str = ""
     language: str = ""
@@ -157,4 +155,4 @@ class RawFeed:
     warnings: tuple[str, ...] = ()
     facts: FeedFacts = field(default_factory=FeedFacts)
     empty: int = 0
-    """Entries that say nothing and are not among `entries`: there may be a million of them."""
+    """The number of entries without any content. They are not in `entries`, since there may be a million of them."""

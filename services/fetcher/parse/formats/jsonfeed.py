@@ -189,6 +189,7 @@ def _raw_feed(feed: object, items: _Items) -> RawFeed:
     if items.beyond:
         warnings.append(f"entries beyond the newest {MAX_ENTRIES} not read: {items.beyond}")
     return RawFeed(
+        format="json",
         title=Text(_string(feed, "title")),
         link=_string(feed, "home_page_url"),
         language=_string(feed, "language"),

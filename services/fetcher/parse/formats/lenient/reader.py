@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from services.fetcher.parse.document import FEED_ROOTS, Document
+from services.fetcher.parse.document import Document
 from services.fetcher.parse.extents import trim
 from services.fetcher.parse.fields import raw_entry, raw_feed
 from services.fetcher.parse.formats.lenient.guarded_feedparser import MAX_ENTRIES, run_feedparser
 from services.fetcher.parse.model import Deadline, NotAFeed, ParseError, RawFeed, Unparseable, check_time
 
+_ROOTS = frozenset({"rss", "feed", "rdf", "channel"})
 _ENTRY = re.compile(r"<(?:[\w.-]+:)?(?:item|entry)[\s/>]", re.IGNORECASE)
 
 
@@ -61,4 +62,4 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
 def _is_complete(source: str) -> bool:
     """Return whether the last thing in `source` is the end tag of a feed's root: nothing after it was cut off."""
     last_tag = source.rpartition("<")[2].lower()
-    return last_tag.startswith("/") and last_tag.strip("/> \t\r\n").rpartition(":")[2] in FEED_ROOTS
+    return last_tag.startswith("/") and last_tag.strip("/> \t\r\n").rpartition(":")[2] in _ROOTS

@@ -38,6 +38,7 @@ from services.fetcher.parse.model import (
 from services.fetcher.parse.text import html_to_text
 
 _NAMES = r"(?:rdf:rdf|rss|feed|channel)"
+_FORMATS = {"feed": "atom", "rdf:rdf": "rdf"}
 _ROOT = re.compile(rf"</?({_NAMES})(?=[\s>])", re.IGNORECASE)
 _ESCAPED_ROOT = re.compile(rf"&(?:lt|#60|#x3c);/?{_NAMES}(?=[\s&])", re.IGNORECASE)
 _PAGE = re.compile(r"\s*+(?:<\?xml[^<>]*+>\s*+)?+<(?:!doctype\s++html|html|head|body|pre)(?=[\s>])", re.IGNORECASE)
@@ -63,7 +64,7 @@ def read_salvage(
     root = _ROOT.search(text)
     if not root:
         return None
-    return _unwrapped(text, root, read_document, deadline) if is_wrapped else _pieces(text, deadline)
+    return _unwrapped(text, root, read_document, deadline) if is_wrapped else _pieces(text, root, deadline)
 
 
 def _unwrapped_json(text: str, opening: re.Match[str], deadline: Deadline | None) -> RawFeed | None:
@@ -96,13 +97,13 @@ def _unwrapped(
     except OutOfTime:
         raise
     except ParseError:
-        return _pieces(source, deadline)
+        return _pieces(source, root, deadline)
     if not raw.entries:
         return None
     return replace(raw, warnings=(_WRAPPED, *raw.warnings))
 
 
-def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
+def _pieces(text: str, root: re.Match[str], deadline: Deadline | None) -> RawFeed | None:
     trimmed = trim(text, MAX_ENTRIES, deadline)
     text = trimmed.source
     starts, _, end = find_entries(text)
@@ -117,6 +118,7 @@ def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
         return None
     channel = read_piece(text[: starts[0]])
     return RawFeed(
+        format=_FORMATS.get(root[1].lower(), "rss"),
         title=channel.text("title"),
         link=channel.link(),
         language=channel.plain("language"),
