@@ -20,7 +20,6 @@ from services.fetcher.parse.model import (
     OutOfTime,
     ParsedFeed,
     ParseError,
-    RawFacts,
     RawFeed,
     Unparseable,
 )
@@ -93,7 +92,7 @@ def _about(raw: RawFeed, url: str) -> FeedInfo:
     return FeedInfo(title=title or None, site_url=site_url or None, language=read_language(raw.language))
 
 
-def _absolute_facts(facts: RawFacts, bases: tuple[str, ...]) -> FeedFacts:
+def _absolute_facts(facts: FeedFacts, bases: tuple[str, ...]) -> FeedFacts:
     """Return the facts with absolute addresses. An address that is not http(s) becomes ""."""
     return replace(
         facts,

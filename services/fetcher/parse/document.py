@@ -19,18 +19,18 @@ from services.fetcher.parse.model import Deadline, NotAFeed, check_time
 
 MAX_EXPANSION_CHARS = 100_000
 MAX_ENTITIES = 300
-"""Above this total, or this number, the entities that a document declares are left unexpanded."""
+"""A document's own entities stay unexpanded if they exceed this total, or this number."""
 
 MAX_TAGS = 800_000
 MAX_REFERENCES = 1_000_000
 """A document is cut before its `<` or `&` of this number, which bounds a parse in memory. 10 MiB of the densest real
-feed at hand would have 350,000 `<`."""
+feed that we know would have 350,000 `<`."""
 
 MAX_TAG_CHARS = 1_000_000
-"""What a tag has beyond this is dropped."""
+"""The rest of a longer tag is dropped."""
 
 MAX_ATTRIBUTES = 256
-"""Of one tag; those beyond it are dropped. feedparser looks each one up among all of them."""
+"""Of one tag; further ones are dropped. feedparser's time grows with the square of their number."""
 
 _HTML_ROOTS = frozenset({"html", "head", "body"})
 _HTML_PIECES = frozenset({"b", "br", "center", "div", "font", "h1", "meta", "p", "script", "style", "table", "title"})
@@ -103,17 +103,17 @@ def prepare(text: str, roots: Container[str], deadline: Deadline | None = None) 
 
 @dataclass(frozen=True, slots=True)
 class Prolog:
-    """Where the root element begins, what it is called, and what the DTD declares."""
+    """The text before the root element."""
 
     root: str
-    """Lower case, without prefix; empty if there is no element."""
+    """The name of the root element, in lower case and without prefix; "" if there is no element."""
     start: int
     is_html: bool
     declarations: str
 
 
 def read_prolog(text: str, deadline: Deadline | None = None) -> Prolog:
-    """Return what stands before the first element of `text`, in time proportional to its length.
+    """Return the prolog of `text`, in time proportional to its length.
 
     Raises:
         OutOfTime: the deadline has passed.
@@ -130,7 +130,7 @@ def read_prolog(text: str, deadline: Deadline | None = None) -> Prolog:
             at = text.find("?>", at)
         else:
             end = _end_of_doctype(text, at, deadline) if is_whole else -1
-            is_whole = end >= 0  # if not, the text was read to its end: that is done once
+            is_whole = end >= 0  # if not, the text was read to its end, which must not happen again
             end = end if is_whole else text.find(">", at)
             declarations = text[at:end] if end > 0 else ""
             is_html = declarations[9:].lstrip()[:4].lower() == "html"
@@ -168,16 +168,16 @@ def strip_illegal(text: str) -> str:
 
 
 def resolve_references(text: str, declarations: str) -> str:
-    """Return `text` with named references as characters, and those that mean nothing as plain text.
+    """Return `text` with named references replaced by characters; unknown ones become plain text.
 
-    Known are the names of HTML 4 and what `declarations` says in plain words. Numeric references to characters that
-    XML does not allow become U+FFFD.
+    Known names are those of HTML 4, and the plain texts that `declarations` (a DTD) declares. Numeric references to
+    characters that XML does not allow become U+FFFD.
     """
     if "&" not in text:
         return text
     names = _declared(text, declarations)
 
-    def settle(match: re.Match[str]) -> str:
+    def resolve(match: re.Match[str]) -> str:
         name = match[1]
         if name.startswith("#"):
             return match[0] if _is_legal(name[1:]) else "\ufffd"
@@ -190,9 +190,9 @@ def resolve_references(text: str, declarations: str) -> str:
     while (start := text.find(_CDATA, at)) >= 0:
         end = text.find("]]>", start)
         end = end + 3 if end >= 0 else len(text)
-        pieces += (_REFERENCE.sub(settle, text[at:start]), text[start:end])
+        pieces += (_REFERENCE.sub(resolve, text[at:start]), text[start:end])
         at = end
-    return "".join([*pieces, _REFERENCE.sub(settle, text[at:])])
+    return "".join([*pieces, _REFERENCE.sub(resolve, text[at:])])
 
 
 def _declared(text: str, declarations: str) -> dict[str, str]:
@@ -214,7 +214,7 @@ def _is_legal(number: str) -> bool:
 
 
 def cut_before(text: str, mark: str, limit: int) -> str:
-    """Return `text` up to the `mark`, a letter, that is one too many."""
+    """Return `text` up to the first `mark` (one character) beyond `limit`."""
     if len(text) <= limit or text.count(mark) <= limit:
         return text
     return text[: next(islice(re.finditer(mark, text), limit, None)).start()]

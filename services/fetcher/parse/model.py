@@ -76,17 +76,13 @@ class FeedFacts:
     update_base: str = ""
 
 
-RawFacts = FeedFacts
-"""The same before its addresses are made absolute."""
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """A feed that was read."""
+    """The reader's answer."""
 
     feed: FeedInfo
     hints: ServerHints
-    """Only what the feed itself says: `ttl_seconds`, `skip_hours`, `skip_days`."""
+    """Only the hints within the feed: `ttl_seconds`, `skip_hours`, `skip_days`."""
     format: str
     """What the feed is written in: `rss`, `atom`, `rdf` or `json`."""
     tier: str
@@ -101,16 +97,16 @@ class ParsedFeed:
 
 
 class Text(NamedTuple):
-    """A text as the feed carries it, and whether it is HTML or plain."""
+    """A text as it is in the feed, and whether it is HTML or plain."""
 
     value: str = ""
     is_html: bool = False
     base: str = ""
-    """Where its relative links start from, if the feed says so (`xml:base`)."""
+    """The base of its relative links, if the feed declares one (`xml:base`)."""
 
 
 class RawEnclosure(NamedTuple):
-    """An enclosure as the feed carries it; the URL may be relative or hostile."""
+    """An enclosure as it is in the feed; the URL may be relative or hostile."""
 
     url: str
     type: str = ""
@@ -118,17 +114,17 @@ class RawEnclosure(NamedTuple):
 
 
 class RawEntry(NamedTuple):
-    """An entry as the feed carries it: URLs unchecked, texts as they came, dates read but not judged."""
+    """An entry as it is in the feed: URLs are unchecked, texts unchanged, dates not yet within bounds."""
 
     guid: str = ""
     guid_is_link: bool = True
-    """False if the feed says that the guid is no address (`isPermaLink="false"`)."""
+    """False if the feed says that the guid is no URL (`isPermaLink="false"`)."""
     link: str = ""
     title: Text = Text()
     bodies: tuple[Text, ...] = ()
-    """The full text first, then its shorter forms. The first that is not empty becomes the body."""
+    """The full text, then the shorter ones. The first that is not empty becomes the body."""
     published_at: datetime | str | None = None
-    """A moment, or a text that names one only within its feed (`dates.Date`)."""
+    """A moment, or the text of a date that only the feed's other dates can explain (`dates.Date`)."""
     updated_at: datetime | str | None = None
     authors: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -136,7 +132,7 @@ class RawEntry(NamedTuple):
     language: str = ""
 
     def is_empty(self) -> bool:
-        """Return whether it has nothing that an article could be made of."""
+        """Return whether it has no content for an article."""
         return not (self.link or self.guid or self.title.value or self.enclosures or any(b.value for b in self.bodies))
 
 
@@ -149,7 +145,7 @@ class RawFeed:
     link: str = ""
     language: str = ""
     authors: tuple[str, ...] = ()
-    """Who wrote the entries that name no author (Atom and JSON Feed say so; RSS does not)."""
+    """The authors of entries without an author, in Atom and JSON Feed. RSS has no such rule."""
     hints: ServerHints = field(default_factory=ServerHints)
     entries: tuple[RawEntry, ...] = ()
     warnings: tuple[str, ...] = ()

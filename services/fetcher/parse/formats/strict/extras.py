@@ -79,8 +79,10 @@ def image_of_entry(reader: Elements, element: Element, _attributes: Attributes, 
         name = reader.names[child.tag]
         if name not in OF_IMAGE or child.keys():
             raise Declined(f"<{name}> within an entry's image")
-        if name in {"title", "description"}:  # feedparser takes them for the entry's
-            (Elements.title if name == "title" else Elements.description)(reader, child, {}, depth + 1)
+        if name == "title":  # feedparser takes it for the entry's, and the description too
+            reader.title(child, {}, depth + 1)
+        elif name == "description":
+            reader.summary(child, {}, depth + 1, "text/html")
         else:
             leaf_text(child)
 
