@@ -1,4 +1,4 @@
-"""The time of the day and the zone within the text of a date, and what is left without them."""
+"""Finds the time of the day and the zone in the text of a date; the rest names the day."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _HOURS: dict[str, float] = {
     "akst": -9,
     "hst": -10,
 }
-"""Names of zones to hours east of Greenwich. Of those with several meanings: CST and EST in America, IST in India, BST
-in Britain (RFC 5322, section 4.3, for the American ones). The military letters are not believed (the same section)."""
+"""Names of zones, with their hours east of Greenwich. Ambiguous ones: CST and EST are American, IST is Indian, BST is
+British. RFC 5322, section 4.3, defines the American ones, and says that military letters can't be trusted."""
 
 _CLOCK = re.compile(
     r"(?<![\d:+])(?:([ap])\.?m\.?\s*)?(\d{1,2})(?::|h\s?)(\d{1,2})(?!\d)"
@@ -70,7 +70,7 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of the day, how far east of Greenwich, and the rest of the text."""
+    """A time of the day, its zone, and the rest of the text."""
 
     hour: int
     minute: int
@@ -79,10 +79,10 @@ class Clock:
     offset: timedelta
     rest: str
     zone: tzinfo | None = None
-    """Instead of the offset: one that depends on the day."""
+    """A zone whose offset depends on the day; it replaces `offset`."""
 
     def on(self, year: int, month: int, day: int) -> datetime | None:
-        """Return the moment in UTC, or None if there is no such day or time. 24:00 is the next day's midnight."""
+        """Return the moment in UTC, or None if the day or time does not exist. 24:00 is the next day's midnight."""
         try:
             midnight = datetime(year, month, day, tzinfo=UTC)
             if self.zone:
@@ -103,9 +103,9 @@ class Clock:
 
 
 def read_clock(text: str) -> Clock:
-    """Return the time of the day in `text`, which is lower case; midnight in UTC without one.
+    """Return the time of the day in `text` (lower case), or midnight in UTC if it has none.
 
-    A zone is looked for behind the time. One without a known name counts as UTC.
+    A zone is expected behind the time. An unknown zone counts as UTC.
     """
     found = _CLOCK.search(text) or _DOTTED.search(text)
     if found:
@@ -121,7 +121,7 @@ def read_clock(text: str) -> Clock:
         hour = hour % 12 + (12 if half == "p" else 0)
     offset, tail = _zone(text[found.end() :])
     zone, tail = _place(tail)
-    if offset:  # it says more than its place: `+02:00[europe/paris]`
+    if offset:  # it has priority over a place: `+02:00[europe/paris]`
         zone = None
     microsecond = int((fraction or "0")[:6].ljust(6, "0"))
     rest = f"{text[: found.start()]} {tail}"
@@ -129,7 +129,7 @@ def read_clock(text: str) -> Clock:
 
 
 def _place(tail: str) -> tuple[tzinfo | None, str]:
-    """Return the zone of a place (`europe/brussels`), if this machine's table of zones has it."""
+    """Return the zone of a place (`europe/brussels`), if this machine knows it, and the rest of the text."""
     found = _PLACE.search(tail)
     if not found:
         return None, tail

@@ -1,12 +1,11 @@
-"""The salvage tier: titles, links, dates and texts by expressions, out of what no other tier takes.
+"""The salvage tier: finds titles, links, dates and texts by regular expressions in what no other tier reads.
 
-Two kinds of wreck come here. A *page around a feed* (a browser's view that was saved, an error handler that puts
-everything into `<pre>`) is unwrapped, unescaped if need be, and what stands in it, XML or JSON, is read by the other
-tiers. *Pieces* are all else: markup beyond a parser's patience. It is cut at each `<item>` or `<entry>`, and in each
-piece the elements with a known name are looked for (`pieces`).
+- A page around a feed (a saved browser view, an error handler that puts all into `<pre>`): the feed is unwrapped,
+  unescaped if necessary, and read by the other tiers, XML and JSON alike.
+- Broken markup: it is cut at each `<item>` or `<entry>`, and `pieces` finds the known elements of each piece.
 
-Everything here takes time in proportion to what it reads: quantifiers are possessive, or end where the next one can't
-begin, and an end is looked for either once or within a bound.
+All time is proportional to the length: quantifiers are possessive, or end where the next one can't begin, and an
+end tag is searched for only once, or within a bound.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ _ENTRY_END = re.compile(r"</(?:[\w.-]++:)?+(?:item|entry)\s*+>", re.IGNORECASE)
 def read_salvage(
     text: str, read_document: Callable[[str], RawFeed], deadline: Deadline | None = None
 ) -> RawFeed | None:
-    """Return what can be saved of `text`, or None if nothing in it looks like the entries of a feed.
+    """Return the feed or the entries found in `text`, or None if there are none.
 
-    `read_document` reads a whole document; it is asked about a feed that a page is wrapped around.
+    `read_document` reads a whole document: the feed within a page.
     """
     text = strip_illegal(text)
     is_wrapped = bool(_PAGE.match(text))
@@ -68,7 +67,7 @@ def read_salvage(
 
 
 def _unwrapped_json(text: str, opening: re.Match[str], deadline: Deadline | None) -> RawFeed | None:
-    """Return the JSON Feed that a page consists of. A browser escapes what it shows; then there is no `<` in it."""
+    """Return the JSON Feed that is all the content of a page. A browser escapes it; then it has no `<`."""
     if html_to_text(text[: opening.start()]):
         return None
     source = text[opening.end() : text.rfind("}") + 1]
@@ -87,7 +86,7 @@ def _unwrapped_json(text: str, opening: re.Match[str], deadline: Deadline | None
 def _unwrapped(
     text: str, root: re.Match[str], read_document: Callable[[str], RawFeed], deadline: Deadline | None
 ) -> RawFeed | None:
-    """Return the feed that a page consists of. A page that shows anything before it is a page *about* feeds."""
+    """Return the feed that is all the content of a page. A page with a text before it is about feeds, and is none."""
     if html_to_text(text[: root.start()]):
         return None
     end = text.rfind(f"</{root[1]}", root.start())
