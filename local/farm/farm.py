@@ -1,4 +1,4 @@
-"""The feed farm's door: start it, let it publish, ask what a correct reader must have got."""
+"""The feed farm: start it, let it publish, ask which articles a correct reader must have."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from local.farm.router import AccessRecord, HostLoad, Router
+from local.farm.router import AccessRecord, HostLoad, SiteRouter
 from local.farm.server import ServerThread, Sockets
-from local.farm.site import Freshness, Site
+from local.farm.site import Site
 from local.farm.specs import FeedKind, FeedSpec
 
 
@@ -26,11 +26,8 @@ class Farm:
         address: One address for all hosts, whose names lead to it (in containers): a request's `Host` says which one is
             meant, and those that refuse connections do it on the next port. None: each host is an address.
         latency_seconds: Every answer from a feed waits so long.
-        freshness: What becomes of validators; may be changed while the farm runs.
         edition: Part of every link and entry id: letters, digits, hyphens. Two farms of the same edition publish the
             same articles; a reader that remembers the first one needs another edition to see anything new.
-        now: When the farm opens, for the dates of its articles.
-        log_size: The access log keeps the newest so many requests.
     """
 
     def __init__(
@@ -40,10 +37,7 @@ class Farm:
         port: int = 0,
         address: str | None = None,
         latency_seconds: float = 0.0,
-        freshness: Freshness = Freshness.HONEST,
         edition: str = "2026",
-        now: datetime | None = None,
-        log_size: int = 200_000,
     ) -> None:
         if not edition.replace("-", "").isalnum():
             raise ValueError(f"the edition {edition!r} is more than letters, digits and hyphens")
@@ -51,13 +45,12 @@ class Farm:
         self.port = port
         self._address = address
         self.wave = 0
-        now = now or datetime.now(UTC)
+        now = datetime.now(UTC)
         self._sites = {spec.name: Site(_at_home(spec), edition=edition, now=now) for spec in self.specs}
         if len(self._sites) != len(self.specs):
             raise ValueError("two feeds of a farm have the same name")
-        self._router = Router(self._make_routes(edition, now), log_size=log_size, by_name=address is not None)
+        self._router = SiteRouter(self._make_routes(edition, now), by_name=address is not None)
         self.latency_seconds = latency_seconds
-        self.freshness = freshness
         self._publishing = Lock()
         self._running: ExitStack | None = None
 
@@ -84,15 +77,6 @@ class Farm:
     @latency_seconds.setter
     def latency_seconds(self, seconds: float) -> None:
         self._router.latency_seconds = seconds
-
-    @property
-    def freshness(self) -> Freshness:
-        """What becomes of validators; may be changed while the farm runs."""
-        return self._router.freshness
-
-    @freshness.setter
-    def freshness(self, freshness: Freshness) -> None:
-        self._router.freshness = freshness
 
     def start(self) -> None:
         """Listen and serve, from a thread of its own.
@@ -128,9 +112,9 @@ class Farm:
         nobody_listens = self._address is not None and spec.kind is FeedKind.REFUSED
         return f"http://{spec.host}:{self.port + nobody_listens}{spec.path}"
 
-    def publish(self, now: datetime | None = None) -> int:
+    def publish(self) -> int:
         """Let new articles appear in all feeds that have `items_per_wave`; return the number of this wave."""
-        now = now or datetime.now(UTC)
+        now = datetime.now(UTC)
         with self._publishing:
             growing = [site for site in self._sites.values() if site.spec.items_per_wave]
             self._router.publish({site: site.next_issue(now) for site in growing})
@@ -144,14 +128,6 @@ class Farm:
     def expected_articles(self) -> dict[str, str]:
         """Return title by URL of what a correct reader must have delivered, each once, of all published so far."""
         return {url: title for spec in self.specs for url, title in self.expected_of(spec).items()}
-
-    def unserved(self) -> list[FeedSpec]:
-        """Return the delivering feeds whose newest state no client has been sent completely."""
-        return [
-            spec
-            for spec in self.specs
-            if spec.kind.delivers and not self._router.has_served_newest(self._sites[spec.name])
-        ]
 
     def access_log(self) -> list[AccessRecord]:
         """Return the requests so far, oldest first."""

@@ -1,8 +1,8 @@
 """Dates of feeds as aware UTC datetimes.
 
 `read_date` returns a moment. For a date that is ambiguous by itself (`03/04/2026`, `yesterday`) it returns the text,
-and `loose.LooseDates` reads that with the feed's other dates and the time of the fetch. feedparser reads the forms that are
-unknown here.
+and `loose.LooseDates` reads that with the feed's other dates and the time of the fetch. feedparser reads the forms
+that are unknown here.
 
 A date without a zone is in UTC, one without a time is midnight. A missing date is None and never "now": the writer
 knows how to handle entries without a date.

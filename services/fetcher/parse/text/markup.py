@@ -5,8 +5,8 @@ tree as browsers do, which grows with the square of a hostile source: 40 KB of `
 0.3.7 9.9 s and 2 GB, 900 KB of attributes on one tag 17 s, 100,000 levels 29 s, and no deadline can interrupt it.
 
 So `_Writer` first reads the source once and writes HTML that needs no repair. All elements are closed, in order, at
-most 100 levels deep. No block is within a paragraph, no link within a link, nothing in a table outside of its cells. A tag
-has few attributes, and their addresses are absolute.
+most 100 levels deep. No block is within a paragraph, no link within a link, nothing in a table outside of its cells. A
+tag has few attributes, and their addresses are absolute.
 """
 
 from __future__ import annotations
