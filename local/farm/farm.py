@@ -23,11 +23,12 @@ class Farm:
     Args:
         specs: The feeds; their names are unique, and so is each host and path.
         port: The port on every host; 0 picks one below the ephemeral range. A farm that is started again keeps it.
-        address: One address for all hosts, whose names lead to it (in containers): a request's `Host` says which one is
-            meant, and those that refuse connections do it on the next port. None: each host is an address.
-        latency_seconds: Every answer from a feed waits so long.
+        address: One address for all hosts, to which their names resolve (in containers). Then the field `Host` of a
+            request names the host, and hosts that refuse connections do so on the next port. None: each host is an
+            address of its own.
+        latency_seconds: The delay of every answer.
         edition: Part of every link and entry id: letters, digits, hyphens. Two farms of the same edition publish the
-            same articles; a reader that remembers the first one needs another edition to see anything new.
+            same articles.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Farm:
 
     @property
     def latency_seconds(self) -> float:
-        """How long every answer from a feed waits; may be changed while the farm runs."""
+        """The delay of every answer; may be changed while the farm runs."""
         return self._router.latency_seconds
 
     @latency_seconds.setter
@@ -100,7 +101,7 @@ class Farm:
             self._running = running.pop_all()
 
     def stop(self) -> None:
-        """Close everything; log and ledger stay. Does nothing if the farm does not run."""
+        """Close all sockets; the log stays. Does nothing if the farm does not run."""
         running, self._running = self._running, None
         if running:
             running.close()
@@ -113,7 +114,7 @@ class Farm:
         return f"http://{spec.host}:{self.port + nobody_listens}{spec.path}"
 
     def publish(self) -> int:
-        """Let new articles appear in all feeds that have `items_per_wave`; return the number of this wave."""
+        """Publish new articles in all feeds with `items_per_wave`; return the number of this wave."""
         now = datetime.now(UTC)
         with self._publishing:
             growing = [site for site in self._sites.values() if site.spec.items_per_wave]
@@ -122,11 +123,11 @@ class Farm:
             return self.wave
 
     def expected_of(self, spec: FeedSpec) -> dict[str, str]:
-        """Return title by URL of what a correct reader has got from this feed in the end."""
+        """Return title by URL of the articles that a correct reader gets from this feed."""
         return self._router.published(self._sites[spec.name]) if spec.kind.delivers else {}
 
     def expected_articles(self) -> dict[str, str]:
-        """Return title by URL of what a correct reader must have delivered, each once, of all published so far."""
+        """Return title by URL of all articles so far that a correct reader must deliver once."""
         return {url: title for spec in self.specs for url, title in self.expected_of(spec).items()}
 
     def access_log(self) -> list[AccessRecord]:
@@ -142,13 +143,13 @@ class Farm:
         return self._router.host_loads()
 
     def _make_routes(self, edition: str, now: datetime) -> dict[tuple[str, str], Site]:
-        """Return who answers where. A moved feed lives at its new home and leaves a signpost behind."""
+        """Return the site of each host and path. A moved feed has a redirect at its old address."""
         routes: dict[tuple[str, str], Site] = {}
         for spec in self.specs:
             here = [(spec.host, spec.path, self._sites[spec.name])]
             if spec.kind is FeedKind.MOVED:
-                signpost = Site(spec, edition=edition, now=now)
-                here = [(spec.host, spec.path, signpost), (spec.moved_host, spec.moved_path, self._sites[spec.name])]
+                redirect = Site(spec, edition=edition, now=now)
+                here = [(spec.host, spec.path, redirect), (spec.moved_host, spec.moved_path, self._sites[spec.name])]
             for host, path, site in here:
                 if (host, path) in routes:
                     raise ValueError(f"two feeds of a farm are served from {host}{path}")

@@ -20,12 +20,12 @@ from local.farm.specs import FeedKind, FeedSpec
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 _ARTICLE_SPACING = timedelta(hours=3)
 _FIRST_AGE = timedelta(hours=1)
-"""The first issue is so old when the farm opens: later Last-Modified values have room to differ."""
+"""The age of the first issue when the farm starts, so that later issues have a later Last-Modified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One state of a feed: what it lists until the next wave, rendered."""
+    """One state of a feed, rendered: its articles until the next wave."""
 
     number: int
     articles: tuple[Article, ...]
@@ -47,7 +47,7 @@ _STARTING = make_reply(HTTPStatus.INTERNAL_SERVER_ERROR, "The server is starting
 
 
 class Site:
-    """One feed: its current issue, all that it ever published, and how often it was asked."""
+    """One feed: its current issue, all articles that it has published, and the number of requests."""
 
     def __init__(self, spec: FeedSpec, *, edition: str, now: datetime) -> None:
         self.spec = spec
@@ -158,7 +158,7 @@ def _is_not_modified(headers: Mapping[str, str], issue: Issue) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parse_date(text: str) -> datetime:
-    """Return the moment, or the beginning of time if it is none: an unreadable condition is no condition."""
+    """Return the moment; for an unreadable date the earliest one, so that the condition is ignored."""
     try:
         moment = parsedate_to_datetime(text)
     except ValueError:

@@ -35,7 +35,6 @@ Handler = Callable[[Any, Element, Attributes, int], object]
 KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
 _XML_KINDS = ("+xml", "/xml")
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
-HTML_KINDS = frozenset({"text/html", XHTML})
 MAX_KEYWORDS = 10 * MAX_TAGS
 """Of one list; some of them may be repeated."""
 
