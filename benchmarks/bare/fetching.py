@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from benchmarks.laps import BenchError, Lap, check_errors
-from services.fetcher.http.client import ACCEPT, ClientLimits, FeedClient, Request
+from services.fetcher.http.client import ACCEPT, ClientLimits, FeedClient, HttpRequest
 from services.fetcher.http.decoding import ACCEPT_ENCODING
 from services.fetcher.http.failure import FetchFailed
 
@@ -163,7 +163,7 @@ class ClientLoop(Loop):
     def ask(self, fetch: Fetch) -> int:
         """Fetch once."""
         named = fetch.headers
-        request = Request(fetch.url, named.get("If-None-Match"), named.get("If-Modified-Since"))
+        request = HttpRequest(fetch.url, named.get("If-None-Match"), named.get("If-Modified-Since"))
         try:
             with self._client.get(request) as answer:
                 return answer.status

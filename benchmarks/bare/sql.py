@@ -11,7 +11,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from benchmarks.laps import Lap
-from shared.wire.messages import Entry, FeedFetched
+from shared.wire.results import Entry, FeedFetched
 
 PROCESS = "client"
 BATCH = 500

@@ -25,11 +25,11 @@ from benchmarks.contest import BARE_LEAST, BESIDE, Flock, Size, contest, error_r
 from benchmarks.laps import BenchError, Lap, check_errors, middle_cpu_ms, middle_rate, spent
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Delivery, Session
+from shared.broker.port import Delivery, Outgoing, Session
 from shared.broker.topology import Stage, Topology
 from shared.politeness import politeness_group
-from shared.wire.messages import FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
 
 LAP_SECONDS = 120.0
 FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=16.0)
@@ -173,7 +173,7 @@ class Course:
         queue = self._topology.writer.queue
         jobs = [make_job(number, fetch) for number, fetch in enumerate(fetches, start=1)]
         with self._services.held_still():
-            await publish_all(self._session, [encode_outgoing(address(job)) for job in jobs])
+            await publish_all(self._session, [address(job).to_publication() for job in jobs])
             before = self._services.cpu_seconds()
         start = time.monotonic()
 

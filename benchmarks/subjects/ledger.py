@@ -21,7 +21,7 @@ from services.writer.pruning import prune_ledger
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
 from shared.database.postgres import Database
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 RESULTS, OF_A_BATCH, ROUNDS = 100, 25, 3
 STEP = 500_000

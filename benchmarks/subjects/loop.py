@@ -22,11 +22,11 @@ from benchmarks.rows import Row
 from services.writer.settings import WriterSettings
 from shared.broker.consumer import Consumer
 from shared.broker.deliveries import Batching
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Session
+from shared.broker.port import Outgoing, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
-from shared.wire.messages import FeedFetched, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 PATIENCE_SECONDS = 60.0
 
@@ -51,7 +51,7 @@ async def _fill(session: Session, topology: Topology, messages: int) -> None:
     (result,) = new_results(1, edition="loop", claim_id=uuid4())
     result = result.model_copy(update={"outcome": Outcome.NOT_MODIFIED, "status": 304, "entries": ()})
     publications = [
-        encode_outgoing(Outgoing.into(topology.writer.queue, result.model_copy(update={"result_id": uuid4()})))
+        Outgoing.into(topology.writer.queue, result.model_copy(update={"result_id": uuid4()})).to_publication()
         for _ in range(messages)
     ]
     await publish_all(session, publications)

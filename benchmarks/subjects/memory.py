@@ -21,9 +21,8 @@ from benchmarks.subjects.fetcher import address, fetcher_settings, make_job
 from local.farm.articles import write_article
 from local.farm.documents import render
 from local.farm.specs import FeedFormat
-from shared.broker.outgoing import encode_outgoing
 from shared.broker.port import Delivery, Session
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 
 FETCHES = 200
 HOSTS = 20
@@ -55,7 +54,7 @@ async def _run(bench: Bench, name: str, bodies: list[bytes]) -> list[Row]:
         services = await stack.enter_async_context(run_services([NAME], environment))
         idle = services.peak_rss_bytes(NAME)
         jobs = [make_job(number, Fetch(url)) for number, url in enumerate(server.urls, start=1)]
-        await publish_all(session, [encode_outgoing(address(job)) for job in jobs])
+        await publish_all(session, [address(job).to_publication() for job in jobs])
         end, peak, done = time.monotonic() + seconds, 0, 0
         while done < results and time.monotonic() < end:
             await asyncio.sleep(0.2)

@@ -1,4 +1,6 @@
-"""What an installation needs (docs/operations.md): bytes on disk, memory, connections. For CPU see `pipeline`.
+"""What an installation needs (docs/explanation/performance.md): bytes on disk, memory, connections.
+
+For CPU see `pipeline`.
 
 Polls that bring nothing (304) and polls that bring 19 new articles go through the real services; beside each stands
 what the servers' files and the write-ahead log grew by. Then jobs and results pile up in queues that nobody reads.
@@ -25,8 +27,8 @@ from benchmarks.subjects.fetcher import address, make_job
 from benchmarks.subjects.pipeline import SERVICES, Course, Herd, open_connection, register
 from local.addresses import Addresses
 from services.admin.registry import connect
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.wire.messages import FeedFetched
+from shared.broker.port import Outgoing
+from shared.wire.results import FeedFetched
 
 TABLES = ("feeds", "pending_articles", "feed_items", "feed_fetch_log")
 FEEDS = """
@@ -121,7 +123,7 @@ async def _pile_up(bench: Bench) -> list[Row]:
             [Outgoing(result, FeedFetched.KIND) for result in new_results(results, edition="pile", claim_id=uuid4())],
         ),
     ):
-        publications = [encode_outgoing(item) for item in outgoing]
+        publications = [item.to_publication() for item in outgoing]
         async with open_session(bench.make_place(f"pile_{name}").amqp_url, topology) as session:
             disk, memory = _bytes_under(node.directory / "cluster"), _family_rss(node.process_ids())
             await publish_all(session, publications)

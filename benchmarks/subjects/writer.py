@@ -25,10 +25,9 @@ from benchmarks.results import ENTRIES, feed_url, new_results, repeat_results
 from benchmarks.rows import Row
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Session
+from shared.broker.port import Outgoing, Session
 from shared.database.postgres import Database
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 LAP_SECONDS = 60.0
 WARM_UP = 10
@@ -147,7 +146,7 @@ class Process:
 
     async def write(self, results: Sequence[FeedFetched]) -> Lap:
         """Queue the results, let the writer go, and wait for the last commit."""
-        publications = [encode_outgoing(Outgoing(fetched, FeedFetched.KIND)) for fetched in results]
+        publications = [Outgoing(fetched, FeedFetched.KIND).to_publication() for fetched in results]
         expected = self._registry.count("feed_fetch_log") + len(results)
         with self._services.held_still():
             await publish_all(self._session, publications)

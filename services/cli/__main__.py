@@ -101,7 +101,7 @@ def batch(
     Exit code 0 also if feeds failed. Without given servers: those of the `feedmill up` that runs here, else private
     ones, whose data is kept.
     """
-    from services.batch.command import batch as run
+    from services.cli.commands.batch import batch as run
 
     interrupt_on_sigterm()
     run(read_settings(CliSettings), most_seconds=most_seconds, writer=writer, as_json=as_json)
@@ -118,9 +118,12 @@ def migrate() -> None:
 
     try:
         settings = read_settings(CliSettings)
-        there = addresses.find(settings)
-        applied = run(there.database_url)
-        users = prepare_broker(there.amqp_url, settings)
+        if settings.database_url and not settings.amqp_url and not settings.broker_users:
+            applied, users = run(str(settings.database_url)), list[str]()
+        else:
+            there = addresses.find(settings)
+            applied = run(there.database_url)
+            users = prepare_broker(there.amqp_url, settings)
     except ConfigurationError as error:  # a Job should not try again what another try can't mend
         print_error(str(error))
         raise typer.Exit(EXIT_MISCONFIGURED) from None
@@ -237,9 +240,11 @@ def parse(
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
+    from services.admin.status import look
     from services.cli.commands import status as view
 
-    found = view.look(addresses.find(read_settings(CliSettings)))
+    there = addresses.find(read_settings(CliSettings))
+    found = look(there.amqp_url, there.database_url)
     if as_json:
         print(ascii_json(found.as_json()))
     else:

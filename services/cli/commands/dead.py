@@ -103,7 +103,8 @@ def _settle(ids: list[str] | None, everything: bool, service: str | None, most: 
     broker, topology = _broker()
     stages = dead.select_stages(topology, service)
     chosen = set(ids) if ids else None
-    count = asyncio.run(dead.settle_letters(broker, topology, stages, chosen, most, requeue=back))
+    act = dead.requeue_letters if back else dead.purge_letters
+    count = asyncio.run(act(broker, topology, stages, chosen, most))
     if chosen and count < len(chosen):
         raise ConfigurationError(
             f"{count} of {len(chosen)} were found among the oldest {most}: see `feedmill dead list`"

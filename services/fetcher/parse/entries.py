@@ -35,7 +35,7 @@ from services.fetcher.parse.text import MAX_SOURCE_CHARS, clean_line, clean_titl
 from services.fetcher.parse.text.authors import read_names
 from services.fetcher.parse.text.links import absolute
 from services.fetcher.parse.text.markup import safe_html
-from shared.wire.messages import Enclosure, Entry
+from shared.wire.results import Enclosure, Entry
 
 MAX_TITLE_CHARS = 2_000
 MAX_BODY_CHARS = 1_000_000

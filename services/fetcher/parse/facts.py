@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from services.fetcher.parse.document import read_attributes
 from services.fetcher.parse.model import FeedFacts
-from shared.wire.messages import ServerHints
+from shared.wire.results import ServerHints
 
 MAX_HEAD_CHARS = 200_000
 MAX_LINKS = 100

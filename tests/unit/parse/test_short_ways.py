@@ -23,7 +23,7 @@ from services.fetcher.parse.text import (
     tidy,
     unescape,
 )
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 from tests.unit.parse.feeds import atom, read, read_by_both, rss, with_prefixes
 from tests.unit.parse.formats.test_tiers import ISO_DATES, MAIL_DATES, TEXTS, element
 

@@ -8,7 +8,7 @@ import pytest
 
 from services.fetcher.parse.dates import read_date
 from services.fetcher.parse.dates.loose import LooseDates
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 from tests.unit.parse.feeds import atom, read, rss
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

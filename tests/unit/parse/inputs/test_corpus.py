@@ -17,7 +17,7 @@ from services.fetcher.parse.formats.lenient.guarded_feedparser import run_feedpa
 from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.text.charset import decode
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 CORPUS = Path(__file__).parents[4].parent / "shared" / "corpus"
