@@ -1,4 +1,4 @@
-"""When to look again, as several programs would have it. Ours calls the very code of services/writer."""
+"""Policies: when several programs would poll a feed again. Ours calls the code of services/writer."""
 
 from __future__ import annotations
 
