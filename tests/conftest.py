@@ -23,7 +23,9 @@ for size in ("COLUMNS", "LINES"):
     os.environ.pop(size, None)
 
 # How long an example takes is the other processes' affair too; where time matters, a test measures its own CPU time.
-settings.register_profile("feedmill", deadline=None)
+settings.register_profile("feedmill", deadline=None, database=None)
+# More examples, by hand: pytest tests/unit/parse --hypothesis-profile=long
+settings.register_profile("long", deadline=None, database=None, max_examples=2000)
 settings.load_profile("feedmill")
 
 ROOT = Path(__file__).parent.parent
