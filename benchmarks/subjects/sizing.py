@@ -41,12 +41,12 @@ FROM generate_series(1, %s) AS n
 
 
 async def run(bench: Bench) -> list[Row]:
-    """Return rows that stand alone: sizes have nothing beside them."""
+    """Return the rows; sizes have nothing beside them."""
     return [*await _grow(bench), *_registry(bench), *await _pile_up(bench)]
 
 
 async def _grow(bench: Bench) -> list[Row]:
-    """Return what polls leave on the disk, and what the services take meanwhile."""
+    """Return the disk space of polls, and the memory of the services."""
     rounds, size = (3, Size(150, 30, 1, 1.0)) if bench.quick else (10, Size(600, 120, 1, 1.0))
     place, rows = bench.make_place("sizing"), []
     async with contextlib.AsyncExitStack() as stack:
@@ -62,7 +62,7 @@ async def _grow(bench: Bench) -> list[Row]:
             bench, services, await stack.enter_async_context(open_connection(place.database_url)), bare
         )
         for feeds in registered:
-            await pipeline.run_pipeline(feeds, feeds.ids)  # from here on its state is what it stays
+            await pipeline.run_pipeline(feeds, feeds.ids)  # from here on the feeds' state no longer changes
             before = _database_sizes(place)
             for _ in range(rounds):
                 await pipeline.run_pipeline(feeds, feeds.ids)

@@ -1,4 +1,4 @@
-"""The feed farm: many feed sites on loopback, good ones and bad ones, with a ledger of what they published.
+"""The feed farm: many good and bad feed sites on loopback, and a record of all articles that they published.
 
 One HTTP/1.1 server in a thread of its own plays all of them: each on an address of its own (127.0.0.2 …), all on
 one port; or, for clients elsewhere, under names that lead to one address.

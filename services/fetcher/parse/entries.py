@@ -45,7 +45,7 @@ MAX_NAME_CHARS = 200
 """Of an author's or a category's name."""
 MAX_NAMES = 100
 MAX_AUTHORS_CHARS = 2_000
-"""Of the feed's authors, who are repeated in each entry without an author."""
+"""Of the feed's authors, which are repeated in each entry without an author."""
 MAX_ENCLOSURES = 100
 MAX_FEED_ENCLOSURES = 50_000
 """In all entries together. Once there are more, each further entry keeps one."""
@@ -153,25 +153,12 @@ def _build_entry(
 ) -> Entry | None:
     enclosures = _enclosures(raw.enclosures, bases) if raw.enclosures else ()
     guid = clean_line(raw.guid[: 5 * MAX_GUID_CHARS])
-    url = absolute(raw.link, *bases) or (absolute(guid) if raw.guid_is_link else "")
-    url = url or next((enclosure.url for enclosure in enclosures), "")
-    if not url and raw.guid_is_link and guid.startswith("/"):
-        url = absolute(guid, *bases)
+    url = _url(raw, guid, enclosures, bases)
     own_title, body = clean_title(raw.title), next(filter(None, map(to_text, raw.bodies)), "")
     if not (url or own_title or body):
         return None
     flags: set[str] = set()
-    if own_title:
-        title, body = own_title, body or own_title
-    else:
-        title = cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
-        flags.add("title_guessed")
-    if len(title) > MAX_TITLE_CHARS:
-        title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
-    if len(body) > MAX_BODY_CHARS:
-        body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
-    if any(len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies):
-        flags.add("body_cut")
+    title, body = _title_and_body(raw, own_title, body, url, flags)
     published_at = _final_date(raw.published_at, loose, now, flags) if raw.published_at else None
     updated_at = _final_date(raw.updated_at, loose, now, flags) if raw.updated_at else None
     md5 = article_md5(url, title)
@@ -196,6 +183,27 @@ def _build_entry(
             "flags": tuple(sorted(flags)) if flags else (),
         }
     )
+
+
+def _url(raw: RawEntry, guid: str, enclosures: Sequence[Enclosure], bases: tuple[str, ...]) -> str:
+    url = absolute(raw.link, *bases) or (absolute(guid) if raw.guid_is_link else "")
+    url = url or next((enclosure.url for enclosure in enclosures), "")
+    return absolute(guid, *bases) if not url and raw.guid_is_link and guid.startswith("/") else url
+
+
+def _title_and_body(raw: RawEntry, own_title: str, body: str, url: str, flags: set[str]) -> tuple[str, str]:
+    if own_title:
+        title, body = own_title, body or own_title
+    else:
+        title = cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
+        flags.add("title_guessed")
+    if len(title) > MAX_TITLE_CHARS:
+        title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
+    if len(body) > MAX_BODY_CHARS:
+        body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
+    if any(len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies):
+        flags.add("body_cut")
+    return title, body
 
 
 def _with_html(entry: Entry, raw: RawEntry, bases: tuple[str, ...], deadline: Deadline | None) -> Entry:

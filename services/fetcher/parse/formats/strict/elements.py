@@ -15,7 +15,7 @@ from feedparser.urls import _urljoin, make_safe_absolute_uri
 
 from services.fetcher.parse.fields import Fields
 from services.fetcher.parse.formats.lenient.bounded_feedparser import MAX_SCOPE_CHARS
-from services.fetcher.parse.formats.lenient.guarded_feedparser import APART, HANDLED, MAX_TAGS, TITLES
+from services.fetcher.parse.formats.lenient.guarded_feedparser import APART, MAX_TAGS, TITLES
 from services.fetcher.parse.formats.strict.inline import (
     XHTML,
     MarkupWriter,
@@ -43,13 +43,6 @@ _ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
 """Attributes that also hold for the elements within; feedparser takes them without the prefix as well."""
-
-
-# feedparser makes a field of each unknown element. An element of such a name would be taken for a field of ours.
-_RESERVED = re.compile(
-    r"links|authors|date|guid_is_link|language|media_content|tags|"
-    r".*_(?:parsed|detail)|summary|content|title|published|created|updated|author|id|subtitle|link"
-)
 
 
 class Elements:
@@ -240,7 +233,7 @@ class Elements:
         self.fields.setdefault("links", []).append(attributes)
 
     def media_content(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read <media:content> and what stands within."""
+        """Read <media:content> and the elements within."""
         self.fields.setdefault("media_content", []).append(attributes)
         self.read_children(element, depth)
 
@@ -281,31 +274,6 @@ class Elements:
         if not attributes:
             for term in filter(None, map(str.strip, text.split(",", MAX_KEYWORDS)[:MAX_KEYWORDS])):
                 self.tag(term, scheme, None)
-
-
-def is_meaningless(name: str) -> bool:
-    """Return whether an element of this name has no meaning for feedparser and for `fields`."""
-    return name not in HANDLED and not _RESERVED.fullmatch(name)
-
-
-def check_meaningless(name: str) -> None:
-    """Decline an element that has a meaning for feedparser or for `fields`."""
-    if not is_meaningless(name):
-        raise Declined(f"<{name}> where it is not expected")
-
-
-class Handlers(dict[str, Handler]):
-    """The handler of each tag: looked up once in a table of feedparser's names."""
-
-    def __init__(self, table: Mapping[str, Handler], names: Mapping[str, str]) -> None:
-        super().__init__()
-        self._table, self._names = table, names
-
-    def __missing__(self, tag: str) -> Handler:
-        name = self._names[tag]
-        other = Elements.meaningless if is_meaningless(name) else Elements.unexpected
-        found = self[tag] = self._table.get(name, other)
-        return found
 
 
 def without_references(href: str) -> str:

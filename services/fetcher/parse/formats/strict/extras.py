@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from services.fetcher.parse.formats.strict.elements import SCOPE, Elements, check_meaningless
+from services.fetcher.parse.formats.strict.elements import SCOPE, Elements
+from services.fetcher.parse.formats.strict.handlers import check_meaningless
 from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
 from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, attributes_of
 from services.fetcher.parse.model import Declined

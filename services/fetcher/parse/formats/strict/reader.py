@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 from services.fetcher.parse.document import Document
 from services.fetcher.parse.fields import Fields, raw_entry, raw_feed
 from services.fetcher.parse.formats.lenient.guarded_feedparser import APART
-from services.fetcher.parse.formats.strict.elements import Elements, Handler, Handlers, check_meaningless
+from services.fetcher.parse.formats.strict.elements import Elements, Handler
 from services.fetcher.parse.formats.strict.extras import (
     OF_IMAGE,
     chapter,
@@ -25,6 +25,7 @@ from services.fetcher.parse.formats.strict.extras import (
     place,
     read_author,
 )
+from services.fetcher.parse.formats.strict.handlers import Handlers, check_meaningless
 from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
 from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, Tree, attributes_of
 from services.fetcher.parse.model import Deadline, Declined, RawEntry, RawFeed, check_time
