@@ -31,19 +31,19 @@ LOOK_SECONDS = 0.03
 
 @dataclass(frozen=True)
 class Bench:
-    """What a subject is given."""
+    """The servers, given to each subject."""
 
     servers: Servers
     quick: bool
 
     @property
     def threads(self) -> int:
-        """As many as a fetcher has with the settings of this environment."""
+        """The number of threads of a fetcher with the settings of this environment."""
         settings = read_settings(FetcherSettings)
         return min(settings.fetch_threads, settings.max_active)
 
     def make_place(self, name: str) -> Addresses:
-        """Return the addresses of a vhost and of a migrated database that nobody else uses."""
+        """Return the addresses of a new vhost and of a new, migrated database."""
         name = f"{name}_{uuid4().hex[:6]}"
         self.servers.rabbitmq.create_vhost(name)
         self.servers.postgres.create_database(name)
@@ -51,7 +51,7 @@ class Bench:
         return Addresses(self.servers.rabbitmq.amqp_url(name), self.servers.postgres.database_url(name))
 
     def server_cpu_seconds(self) -> dict[str, float]:
-        """Return what broker and database have cost so far."""
+        """Return the CPU seconds of broker and database so far."""
         return {
             "broker": family_cpu_seconds(self.servers.rabbitmq.process_ids()),
             "database": family_cpu_seconds(self.servers.postgres.process_ids()),
@@ -60,7 +60,7 @@ class Bench:
 
 @contextmanager
 def open_bench(*, quick: bool) -> Iterator[Bench]:
-    """Yield a bench; its servers wait for the disk as real ones do, and are deleted at the end."""
+    """Yield a bench. Its servers sync to disk as in production, and are deleted at the end."""
     HOME.mkdir(parents=True, exist_ok=True)
     for left in HOME.glob("servers-*"):  # by a run that was killed
         with contextlib.suppress(ConfigurationError):  # in use by another run
@@ -72,13 +72,13 @@ def open_bench(*, quick: bool) -> Iterator[Bench]:
 
 
 def read_topology() -> Topology:
-    """Return the topology that the services of this environment stand on."""
+    """Return the topology of the services of this environment."""
     return read_settings(BrokerSettings).topology()
 
 
 @asynccontextmanager
 async def open_session(amqp_url: str, topology: Topology) -> AsyncIterator[Session]:
-    """Yield a session with everything declared."""
+    """Yield a session; the topology is declared."""
     broker = RabbitMQ(amqp_url, name="feedmill bench", max_message_bytes=15 * 1024 * 1024)
     async with broker.connect(topology) as session:
         yield session
@@ -98,7 +98,7 @@ async def publish_all(session: Session, publications: Sequence[Publication]) -> 
 async def wait_until(
     done: Callable[[], Awaitable[bool]], *, what: str, seconds: float, check: Callable[[], None]
 ) -> float:
-    """Look until `done`; return the moment (monotonic seconds) at which it was.
+    """Wait until `done`; return the time (monotonic seconds).
 
     Raises:
         BenchError: it was not within `seconds`; or what `check` raises.

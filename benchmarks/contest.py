@@ -1,4 +1,4 @@
-"""Ours against the bare loop over the same feeds: rounds in which both run, and the rows that come of them."""
+"""Feedmill beside other clients over the same feeds: rounds in which all run, and the rows of two of them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from benchmarks.processes import FarmProcess, run_farm
 from benchmarks.rows import Row
 
 LATENCIES = (0.0, 0.1)
-"""Seconds that the farm waits before each answer."""
+"""The farm's delays of each answer, in seconds."""
 
 ITEMS = 19
 BODY_BYTES = 57_000
 BARE_LEAST = 400
-"""Fetches of the bare loop in one lap, at least: fewer are over before the clock can tell."""
+"""The least fetches of the bare loop in one lap; the time of fewer can't be measured."""
 
 BESIDE = "bare httpx loop"
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many feeds answer 304 and 200; how many rounds a case has, if they fit into its seconds."""
+    """The numbers of feeds that answer 304 and 200; the rounds of a case, and the seconds that bound them."""
 
     still_feeds: int
     busy_feeds: int
@@ -34,8 +34,8 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Flock:
-    """The feeds of one farm, and what all of them answer."""
+class FeedSet:
+    """The feeds of one farm, and the status that all of them answer."""
 
     farm: FarmProcess
     fetches: Sequence[Fetch]
@@ -43,25 +43,25 @@ class Flock:
 
 
 @dataclass(frozen=True)
-class Duel:
-    """The laps of both sides in one case."""
+class Comparison:
+    """The laps of Feedmill and of the bare loop in one case."""
 
     case: str
     ours: Sequence[Lap]
-    theirs: Sequence[Lap]
+    bare: Sequence[Lap]
 
     def rate_row(self) -> Row:
         """Return feeds per second."""
-        return Row(f"{self.case}.feeds", middle_rate(self.ours), "feeds/s", BESIDE, middle_rate(self.theirs))
+        return Row(f"{self.case}.feeds", middle_rate(self.ours), "feeds/s", BESIDE, middle_rate(self.bare))
 
     def cpu_row(self, process: str) -> Row:
-        """Return what one feed costs this process, beside what a bare fetch costs."""
-        value, other = middle_cpu_ms(self.ours, process), middle_cpu_ms(self.theirs, fetching.PROCESS)
+        """Return the CPU time of this process per feed, beside that of a bare fetch."""
+        value, other = middle_cpu_ms(self.ours, process), middle_cpu_ms(self.bare, fetching.PROCESS)
         return Row(f"{self.case}.{process}_cpu", value, "CPU-ms/feed", BESIDE, other)
 
 
 @asynccontextmanager
-async def open_flocks(size: Size, loop: BareLoop) -> AsyncIterator[tuple[Flock, Flock]]:
+async def open_feed_sets(size: Size, loop: BareLoop) -> AsyncIterator[tuple[FeedSet, FeedSet]]:
     """Yield feeds that answer 304, with the validators for it, and larger ones that answer 200."""
     async with AsyncExitStack() as stack:
         still, busy = [
@@ -72,21 +72,21 @@ async def open_flocks(size: Size, loop: BareLoop) -> AsyncIterator[tuple[Flock, 
             )
         ]
         yield (
-            Flock(still, await loop.ask_validators(still.urls), 304),
-            Flock(busy, [Fetch(url) for url in busy.urls], 200),
+            FeedSet(still, await loop.ask_validators(still.urls), 304),
+            FeedSet(busy, [Fetch(url) for url in busy.urls], 200),
         )
 
 
-async def fight(
-    case: str, size: Size, *, ours: Callable[[], Awaitable[Lap]], theirs: Callable[[], Awaitable[Lap]]
-) -> Duel:
-    """Let both run in each round, in turns first."""
-    laps = await contest({"ours": ours, "theirs": theirs}, size)
-    return Duel(case, laps["ours"], laps["theirs"])
+async def compare(
+    case: str, size: Size, *, ours: Callable[[], Awaitable[Lap]], bare: Callable[[], Awaitable[Lap]]
+) -> Comparison:
+    """Run both in each round; return their laps."""
+    laps = await run_rounds({"ours": ours, "bare": bare}, size)
+    return Comparison(case, laps["ours"], laps["bare"])
 
 
-async def contest(contenders: Mapping[str, Callable[[], Awaitable[Lap]]], size: Size) -> dict[str, list[Lap]]:
-    """Let all run in each round, another one first each time; return their laps."""
+async def run_rounds(contenders: Mapping[str, Callable[[], Awaitable[Lap]]], size: Size) -> dict[str, list[Lap]]:
+    """Run all in each round, another one first each time; return their laps."""
     names = list(contenders)
     laps: dict[str, list[Lap]] = {name: [] for name in names}
     for number in rounds(size.rounds, size.seconds):
@@ -96,7 +96,7 @@ async def contest(contenders: Mapping[str, Callable[[], Awaitable[Lap]]], size: 
     return laps
 
 
-def error_row(subject: str, ours: Iterable[Lap], theirs: Iterable[Lap]) -> Row:
-    """Return the fetches that failed although the farm is sound: by our fault or our library's."""
-    failed, failed_beside = (sum(lap.errors for lap in laps) for laps in (ours, theirs))
+def error_row(subject: str, ours: Iterable[Lap], bare: Iterable[Lap]) -> Row:
+    """Return the failed fetches. The farm never fails, so the client or its library did."""
+    failed, failed_beside = (sum(lap.errors for lap in laps) for laps in (ours, bare))
     return Row(f"{subject}.transport_errors", failed, "fetches", BESIDE, failed_beside)

@@ -1,4 +1,4 @@
-"""One contender's work in one round, and the middle of several."""
+"""One contender's work in one round (a lap), and the median of several."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from statistics import median
 
 
 class BenchError(Exception):
-    """The run proves nothing: something was lost, failed, or died on the way. The message says what."""
+    """The run is invalid: something was lost, failed or died. The message says what."""
 
 
 @dataclass(frozen=True)
 class Lap:
-    """How many things were done, in how many seconds, and at what cost in CPU seconds of each process."""
+    """The number of things done, the seconds that they took, and the CPU seconds of each process."""
 
     count: int
     seconds: float
     cpu: Mapping[str, float] = field(default_factory=dict)
     errors: int = 0
-    """Fetches among them that failed without the server's doing. The farm is sound: it is we or the library."""
+    """Failed fetches among them. The farm never fails, so the client or its library did."""
 
     @property
     def rate(self) -> float:
@@ -55,7 +55,7 @@ def spent(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, 
 
 
 def rounds(most: int, seconds: float) -> Iterator[int]:
-    """Yield 0, 1, … up to `most` times; fewer if `seconds` would be over in the middle of another round."""
+    """Yield 0, 1, … up to `most` times; stop earlier if another round would exceed `seconds`."""
     start = time.monotonic()
     for number in range(most):
         spent = time.monotonic() - start

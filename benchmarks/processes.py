@@ -23,7 +23,7 @@ FARM_SECONDS = 60.0
 ANSWER_BYTES = 16 * 1024 * 1024
 
 SETTINGS = {
-    # Each feed once a round, as fast as it goes: what is measured is work, not politeness. The rest is as shipped.
+    # Politeness is switched off, since work is measured. All other settings are the defaults.
     "FEEDMILL_ALLOW_NETWORKS": "127.0.0.0/8",
     "FEEDMILL_HOST_MIN_INTERVAL_SECONDS": "0.000001",
     "FEEDMILL_HOST_CONCURRENCY": "10000",
@@ -48,7 +48,7 @@ class Services:
                 raise BenchError(f"{name} died: see {LOGS / name}.log")
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return what each service has cost so far."""
+        """Return the CPU seconds of each service so far."""
         self.check()
         return {name: cpu_seconds(pid) for name, pid in self._pids.items()}
 
@@ -57,17 +57,17 @@ class Services:
         return self._pids[name]
 
     def peak_rss_bytes(self, name: str) -> int:
-        """Return the most memory that a service has had at a time."""
+        """Return the peak memory of a service."""
         self.check()
         return peak_rss_bytes(self._pids[name])
 
     def kill(self, name: str) -> None:
-        """End a service without letting it finish anything. The supervisor starts it again."""
+        """Send SIGKILL to a service. The supervisor starts it again."""
         self._supervisor.kill(name)
 
     @contextmanager
     def held_still(self) -> Iterator[None]:
-        """Stop the services in their tracks while a queue is filled, so that the filling is not measured."""
+        """Stop the services (SIGSTOP) during the block, so that filling a queue is not measured."""
         self.check()
         for pid in self._pids.values():
             os.kill(pid, signal.SIGSTOP)
@@ -80,9 +80,9 @@ class Services:
 
 @asynccontextmanager
 async def run_services(names: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[Services]:
-    """Run these services for the length of the block; what they log goes to files in `LOGS`.
+    """Run these services for the length of the block; their logs are files in `LOGS`.
 
-    What stands behind a dash in a name tells processes of one service apart: `fetcher-2`.
+    Several processes of one service have numbered names: `fetcher-2`.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as files:
@@ -127,15 +127,15 @@ class FarmProcess:
         self.urls = urls
 
     async def publish(self) -> None:
-        """Let every feed replace all its articles: each is a 200 to whoever asks next."""
+        """Let every feed replace all its articles, so that the next fetch of each is a 200."""
         await self._tell("publish")
 
     async def set_latency(self, seconds: float) -> None:
-        """Let every answer wait so long."""
+        """Delay every answer by so long."""
         await self._tell(f"latency {seconds}")
 
     async def cpu_seconds(self) -> float:
-        """Return what the farm has cost so far."""
+        """Return the CPU seconds of the farm so far."""
         return float((await self._tell("status"))["cpu_seconds"])
 
     async def _tell(self, command: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A figure, and what stands beside it: on the screen and as JSON."""
+"""Rows: a figure beside another one, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Row:
     """
 
     name: str
-    """`subject.case.what`; stays the same from run to run."""
+    """`subject.case.what`; the same in every run."""
     value: float
     unit: str
     beside: str
-    """What the other figure is of, in words."""
+    """A description of the other figure."""
     beside_value: float
     goal: float | None = None
-    """What the ratio is to reach: at least so much for a rate, at most for everything else."""
+    """The goal of the ratio: a minimum for rates, a maximum for everything else."""
 
     @property
     def ratio(self) -> float | None:
-        """Ours ÷ the other; None where the other is too small for the clock."""
+        """Ours ÷ the other; None if the other is 0."""
         return self.value / self.beside_value if self.beside_value else None
 
     def as_json(self) -> dict[str, str | float | None]:

@@ -1,4 +1,4 @@
-"""Where RabbitMQ and PostgreSQL are: given by the environment, or private ones that are started here."""
+"""The addresses of RabbitMQ and PostgreSQL: those of the environment, or of private servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Addresses:
-    """The URLs of both servers, credentials included, and the management UI where we know it."""
+    """The URLs of both servers, credentials included, and of the management UI if it is known."""
 
     amqp_url: str
     database_url: str
@@ -26,16 +26,16 @@ class Addresses:
 
     @classmethod
     def of(cls, servers: Servers) -> Self:
-        """Return where private servers are."""
+        """Return the addresses of private servers."""
         return cls(servers.amqp_url, servers.database_url, servers.management_url)
 
     def environment(self) -> dict[str, str]:
-        """Return them as the settings that services read."""
+        """Return them as environment variables for the services."""
         return {"FEEDMILL_AMQP_URL": self.amqp_url, "FEEDMILL_DATABASE_URL": self.database_url}
 
 
 def configured(settings: LocalSettings) -> Addresses | None:
-    """Return the servers that the environment names, if it does.
+    """Return the servers that the environment names, or None.
 
     Raises:
         ConfigurationError: only one of the two is named.
@@ -49,7 +49,7 @@ def configured(settings: LocalSettings) -> Addresses | None:
 
 
 def find(settings: LocalSettings) -> Addresses:
-    """Return the given servers, else those of the `feedmill up` that is running.
+    """Return the servers of the environment, else those of the running `feedmill up`.
 
     Raises:
         ConfigurationError: there are neither.
@@ -67,18 +67,18 @@ def find(settings: LocalSettings) -> Addresses:
 
 
 def find_running(settings: LocalSettings) -> Addresses | None:
-    """Return the private servers that another process runs in this directory (`feedmill up`), if one does."""
+    """Return the private servers that another process (`feedmill up`) runs in this directory, or None."""
     if not is_held(settings.home / "up"):
         return None
     try:
         return Addresses(**json.loads(_file(settings.home).read_text(encoding="utf-8")))
     except FileNotFoundError:
-        return None  # it is only starting, or about to end
+        return None  # they are starting or stopping
 
 
 @contextmanager
 def open_servers(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers | None]]:
-    """Yield the given servers, else private ones whose data is kept between runs; other commands `find` them."""
+    """Yield the servers of the environment, else start private ones, whose data is kept; other commands `find` them."""
     there = configured(settings)
     if there is not None:
         yield there, None
@@ -96,11 +96,11 @@ def open_servers(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers |
 
 @contextmanager
 def open_database(settings: LocalSettings, *, create: bool = False) -> Iterator[str]:
-    """Yield the database of the given servers, else of those that run here; else run the kept one for the block.
+    """Yield a database: of the environment, else of servers that run here, else the private one, for this block.
 
     Args:
-        settings: where the servers are.
-        create: make a private one if there is none yet.
+        settings: the servers of the environment, and the directory of private ones.
+        create: create a private database if there is none yet.
 
     Raises:
         ConfigurationError: there is none.
@@ -111,7 +111,7 @@ def open_database(settings: LocalSettings, *, create: bool = False) -> Iterator[
         return
     place = settings.home / "up"
     if not ((place / "postgres").exists() or (create and is_installed())):
-        yield find(settings).database_url  # which says what to do
+        yield find(settings).database_url  # its error says what to do
         return
     print(f"no servers run here: using the private database in {place}", file=sys.stderr)
     with private_database(place) as database_url:

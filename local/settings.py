@@ -1,4 +1,4 @@
-"""Where Feedmill runs on one machine: the servers, if they are given, and the directory of private ones."""
+"""Settings of the commands on one machine: the servers, and the directory of private ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.settings import AmqpUrl, DatabaseSettings, DatabaseUrl, PolitenessSe
 
 
 class LocalSettings(PolitenessSettings):
-    """Where the servers are, if they are given, and where private ones live."""
+    """The servers of the environment, and the directory of private ones."""
 
     amqp_url: AmqpUrl | None = Field(None, description="RabbitMQ, if one is given.")
     database_url: DatabaseUrl | None = Field(None, description="PostgreSQL, if one is given.")
@@ -20,9 +20,9 @@ class LocalSettings(PolitenessSettings):
 
 
 class FarmSettings(DatabaseSettings, TelemetrySettings):
-    """What `feedmill farm` reads: where to register its feeds and to count."""
+    """Settings of `feedmill farm`: the database where it registers its feeds and counts articles."""
 
 
 def child_environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment with `settings` over it, for a service to read in its own settings.py."""
+    """Return this process's environment with `settings` added: the environment of a service."""
     return {**os.environ, **settings}

@@ -1,4 +1,4 @@
-"""Keeps services running as processes of their own: starts them, passes on their lines, restarts what dies."""
+"""Runs services as processes: starts them, hands on the lines that they write, restarts those that die."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from shared.service import EXIT_MISCONFIGURED
 from shared.waiting import pause
 
 STOP_SECONDS = 40.0
-"""How long a service may take to finish what it has begun: the longest fetch and some."""
+"""The time for a service to finish its work after SIGTERM: a little more than the longest fetch."""
 
 RESTART_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Waits before the first, second, … restart of a service that keeps dying."""
+"""Waits before the first, second, … restart in a row."""
 
 STEADY_SECONDS = 30.0
-"""A service that ran this long is restarted without a wait that earlier deaths would have earned it."""
+"""After so long a run, earlier deaths no longer count."""
 
 LINE_BYTES = 1024 * 1024
 
 OnLine = Callable[[str, str], None]
-"""Takes a process's name and one line that it wrote."""
+"""Takes the name of a process, and one line of its output."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,13 @@ class Process:
 
 
 class Supervisor:
-    """Runs processes until `stop`. Args: the settings handed to all, and who gets their lines."""
+    """Runs processes.
+
+    Args:
+        processes: what to run.
+        environment: of all processes.
+        on_line: called with each line that a process writes.
+    """
 
     def __init__(self, processes: Sequence[Process], environment: Mapping[str, str], on_line: OnLine) -> None:
         self._processes = processes
@@ -48,11 +54,11 @@ class Supervisor:
         self._running: dict[str, asyncio.subprocess.Process] = {}
         self._stopping = asyncio.Event()
         self.failed = asyncio.Event()
-        """Set when a service says that its configuration can't work; restarting it would not help."""
+        """Set when a service refuses its configuration; a restart would not help."""
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Supervisor]:
-        """Run for the length of the block; at its end every process has ended."""
+        """Run the processes for the length of the block; after it all have ended."""
         keepers = [asyncio.create_task(self._keep(process)) for process in self._processes]
         try:
             yield self
@@ -66,7 +72,7 @@ class Supervisor:
                     raise result
 
     def pid(self, name: str) -> int | None:
-        """Return the process id of the process `name`, if it runs at the moment."""
+        """Return the id of the process `name`, or None if it does not run at the moment."""
         process = self._running.get(name)
         return process.pid if process and process.returncode is None else None
 
@@ -100,10 +106,10 @@ class Supervisor:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             limit=LINE_BYTES,
-            start_new_session=True,  # Ctrl-C in the terminal is for us; the services get a SIGTERM from us
+            start_new_session=True,  # so that Ctrl-C reaches only us; we send the services a SIGTERM
         )
         self._running[process.name] = child
-        if self._stopping.is_set():  # it was told to stop while this one was being started
+        if self._stopping.is_set():  # the stop came while this one started
             child.terminate()
         reading = asyncio.create_task(self._pass_on(process.name, child))
         code = await self._wait(child)
@@ -128,7 +134,7 @@ class Supervisor:
         while True:
             try:
                 line = await child.stdout.readline()
-            except ValueError:  # a line beyond LINE_BYTES; what follows it is of interest again
+            except ValueError:  # a line beyond LINE_BYTES is dropped
                 continue
             if not line:
                 return
@@ -137,7 +143,7 @@ class Supervisor:
 
 
 def _command(service: str) -> list[str]:
-    """Return the command line; the kernel ends the service if we are killed and can't do it ourselves."""
+    """Return the command line; with setpriv the kernel ends the service if we are killed."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise ConfigurationError("setpriv is missing: install the package util-linux")
@@ -145,7 +151,7 @@ def _command(service: str) -> list[str]:
 
 
 FREE_PORTS = {"FEEDMILL_METRICS_PORT": "0"}
-"""Several services in one place can't share a fixed port; each says in its first line which one it took."""
+"""Several services on one machine can't share a fixed port. Each logs the port that it chose."""
 
 
 def all_processes(*, fetchers: int = 1, writers: int = 1) -> list[Process]:

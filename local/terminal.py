@@ -26,18 +26,18 @@ _SHOWN_ELSEWHERE = {"at", "level", "service", "logger", "message", "traceback"}
 
 
 class Terminal(Console):
-    """A rich console without markup and emoji codes, which shows every text by `shared/observability/display.py`."""
+    """A rich console without markup and emoji codes. It makes every text safe to show."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(markup=False, emoji=False, stderr=stderr)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return `text` as it is shown; rich asks for each text of a table, too. Its lines stay lines."""
+        """Return `text` made safe; rich calls this for each text of a table too. Line breaks stay."""
         return super().render_str(safe_to_show(text, None, lines=True), **options)
 
 
 def print_error(text: str) -> None:
-    """Print why a command ended, in one line on standard error."""
+    """Print the reason why a command failed, in one line on standard error."""
     print(f"feedmill: {safe_to_show(text, None)}", file=sys.stderr)
 
 
@@ -49,7 +49,7 @@ class LogPrinter:
         self._colours: dict[str, str] = {}
 
     def show(self, name: str, line: str) -> None:
-        """Print one line of the process `name`; one that is not JSON, too."""
+        """Print one line of the process `name`, also one that is not JSON."""
         colour = self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
         text = Text(f"{name:<11}", style=colour)
         try:
@@ -68,11 +68,11 @@ class LogPrinter:
 
 
 class Interrupted(Exception):
-    """A person or a supervisor ended the command; everything was cleaned up on the way."""
+    """A person or a supervisor ended the command; everything is cleaned up."""
 
 
 def interrupt_on_sigterm() -> None:
-    """Treat SIGTERM like Ctrl-C, so that `with` blocks stop the servers that they started."""
+    """Treat SIGTERM like Ctrl-C, so that `with` blocks clean up."""
 
     def interrupt(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -81,7 +81,7 @@ def interrupt_on_sigterm() -> None:
 
 
 def run_interruptible(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work`; Ctrl-C and SIGTERM cancel it, and it may clean up.
+    """Run `work`; Ctrl-C and SIGTERM cancel it.
 
     Raises:
         Interrupted: it was cancelled.

@@ -30,7 +30,7 @@ _TYPES = [
 
 
 class BareTables:
-    """Two tables of the shape of `pending_articles`, indexes included: one that keeps what it gets, one that doesn't.
+    """Two tables of the shape of `pending_articles`, indexes included: one keeps its rows, the other is emptied.
 
     Blocking; a context manager.
     """

@@ -1,4 +1,4 @@
-"""Feeds that nobody publishes: when their items appear, what dates they bear, how many stay in the feed.
+"""Simulated feeds: when their items appear, their dates, and how many items a feed holds.
 
 The classes, their shares and numbers are assumptions, stated in `CLASSES` and in docs/explanation/polling.md. Feed
 `number` of `seed` is the same feed whatever policy polls it, and whatever other feeds there are.
@@ -95,14 +95,14 @@ MIXES: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class Feed:
-    """What a server would serve, for the whole time of a run."""
+    """The content of a feed during a whole run."""
 
     number: int
     kind: str
     appears: Moments
     """When each item appears in the feed."""
     dates: Moments
-    """What it says that it was published; NaN where it does not say."""
+    """The dates of publication in the feed; NaN for items without a date."""
     window: int
     dead: bool
 
@@ -118,7 +118,7 @@ def make_feed(number: int, seed: int, days: float, *, mix: str = "usual", shift_
 
 
 def _pick(number: int, shares: dict[str, float]) -> Kind:
-    """Spread the classes evenly over the numbers, so that any few thousand feeds hold them in proportion."""
+    """Return the class of a feed. Any few thousand feeds have the classes in proportion."""
     place = (number * 0.6180339887498949) % 1.0 * sum(shares.values())
     ends = zip(shares, accumulate(shares.values()), strict=True)
     name = next((name for name, end in ends if place < end), next(iter(shares)))

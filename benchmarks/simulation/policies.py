@@ -1,4 +1,4 @@
-"""When to look again, as several programs would have it. Ours calls the very code of services/writer."""
+"""Policies: when several programs would poll a feed again. Ours calls the code of services/writer."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class StepFormula:
         return min(wait, DAY) * self.factor
 
     def _begin(self, now: float, dates: Sequence[float]) -> None:
-        """Take the backlog's dates for what they say."""
+        """Start from the dates of the backlog."""
         self.began = now
         self.recent = deque((date, 1) for date in dates if now - 7 * DAY < date <= now)
         self.week = len(self.recent)

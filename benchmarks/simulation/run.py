@@ -1,4 +1,4 @@
-"""Polls feeds for a while as a policy wants it, and tells how long their items waited."""
+"""Polls simulated feeds by a policy, and counts how long their items wait."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from benchmarks.simulation.feeds import DAY, Feed, Moments
 from benchmarks.simulation.policies import Fixed, Policy
 
 DEAD_WAITS = tuple(min(600.0 * 2.0**n, DAY) for n in range(9))
-"""A feed that fails is backed off from by all policies alike: it is not what they are compared for."""
+"""The waits after failures, the same for all policies, since they are not compared for these."""
 
 
 BINS = 2000
 _LOG_STEP = math.log(40 * DAY) / BINS
-"""Waits are counted in bins that are 0.75 % wide, from a second to forty days: percentiles are as exact as that."""
+"""Waits are counted in bins of 0.75 %, from a second to forty days. Percentiles have this precision."""
 
 
 @dataclass
 class Tally:
-    """What polling some feeds came to, after the warm-up."""
+    """The polls and items of some feeds after the warm-up."""
 
     feeds: int = 0
     polls: int = 0
     items: int = 0
     missed: int = 0
-    """Items that had slid out of their feed before a poll came."""
+    """Items that had left their feed before a poll came."""
     waited: float = 0.0
-    """Seconds from items' appearance to the polls that found them, summed up."""
+    """The sum of the seconds from an item's appearance to the poll that found it."""
     bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, np.int64))
     """How many items waited how long."""
     feed_means: list[float] = field(default_factory=list)
     """Mean wait (seconds) of each feed that had items."""
 
     def add(self, other: Tally) -> None:
-        """Take in what another tally counted."""
+        """Add the counts of another tally."""
         self.feeds += other.feeds
         self.polls += other.polls
         self.items += other.items
@@ -65,7 +65,7 @@ class Tally:
 
 
 def poll_feed(feed: Feed, policy: Policy, *, warmup_days: float, days: float) -> Tally:
-    """Return what `policy` does to one feed in `days` after `warmup_days`."""
+    """Return the counts of one feed under `policy`, for `days` after `warmup_days`."""
     begin, end = warmup_days * DAY, (warmup_days + days) * DAY
     first = (feed.number * 0.7548776662466927) % 1.0 * 3600.0  # added within an hour
     if feed.dead:

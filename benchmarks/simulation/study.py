@@ -1,4 +1,4 @@
-"""The study: several policies over the same feeds, on two processes; its table, its plot, its rows."""
+"""Several policies over the same feeds, in two processes; the tables and rows of their results."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ POLICIES: dict[str, Make] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What is simulated."""
+    """The options of a simulation."""
 
     feeds: int = 47_000
-    """What the figures are for."""
+    """The number of feeds that the figures are for."""
     every: int = 20
-    """One feed of so many is simulated, and stands for them: the classes keep their shares."""
+    """One of so many feeds is simulated and counts for all of them; the shares of the classes stay."""
     days: float = 30.0
     warmup_days: float = 14.0
-    """Not counted: every policy gets to know its feeds."""
+    """Days before the count, in which the policies learn."""
     seed: int = 1
     mix: str = "usual"
     shift_hours: float = 0.0
@@ -57,7 +57,7 @@ Tallies = dict[str, dict[str, Tally]]
 
 
 def simulate(setting: Setting, policies: dict[str, Make]) -> Tallies:
-    """Return what each policy does to the same feeds."""
+    """Return the counts of each policy over the same feeds."""
     numbers = range(0, setting.feeds, setting.every)
     chunks = [(setting, numbers[start::CHUNKS], policies) for start in range(CHUNKS)]
     tallies: Tallies = {name: {} for name in policies}

@@ -1,4 +1,4 @@
-"""The fetcher alone: jobs wait in its queue, results pile up in the writer's; nobody else works meanwhile.
+"""The fetcher alone: its jobs wait in its queue, its results stay in the writer's queue.
 
 Beside it, over the same URLs and in as many threads: bare loops of httpx, of `http.client` and of our own client; the
 shared client of httpx with a large pool that one would write without a thought; and two fetchers instead of one.
@@ -21,7 +21,7 @@ from uuid import uuid4
 from benchmarks.bare import fetching
 from benchmarks.bare.fetching import BareLoop, ClientLoop, Fetch, Loop, StandardLoop
 from benchmarks.bench import Bench, open_session, publish_all, read_topology, wait_until
-from benchmarks.contest import BARE_LEAST, BESIDE, Flock, Size, contest, error_row, open_flocks
+from benchmarks.contest import BARE_LEAST, BESIDE, FeedSet, Size, error_row, open_feed_sets, run_rounds
 from benchmarks.laps import BenchError, Lap, check_errors, middle_cpu_ms, middle_rate, spent
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
@@ -45,11 +45,11 @@ OURS, HTTPX, STANDARD, CLIENT, NAIVE, PAIR = "fetcher", "httpx", "http.client", 
 
 @dataclass(frozen=True)
 class Case:
-    """What is fetched, with how many threads in a process, and who does it besides the fetcher."""
+    """The answers, the number of threads in a process, and the clients beside the fetcher."""
 
     status: int
     latency: float
-    """Seconds that the farm waits before each answer."""
+    """The farm's delay of each answer, in seconds."""
     threads: int
     beside: tuple[str, ...]
     jobs: int = 1
@@ -80,43 +80,44 @@ async def run(bench: Bench) -> list[Row]:
     size = QUICK if bench.quick else FULL
     rows: list[Row] = []
     ours: list[Lap] = []
-    theirs: list[Lap] = []
+    bare: list[Lap] = []
     async with contextlib.AsyncExitStack() as stack:
         loop = stack.enter_context(BareLoop(bench.threads))
-        flocks = {flock.status: flock for flock in await stack.enter_async_context(open_flocks(size, loop))}
+        feed_sets = {one.status: one for one in await stack.enter_async_context(open_feed_sets(size, loop))}
         for threads, cases in groupby(CASES, lambda case: case.threads):
             async with AsyncExitStack() as of_threads:
-                stable = Stable(bench, threads, of_threads)
+                clients = Clients(bench, threads, of_threads)
                 for case in cases:
-                    laps = await _run_case(case, flocks[case.status], stable, size)
+                    laps = await _run_case(case, feed_sets[case.status], clients, size)
                     rows += _case_rows(case, laps)
                     ours += chain(laps[OURS], laps.get(PAIR, []))
-                    theirs += laps.get(HTTPX, [])
-    return [*rows, error_row("fetcher", ours, theirs)]
+                    bare += laps.get(HTTPX, [])
+    return [*rows, error_row("fetcher", ours, bare)]
 
 
-async def _run_case(case: Case, flock: Flock, stable: Stable, size: Size) -> Laps:
-    await flock.farm.set_latency(case.latency)
+async def _run_case(case: Case, feed_set: FeedSet, clients: Clients, size: Size) -> Laps:
+    await feed_set.farm.set_latency(case.latency)
     contenders: dict[str, Contender] = {}
     for name in (OURS, *case.beside):
         if name in {OURS, PAIR}:
             contenders[name] = partial(
-                (await stable.course(name)).run_fetcher, list(flock.fetches) * case.jobs, flock.status
+                (await clients.fetchers(name)).run_round, list(feed_set.fetches) * case.jobs, feed_set.status
             )
         else:
-            contenders[name] = partial(stable.loop(name).run, flock.fetches, status=flock.status, least=BARE_LEAST)
-    return await contest(contenders, size)
+            run = clients.loop(name).run
+            contenders[name] = partial(run, feed_set.fetches, status=feed_set.status, least=BARE_LEAST)
+    return await run_rounds(contenders, size)
 
 
-class Stable:
-    """All who fetch with a certain number of threads; made when they are needed, kept until the stack ends."""
+class Clients:
+    """The fetchers and bare loops with one number of threads, made when they are needed and closed by `stack`."""
 
     def __init__(self, bench: Bench, threads: int, stack: AsyncExitStack) -> None:
         self._bench = bench
         self._threads = threads
         self._stack = stack
         self._loops: dict[str, Loop] = {}
-        self._courses: dict[str, Course] = {}
+        self._fetchers: dict[str, Fetchers] = {}
 
     def loop(self, name: str) -> Loop:
         """Return a bare loop."""
@@ -124,17 +125,17 @@ class Stable:
             self._loops[name] = self._make_loop(name)
         return self._loops[name]
 
-    async def course(self, name: str) -> Course:
-        """Return one fetcher, or two, on a vhost of their own, warmed up."""
-        if name not in self._courses:
+    async def fetchers(self, name: str) -> Fetchers:
+        """Return one fetcher, or two, on a vhost of their own."""
+        if name not in self._fetchers:
             place = self._bench.make_place(name)
             names = [f"fetcher-{self._threads}-{name}-{number}" for number in range(2 if name == PAIR else 1)]
             environment = place.environment() | fetcher_settings(self._threads)
             services = await self._stack.enter_async_context(run_services(names, environment))
             topology = read_topology()
             session = await self._stack.enter_async_context(open_session(place.amqp_url, topology))
-            self._courses[name] = Course(services, session, topology)
-        return self._courses[name]
+            self._fetchers[name] = Fetchers(services, session, topology)
+        return self._fetchers[name]
 
     def _make_loop(self, name: str) -> Loop:
         match name:
@@ -147,7 +148,7 @@ class Stable:
 
 
 def fetcher_settings(threads: int) -> dict[str, str]:
-    """Return the settings of a fetcher with so many threads that nothing else holds back."""
+    """Return the settings of a fetcher that only its number of threads limits."""
     return {
         "FEEDMILL_FETCH_THREADS": str(threads),
         "FEEDMILL_MAX_ACTIVE": str(threads),
@@ -156,8 +157,8 @@ def fetcher_settings(threads: int) -> dict[str, str]:
     }
 
 
-class Course:
-    """Lets the fetchers of one vhost do a lap."""
+class Fetchers:
+    """The fetchers of one vhost."""
 
     def __init__(self, services: Services, session: Session, topology: Topology) -> None:
         self._services = services
@@ -165,11 +166,11 @@ class Course:
         self._topology = topology
         self._warm = False
 
-    async def run_fetcher(self, fetches: Sequence[Fetch], status: int) -> Lap:
-        """Queue a job for each fetch, let the fetchers go, and wait for as many results."""
+    async def run_round(self, fetches: Sequence[Fetch], status: int) -> Lap:
+        """Queue a job for each fetch while the fetchers are stopped, continue them, and wait for as many results."""
         if not self._warm:
             self._warm = True
-            await self.run_fetcher(fetches[:20], status)
+            await self.run_round(fetches[:20], status)
         queue = self._topology.writer.queue
         jobs = [make_job(number, fetch) for number, fetch in enumerate(fetches, start=1)]
         with self._services.held_still():
@@ -226,8 +227,8 @@ def _rate(laps: Laps, name: str) -> float:
     return middle_rate(laps[name])
 
 
-def _cpu_row(name: str, laps: Laps, ours: str, theirs: str, beside: str) -> Row:
-    cost = [middle_cpu_ms(laps[who], PROCESS if who == OURS else fetching.PROCESS) for who in (ours, theirs)]
+def _cpu_row(name: str, laps: Laps, ours: str, bare: str, beside: str) -> Row:
+    cost = [middle_cpu_ms(laps[who], PROCESS if who == OURS else fetching.PROCESS) for who in (ours, bare)]
     return Row(name, cost[0], "CPU-ms/feed", beside, cost[1])
 
 

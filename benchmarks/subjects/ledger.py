@@ -44,7 +44,7 @@ async def run(bench: Bench) -> list[Row]:
         Database(bench.make_place("empty").database_url, size=1).open() as empty,
         Database(bench.make_place("grown").database_url, size=1).open() as grown,
     ):
-        filling = await _fill(grown, size)
+        await _fill(grown, size)
         rates: dict[str, list[float]] = {case: [] for case in ("new", "known95", "new_empty", "known95_empty")}
         for database in (empty, grown):
             await _register(database)
@@ -56,26 +56,23 @@ async def run(bench: Bench) -> list[Row]:
                     rates[f"known95{suffix}"].append(found[1])
         sizes = await _sizes(grown)
         pruning = await _prune(grown, size)
-        vacuum = await _vacuum(grown)
     middle = {case: median(values) for case, values in rates.items()}
     return [
         Row(f"{name}.new", middle["new"], "articles/s", "an empty ledger", middle["new_empty"]),
         Row(f"{name}.known95", middle["known95"], "articles/s", "an empty ledger", middle["known95_empty"]),
-        Row(f"{name}.fill", size / filling, "rows/s", "-", 0.0),
         Row(f"{name}.table", sizes[0] / size, "bytes/row", "its indexes", sizes[1] / size),
         Row(f"{name}.prune_a_slice", 1000 * pruning[0], "ms", "rows that it looked at", pruning[1]),
-        Row(f"{name}.vacuum", vacuum, "s", "-", 0.0),
     ]
 
 
-async def _fill(database: Database, size: int) -> float:
-    start = time.monotonic()
+async def _fill(database: Database, size: int) -> None:
     for first in range(1, size + 1, STEP):
         async with database.transaction() as connection:
             await connection.execute(FILL.encode(), {"first": first, "last": min(first + STEP - 1, size)})
-    spent = time.monotonic() - start
-    await _vacuum(database)
-    return spent
+    async with database.transaction() as connection:
+        await connection.set_autocommit(True)
+        await connection.execute("VACUUM ANALYZE feed_items")
+        await connection.set_autocommit(False)
 
 
 async def _register(database: Database) -> None:
@@ -131,12 +128,3 @@ async def _prune(database: Database, size: int) -> tuple[float, float]:
         if not deleted and size >= 1_000_000:
             raise BenchError("nothing was pruned")
     return median(seconds), size / 4096
-
-
-async def _vacuum(database: Database) -> float:
-    start = time.monotonic()
-    async with database.transaction() as connection:
-        await connection.set_autocommit(True)
-        await connection.execute("VACUUM ANALYZE feed_items")
-        await connection.set_autocommit(False)
-    return time.monotonic() - start

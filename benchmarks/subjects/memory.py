@@ -1,4 +1,4 @@
-"""The memory of a fetcher whose every thread has a feed of 10 MB in hand, or one that was made to fill it."""
+"""The memory of a fetcher in which every thread reads a feed of 10 MB, or a feed made to fill the memory."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _run(bench: Bench, name: str, bodies: list[bytes]) -> list[Row]:
             await asyncio.sleep(0.2)
             peak = services.peak_rss_bytes(NAME)
             done = await session.count_ready(topology.writer.queue) or 0
-        services.kill(NAME)  # what it still has in hand would take its time
+        services.kill(NAME)  # it would finish its fetches first
         outcomes = Counter(await _take_outcomes(session, topology.writer.queue, done))
     read = outcomes[Outcome.FETCHED]
     if server.most_at_once < FETCHES or not done:

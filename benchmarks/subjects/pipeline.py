@@ -20,7 +20,17 @@ from psycopg.rows import DictRow, dict_row
 
 from benchmarks.bare.fetching import BareLoop, Fetch, conditions
 from benchmarks.bench import Bench, wait_until
-from benchmarks.contest import BARE_LEAST, ITEMS, LATENCIES, Duel, Flock, Size, error_row, fight, open_flocks
+from benchmarks.contest import (
+    BARE_LEAST,
+    ITEMS,
+    LATENCIES,
+    Comparison,
+    FeedSet,
+    Size,
+    compare,
+    error_row,
+    open_feed_sets,
+)
 from benchmarks.laps import BenchError, Lap, check_errors, spent
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
@@ -37,10 +47,10 @@ Connection = psycopg.AsyncConnection[DictRow]
 
 
 @dataclass(frozen=True)
-class Herd:
-    """A flock as it stands in the database."""
+class RegisteredFeeds:
+    """The feeds of a farm, and their ids in the database."""
 
-    flock: Flock
+    feed_set: FeedSet
     ids: tuple[int, ...]
 
 
@@ -48,32 +58,32 @@ async def run(bench: Bench) -> list[Row]:
     """Return the rows of all cases."""
     size = QUICK if bench.quick else FULL
     place = bench.make_place("pipeline")
-    duels: list[Duel] = []
+    comparisons: list[Comparison] = []
     async with contextlib.AsyncExitStack() as stack:
         bare = stack.enter_context(BareLoop(bench.threads))
-        flocks = await stack.enter_async_context(open_flocks(size, bare))
-        herds = [Herd(flock, register(place.database_url, flock.fetches)) for flock in flocks]
+        feed_sets = await stack.enter_async_context(open_feed_sets(size, bare))
+        registered = [RegisteredFeeds(one, register(place.database_url, one.fetches)) for one in feed_sets]
         services = await stack.enter_async_context(run_services(SERVICES, place.environment()))
         connection = await stack.enter_async_context(open_connection(place.database_url))
-        course = Course(bench, services, connection, bare)
-        for herd in herds:
-            await course.run_pipeline(herd, herd.ids[: bench.threads // 4])  # warms up
-            duels += [await course.measure(herd, latency, size) for latency in LATENCIES]
-    rows = [row for duel in duels for row in (duel.rate_row(), *map(duel.cpu_row, MEASURED))]
-    ours, theirs = chain(*(duel.ours for duel in duels)), chain(*(duel.theirs for duel in duels))
+        rounds = PipelineRounds(bench, services, connection, bare)
+        for feeds in registered:
+            await rounds.run_pipeline(feeds, feeds.ids[: bench.threads // 4])  # warms up
+            comparisons += [await rounds.measure(feeds, latency, size) for latency in LATENCIES]
+    rows = [row for one in comparisons for row in (one.rate_row(), *map(one.cpu_row, MEASURED))]
+    ours, theirs = chain(*(one.ours for one in comparisons)), chain(*(one.bare for one in comparisons))
     return [*rows, error_row("pipeline", ours, theirs)]
 
 
 @asynccontextmanager
 async def open_connection(database_url: str) -> AsyncIterator[Connection]:
-    """Yield a connection to look at the database with."""
+    """Yield a connection for queries."""
     connection = await psycopg.AsyncConnection[DictRow].connect(database_url, autocommit=True, row_factory=dict_row)
     async with connection:
         yield connection
 
 
 def register(database_url: str, fetches: Sequence[Fetch]) -> tuple[int, ...]:
-    """Register the feeds, not due, with the validators that are known; return their ids."""
+    """Register the feeds with their validators, due in a year; return their ids."""
     with connect(database_url) as connection:
         ids = []
         for fetch in fetches:
@@ -91,8 +101,8 @@ def register(database_url: str, fetches: Sequence[Fetch]) -> tuple[int, ...]:
     return tuple(ids)
 
 
-class Course:
-    """Runs rounds: the pipeline, and the bare loop over the same URLs."""
+class PipelineRounds:
+    """Rounds of the pipeline, and of the bare loop over the same URLs."""
 
     def __init__(self, bench: Bench, services: Services, connection: Connection, bare: BareLoop) -> None:
         self._bench = bench
@@ -100,49 +110,49 @@ class Course:
         self._connection = connection
         self._bare = bare
 
-    async def measure(self, herd: Herd, latency: float, size: Size) -> Duel:
+    async def measure(self, feeds: RegisteredFeeds, latency: float, size: Size) -> Comparison:
         """Return the laps of one case."""
-        farm, status = herd.flock.farm, herd.flock.status
+        farm, status = feeds.feed_set.farm, feeds.feed_set.status
         await farm.set_latency(latency)
-        return await fight(
+        return await compare(
             f"pipeline.{status}.{1000 * latency:.0f}ms",
             size,
-            ours=lambda: self.run_pipeline(herd, herd.ids),
-            theirs=lambda: self._run_bare(herd),
+            ours=lambda: self.run_pipeline(feeds, feeds.ids),
+            bare=lambda: self._run_bare(feeds),
         )
 
-    async def run_pipeline(self, herd: Herd, ids: Sequence[int]) -> Lap:
-        """Make the feeds due and wait until all are settled. What answers 200 has new articles each time."""
-        if herd.flock.status == 200:
-            await herd.flock.farm.publish()
-        before = await self._read_cpu(herd)
+    async def run_pipeline(self, feeds: RegisteredFeeds, ids: Sequence[int]) -> Lap:
+        """Make the feeds due and wait until all are done. Feeds that answer 200 have new articles each time."""
+        if feeds.feed_set.status == 200:
+            await feeds.feed_set.farm.publish()
+        before = await self._read_cpu(feeds)
         (due,) = await self._query("SELECT now() AS at")
         await self._query("UPDATE feeds SET next_fetch_at = now() WHERE id = ANY(%s) RETURNING id", [list(ids)])
-        await wait_until(self._is_settled, what="a round", seconds=LAP_SECONDS, check=self._services.check)
+        await wait_until(self._is_done, what="a round", seconds=LAP_SECONDS, check=self._services.check)
         end = time.time()
-        after = await self._read_cpu(herd)
-        claimed_at, errors = await self._check_log(herd, due["at"], len(ids))
+        after = await self._read_cpu(feeds)
+        claimed_at, errors = await self._check_log(feeds, due["at"], len(ids))
         return check_errors(Lap(len(ids), end - claimed_at.timestamp(), spent(before, after), errors))
 
-    async def _run_bare(self, herd: Herd) -> Lap:
-        """Send the headers that the pipeline would send: it has the same validators, and another wave is out."""
-        if herd.flock.status == 200:
-            await herd.flock.farm.publish()
-        rows = await self._query("SELECT url, etag, last_modified FROM feeds WHERE id = ANY(%s)", [list(herd.ids)])
+    async def _run_bare(self, feeds: RegisteredFeeds) -> Lap:
+        """Fetch with the validators that the pipeline would send. Feeds that answer 200 have new articles."""
+        if feeds.feed_set.status == 200:
+            await feeds.feed_set.farm.publish()
+        rows = await self._query("SELECT url, etag, last_modified FROM feeds WHERE id = ANY(%s)", [list(feeds.ids)])
         fetches = [Fetch(row["url"], conditions(row["etag"], row["last_modified"])) for row in rows]
-        return await self._bare.run(fetches, status=herd.flock.status, least=BARE_LEAST)
+        return await self._bare.run(fetches, status=feeds.feed_set.status, least=BARE_LEAST)
 
-    async def _is_settled(self) -> bool:
+    async def _is_done(self) -> bool:
         (row,) = await self._query(
             "SELECT count(*) AS open FROM feeds WHERE claim_id IS NOT NULL OR next_fetch_at <= now()"
         )
         return bool(row["open"] == 0)
 
-    async def _check_log(self, herd: Herd, since: datetime, feeds: int) -> tuple[datetime, int]:
-        """Return when the first of them was claimed, and how many failed.
+    async def _check_log(self, feeds: RegisteredFeeds, since: datetime, expected: int) -> tuple[datetime, int]:
+        """Return the time of the first claim, and the number of failed fetches.
 
         Raises:
-            BenchError: anything but that went otherwise than it should.
+            BenchError: the log has other outcomes or other numbers than expected.
         """
         (found,) = await self._query(
             """
@@ -150,18 +160,19 @@ class Course:
                 count(*) FILTER (WHERE outcome = 'gave_up') AS errors, min(queued_at) AS claimed_at
             FROM feed_fetch_log WHERE queued_at >= %s
             """,
-            [herd.flock.status, since],
+            [feeds.feed_set.status, since],
         )
-        articles = found["good"] * ITEMS if herd.flock.status == 200 else 0
-        if found["feeds"] != feeds or found["good"] + found["errors"] != feeds or found["articles"] != articles:
-            raise BenchError(f"{feeds} feeds should answer {herd.flock.status}, but the log has {found}")
+        articles = found["good"] * ITEMS if feeds.feed_set.status == 200 else 0
+        counts = (found["feeds"], found["good"] + found["errors"], found["articles"])
+        if counts != (expected, expected, articles):
+            raise BenchError(f"{expected} feeds should answer {feeds.feed_set.status}, but the log has {found}")
         return found["claimed_at"], found["errors"]
 
-    async def _read_cpu(self, herd: Herd) -> dict[str, float]:
+    async def _read_cpu(self, feeds: RegisteredFeeds) -> dict[str, float]:
         return {
             **self._services.cpu_seconds(),
             **self._bench.server_cpu_seconds(),
-            "farm": await herd.flock.farm.cpu_seconds(),
+            "farm": await feeds.feed_set.farm.cpu_seconds(),
         }
 
     async def _query(self, query: str, parameters: Sequence[Any] = ()) -> list[DictRow]:

@@ -18,13 +18,13 @@ import psycopg
 
 from benchmarks.bare.fetching import BareLoop, Fetch
 from benchmarks.bench import Bench, open_session, publish_all, read_topology
-from benchmarks.contest import ITEMS, Size, open_flocks
+from benchmarks.contest import ITEMS, Size, open_feed_sets
 from benchmarks.cpu import peak_rss_bytes, rss_bytes
 from benchmarks.processes import Services, run_services
 from benchmarks.results import ENTRIES, new_results
 from benchmarks.rows import Row
 from benchmarks.subjects.fetcher import address, make_job
-from benchmarks.subjects.pipeline import SERVICES, Course, Herd, open_connection, register
+from benchmarks.subjects.pipeline import SERVICES, PipelineRounds, RegisteredFeeds, open_connection, register
 from local.addresses import Addresses
 from services.admin.registry import connect
 from shared.broker.port import Outgoing
@@ -41,31 +41,33 @@ FROM generate_series(1, %s) AS n
 
 
 async def run(bench: Bench) -> list[Row]:
-    """Return rows that stand alone: sizes have nothing beside them."""
+    """Return the rows; sizes have nothing beside them."""
     return [*await _grow(bench), *_registry(bench), *await _pile_up(bench)]
 
 
 async def _grow(bench: Bench) -> list[Row]:
-    """Return what polls leave on the disk, and what the services take meanwhile."""
+    """Return the disk space of polls, and the memory of the services."""
     rounds, size = (3, Size(150, 30, 1, 1.0)) if bench.quick else (10, Size(600, 120, 1, 1.0))
     place, rows = bench.make_place("sizing"), []
     async with contextlib.AsyncExitStack() as stack:
         bare = stack.enter_context(BareLoop(bench.threads))
-        herds = [
-            Herd(flock, register(place.database_url, flock.fetches))
-            for flock in await stack.enter_async_context(open_flocks(size, bare))
+        registered = [
+            RegisteredFeeds(feed_set, register(place.database_url, feed_set.fetches))
+            for feed_set in await stack.enter_async_context(open_feed_sets(size, bare))
         ]
         services = await stack.enter_async_context(run_services(SERVICES, place.environment()))
         rows += [_memory(f"{name}.idle", rss_bytes(services.pid(name))) for name in SERVICES]
         rows += [_memory("broker.idle", _family_rss(bench.servers.rabbitmq.process_ids()))]
-        course = Course(bench, services, await stack.enter_async_context(open_connection(place.database_url)), bare)
-        for herd in herds:
-            await course.run_pipeline(herd, herd.ids)  # from here on its state is what it stays
+        pipeline = PipelineRounds(
+            bench, services, await stack.enter_async_context(open_connection(place.database_url)), bare
+        )
+        for feeds in registered:
+            await pipeline.run_pipeline(feeds, feeds.ids)  # from here on the feeds' state no longer changes
             before = _database_sizes(place)
             for _ in range(rounds):
-                await course.run_pipeline(herd, herd.ids)
-            polls = rounds * len(herd.ids)
-            rows += _growth(herd.flock.status, before, _database_sizes(place), polls)
+                await pipeline.run_pipeline(feeds, feeds.ids)
+            polls = rounds * len(feeds.ids)
+            rows += _growth(feeds.feed_set.status, before, _database_sizes(place), polls)
         rows += [_memory(f"{name}.most", peak_rss_bytes(services.pid(name))) for name in SERVICES]
         rows += [_memory("broker.loaded", _family_rss(bench.servers.rabbitmq.process_ids()))]
         rows += [row for name in SERVICES for row in _connections(bench, services, name)]

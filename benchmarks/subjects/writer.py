@@ -50,17 +50,17 @@ async def run(bench: Bench) -> list[Row]:
             for place in (whole, alone)
         ]
         contenders = _contenders(Process(services, session, registries[0]), database, tables)
-        course = Course(bench, contenders, registries)
-        await course.run_round("warm-up", 0, WARM_UP)
-        course.laps.clear()
+        writer_rounds = WriterRounds(bench, contenders, registries)
+        await writer_rounds.run_round("warm-up", 0, WARM_UP)
+        writer_rounds.laps.clear()
         for number in rounds(most, seconds):
-            await course.run_round(f"round-{number}", number, results)
-        course.check()
-    return _rows(course.laps)
+            await writer_rounds.run_round(f"round-{number}", number, results)
+        writer_rounds.check()
+    return _rows(writer_rounds.laps)
 
 
 def _contenders(process: Process, database: Database, tables: BareTables) -> dict[str, dict[str, Contender]]:
-    """Return who stores the articles, by case and name."""
+    """Return the contenders by case and name."""
 
     async def transaction_alone(results: Sequence[FeedFetched]) -> Lap:
         return await _write_batches(database, results)
@@ -78,8 +78,8 @@ def _contenders(process: Process, database: Database, tables: BareTables) -> dic
     }
 
 
-class Course:
-    """Runs rounds and keeps the laps, by case and contender."""
+class WriterRounds:
+    """Rounds of all contenders, and their laps by case and contender."""
 
     def __init__(
         self, bench: Bench, contenders: Mapping[str, Mapping[str, Contender]], registries: Sequence[Registry]
@@ -91,7 +91,7 @@ class Course:
         self._new = 0
 
     async def run_round(self, edition: str, number: int, results: int) -> None:
-        """Let everyone store new articles, then mostly known ones; in another order each time."""
+        """Let each contender store new articles, then mostly known ones; another one is first each time."""
         new = new_results(results, edition=edition, claim_id=uuid4())
         known = repeat_results(new, edition=edition, claim_id=uuid4())
         for case, work in (("new", new), ("known95", known)):
@@ -124,7 +124,7 @@ class Registry:
             )
 
     def claim(self, claim_id: UUID) -> None:
-        """Give all feeds the claim that the next results answer to."""
+        """Give all feeds the claim of the next results."""
         self._connection.execute(
             "UPDATE feeds SET claim_id = %s, claim_expires_at = now() + interval '1 hour'", [claim_id]
         )
@@ -182,18 +182,18 @@ def _rows(laps: Mapping[tuple[str, str], Sequence[Lap]]) -> list[Row]:
     copy, executemany = "bare COPY", "executemany ON CONFLICT"
     rows = [*_case_rows(laps, "new", "copy", copy), *_case_rows(laps, "known95", "executemany", executemany)]
     for name in ("process", "write_batch"):
-        ours, theirs = middle_rate(laps["known95", name]), middle_rate(laps["known95", "copy"])
-        rows.append(Row(f"writer.known95.{name}_to_copy", ours, "articles/s", f"{copy}, empty table", theirs))
+        ours, bare = middle_rate(laps["known95", name]), middle_rate(laps["known95", "copy"])
+        rows.append(Row(f"writer.known95.{name}_to_copy", ours, "articles/s", f"{copy}, empty table", bare))
     return rows
 
 
 def _case_rows(laps: Mapping[tuple[str, str], Sequence[Lap]], case: str, other: str, beside: str) -> list[Row]:
-    theirs = laps[case, other]
+    bare = laps[case, other]
     rows = []
     for name in ("process", "write_batch"):
         ours = laps[case, name]
-        rows.append(Row(f"writer.{case}.{name}", middle_rate(ours), "articles/s", beside, middle_rate(theirs)))
-        cpu = [1000 * middle_cpu_ms(side, sql.PROCESS) for side in (ours, theirs)]
+        rows.append(Row(f"writer.{case}.{name}", middle_rate(ours), "articles/s", beside, middle_rate(bare)))
+        cpu = [1000 * middle_cpu_ms(side, sql.PROCESS) for side in (ours, bare)]
         rows.append(Row(f"writer.{case}.{name}_cpu", cpu[0], "CPU-µs/article", beside, cpu[1]))
-    cpu = [1000 * middle_cpu_ms(side, "database") for side in (laps[case, "process"], theirs)]
+    cpu = [1000 * middle_cpu_ms(side, "database") for side in (laps[case, "process"], bare)]
     return [*rows, Row(f"writer.{case}.database_cpu", cpu[0], "CPU-µs/article", beside, cpu[1])]

@@ -1,4 +1,4 @@
-"""`feedmill demo`: the main job on a farm of feeds on loopback, watched while it runs, and counted at the end."""
+"""`feedmill demo`: the whole pipeline on a farm of feeds on loopback. At the end every article is counted."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
 
 WAVES = 2
-"""How often new articles appear while the demo runs."""
+"""So often new articles appear while the demo runs."""
 
 WAVE_SECONDS = 3.0
 QUIET_SECONDS = 3.0
-"""After the last expected article: time for a duplicate to show itself."""
+"""The demo goes on so long after the last expected article, since a duplicate could still come."""
 
 LONGEST_SECONDS = 90.0
 LOOK_SECONDS = 0.25
@@ -36,7 +36,7 @@ DELAYS = {"fast_delay_seconds": 1.0, "retry_delay_seconds": 2.0, "message_retry_
 SHARDS = 4
 
 SETTINGS = {
-    # A day's behaviour within half a minute: every span is shortened, no rule is switched off ...
+    # All spans are shortened, so that half a minute shows the behaviour of a day. No rule is switched off ...
     "FEEDMILL_FAST_DELAY_SECONDS": str(DELAYS["fast_delay_seconds"]),
     "FEEDMILL_RETRY_DELAY_SECONDS": str(DELAYS["retry_delay_seconds"]),
     "FEEDMILL_MESSAGE_RETRY_SECONDS": str(DELAYS["message_retry_seconds"]),
@@ -59,7 +59,7 @@ SETTINGS = {
 
 
 class Demo:
-    """One run. `snapshot` is what there is to see while it lasts."""
+    """One run. `snapshot` is its present state."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -69,7 +69,7 @@ class Demo:
         self.snapshot = Snapshot()
 
     async def run(self) -> Count:
-        """Run it to its end and return the count."""
+        """Run the demo and return the count."""
         topology = build_topology(**DELAYS, fetcher_shards=SHARDS)
         with own_schema(self._sandbox) as database_url, self._farm, contextlib.ExitStack() as files:
             migrate(database_url)
@@ -92,7 +92,7 @@ class Demo:
                 self._ids[spec.name], _ = add_feed(connection, NewFeed(self._farm.url(spec), name=spec.name))
 
     async def _play(self, supervisor: Supervisor, depths: Mapping[str, int], database_url: str) -> None:
-        """Publish the waves, watch until everything expected is there, and a little longer."""
+        """Publish the waves; return soon after all expected articles are there, or after `LONGEST_SECONDS`."""
         self._started = time.monotonic()
         complete_since: float | None = None
         while (elapsed := time.monotonic() - self._started) < LONGEST_SECONDS:
@@ -100,7 +100,7 @@ class Demo:
                 raise ConfigurationError(f"a service refused its configuration: see {self._sandbox.logs}")
             if self._farm.wave < WAVES and elapsed > WAVE_SECONDS * (self._farm.wave + 1):
                 self._farm.publish()
-            with contextlib.suppress(psycopg.OperationalError):  # killed, and soon started again
+            with contextlib.suppress(psycopg.OperationalError):  # somebody killed the server; it is restarted soon
                 self.snapshot = await take_snapshot(depths, database_url, self._farm, elapsed)
             if not (self._farm.wave == WAVES and self.snapshot.complete):
                 complete_since = None

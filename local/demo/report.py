@@ -1,4 +1,4 @@
-"""How a demo looks: a line of live progress, and the summary."""
+"""The demo's output: its progress, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Go on with real feeds:
 """
 
 PLAIN_EVERY_SECONDS = 2.0
-"""Without a terminal, a line of progress this often."""
+"""The interval between lines of progress if the output is no terminal."""
 
 
 async def run_with_progress(demo: Demo, console: Console) -> Count:
@@ -69,7 +69,7 @@ def _per_second(snapshot: Snapshot) -> float:
 
 
 def print_summary(result: Count, console: Console, logs: Path) -> None:
-    """Print the table by feed kind, the line that counts, and how to go on."""
+    """Print the table by kind of feed, and whether every article arrived exactly once."""
     table = Table(title=f"{result.feeds} feeds on {result.hosts} hosts, {result.elapsed_seconds} s")
     table.add_column("kind")
     for column in ("feeds", "expected", "delivered", "attempts"):

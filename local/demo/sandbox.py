@@ -1,4 +1,4 @@
-"""Where a demo plays: servers, a schema and queues of its own, so that nothing of anyone's is touched."""
+"""The demo's own servers, database schema and queues: it touches no data of others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shared.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The servers, and a directory for the services' logs. `servers` is None if they were given."""
+    """The servers, and a directory for the services' logs. `servers` is None if the environment names the servers."""
 
     addresses: Addresses
     servers: Servers | None
@@ -34,7 +34,7 @@ class Sandbox:
 
 @contextmanager
 def open_sandbox(settings: LocalSettings) -> Iterator[Sandbox]:
-    """Yield a sandbox on the given servers, else on private ones that are thrown away with all they held."""
+    """Yield a sandbox on the servers of the environment, else on private ones that are deleted at the end."""
     home = settings.home / "demo"
     logs = home / "logs"
     shutil.rmtree(logs, ignore_errors=True)
@@ -43,8 +43,8 @@ def open_sandbox(settings: LocalSettings) -> Iterator[Sandbox]:
     if there is not None:
         yield Sandbox(there, None, logs)
         return
-    for left in home.glob("servers-*"):  # by a demo that was killed; its servers ended with it
-        with contextlib.suppress(ConfigurationError):  # or of one that runs beside us
+    for left in home.glob("servers-*"):  # of a demo that was killed
+        with contextlib.suppress(ConfigurationError):  # of a demo that runs at the same time
             delete_servers(left)
     directory = home / f"servers-{uuid4().hex[:8]}"
     with contextlib.ExitStack() as cleanup:
@@ -55,7 +55,7 @@ def open_sandbox(settings: LocalSettings) -> Iterator[Sandbox]:
 
 @contextmanager
 def own_schema(sandbox: Sandbox) -> Iterator[str]:
-    """Yield a URL of the sandbox's database with a schema of our own, dropped at the end if the database was given."""
+    """Yield the URL of a new schema in the sandbox's database; at the end drop it, unless the servers are private."""
     database_url = sandbox.addresses.database_url
     schema = f"feedmill_demo_{uuid4().hex[:8]}"
     with connect(database_url) as connection:
@@ -71,10 +71,10 @@ def own_schema(sandbox: Sandbox) -> Iterator[str]:
 
 @asynccontextmanager
 async def own_queues(sandbox: Sandbox, topology: Topology) -> AsyncIterator[RabbitMQ]:
-    """Yield a broker that has none of our queues yet; delete those of the demo at the end if it was given.
+    """Yield a broker without queues of Feedmill; at the end delete the demo's, unless the servers are private.
 
     Raises:
-        ConfigurationError: Feedmill's queues are there already; the demo would mix with what they hold.
+        ConfigurationError: the broker already has queues of Feedmill, and the demo would use their messages.
     """
     broker = RabbitMQ(sandbox.addresses.amqp_url, name="feedmill demo", max_message_bytes=1024)
     async with broker.connect(None) as session:

@@ -1,4 +1,4 @@
-"""What the demo sees while it runs, and how it counts at the end."""
+"""The state of the pipeline while the demo runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOK_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The pipeline at one moment; `queues` are ready messages by queue."""
+    """The pipeline at one moment. `queues` has the number of ready messages by queue."""
 
     elapsed: float = 0.0
     wave: int = 0
@@ -31,12 +31,12 @@ class Snapshot:
     articles: int = 0
     expected: int = 0
     complete: bool = False
-    """All that was published so far is in the table, and every feed has come to its outcome."""
+    """All articles published so far are in the table, and every feed has its final outcome."""
 
 
 @asynccontextmanager
 async def watching_queues(broker: RabbitMQ, topology: Topology) -> AsyncIterator[Mapping[str, int]]:
-    """Yield the ready messages by queue, kept up to date for the length of the block, whatever the broker does."""
+    """Yield the number of ready messages by queue, kept up to date during the block even if the broker restarts."""
     depths = {queue.name: 0 for queue in topology.queues}
     done = asyncio.Event()
 
@@ -54,12 +54,12 @@ async def watching_queues(broker: RabbitMQ, topology: Topology) -> AsyncIterator
     try:
         yield depths
     finally:
-        done.set()  # told rather than cancelled: the AMQP library may take a cancellation for its own
+        done.set()  # not cancelled: the AMQP library may mistake the cancellation for its own
         await asyncio.wait({watching})
 
 
 async def take_snapshot(depths: Mapping[str, int], database_url: str, farm: Farm, elapsed: float) -> Snapshot:
-    """Look at the tables. Raises psycopg.OperationalError while the database is away."""
+    """Return the present state. Raises psycopg.OperationalError while the database is away."""
     expected = set(farm.expected_articles().items())
     seen = await asyncio.to_thread(_look, database_url)
     return Snapshot(

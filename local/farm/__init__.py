@@ -1,4 +1,4 @@
-"""The feed farm: many feed sites on loopback, good ones and bad ones, with a ledger of what they published.
+"""The feed farm: many good and bad feed sites on loopback, and a record of all articles that they published.
 
 One HTTP/1.1 server in a thread of its own plays all of them: each on an address of its own (127.0.0.2 …), all on
 one port; or, for clients elsewhere, under names that lead to one address.
@@ -8,16 +8,14 @@ one port; or, for clients elsewhere, under names that lead to one address.
     with Farm(demo_specs()) as farm:
         httpx.get(farm.url(farm.specs[0]))
         farm.publish()
-        assert farm.unserved()
 
-Rooms: specs (what a site is) · catalogue (the demo's and the bench's sites) · articles (what they write) ·
-documents (how it looks in each format) · site (how one feed answers) · router (all of them, under one lock) ·
-connection (HTTP/1.1) · server (sockets and the thread) · farm (the door).
+specs: the sites of the demo and the benchmarks. articles, documents: what they publish. site: how one feed answers.
+router: all sites behind one lock. http, server: HTTP/1.1, sockets and the thread. farm: the class `Farm`.
+count, service: `feedmill farm`, for the fetchers of other containers.
 """
 
 from local.farm.farm import Farm
 from local.farm.router import AccessRecord, HostLoad
-from local.farm.site import Freshness
 from local.farm.specs import FeedFormat, FeedKind, FeedSpec, bench_specs, demo_specs, named_specs
 
 __all__ = [
@@ -26,7 +24,6 @@ __all__ = [
     "FeedFormat",
     "FeedKind",
     "FeedSpec",
-    "Freshness",
     "HostLoad",
     "bench_specs",
     "demo_specs",

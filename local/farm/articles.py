@@ -1,4 +1,4 @@
-"""What the farm's sites write: articles that look natural, the same ones every time, no two alike."""
+"""The articles of the farm's sites: they look natural, are the same in each run, and all differ."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ _CATEGORIES = ("Harbours", "Food & drink", "MÃºsica", "Railways", "Weather", "æœ
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One article as its author wrote it; `documents` puts it into a feed."""
+    """One article, before `documents` renders it."""
 
     entry_id: str
     url: str
@@ -112,13 +112,13 @@ class Article:
     categories: tuple[str, ...]
     published_at: datetime
     style: int
-    """0: HTML in CDATA, 1: escaped HTML, 2: plain text. Where a format can't tell them apart it does as it can."""
+    """0: HTML in CDATA, 1: escaped HTML, 2: plain text, as far as the format can express it."""
 
 
 def write_article(source: str, number: int, *, published_at: datetime, text_length: int, edition: str) -> Article:
-    """Return article `number` of `source`: the same whenever it is asked for, whatever feed lists it.
+    """Return article `number` of `source`: always the same, in whatever feed.
 
-    The edition becomes part of the link and the entry id: another edition of a farm has other articles.
+    The edition is part of the link and the entry id, so another edition has other articles.
     """
     random = Random(f"{source}/{number}")  # noqa: S311
     subject = _SUBJECTS[(crc32(source.encode()) + number) % len(_SUBJECTS)]
@@ -153,7 +153,7 @@ def _write_paragraphs(random: Random, text_length: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _sentences() -> tuple[str, ...]:
-    """Return the sentences that all articles are made of; making them anew each time would cost the bench."""
+    """Return the sentences of all articles, made once."""
     return tuple(
         f"{actor[0].upper()}{actor[1:]} {deed} {thing} {ending}"
         for actor in _ACTORS

@@ -26,7 +26,7 @@ class KindCount:
 
 @dataclass(frozen=True)
 class Count:
-    """The end of a demo: what was to be delivered against what is in `pending_articles`."""
+    """The articles that were expected, and those in `pending_articles`."""
 
     expected: int
     delivered: int
@@ -53,9 +53,9 @@ FROM feed_fetch_log WHERE feed_id = ANY(%s) GROUP BY 1, 2
 
 
 def count(farm: Farm, ids: Mapping[str, int], database_url: str, *, elapsed: float) -> Count:
-    """Compare the farm's ledger with the table, article by article (URL and title)."""
+    """Compare the farm's articles with the table, by URL and title."""
     with psycopg.connect(database_url) as connection:
-        # One look at both tables: what is written in between would seem to have come twice.
+        # One snapshot of both tables: an article written in between would look like a duplicate.
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         feeds = [list(ids.values())]
         rows = Counter(connection.execute(_ARTICLES, feeds).fetchall())
@@ -70,7 +70,7 @@ def count(farm: Farm, ids: Mapping[str, int], database_url: str, *, elapsed: flo
         expected=len(expected),
         delivered=len(expected & rows.keys()),
         lost=len(expected - rows.keys()),
-        # Two rows of one URL; and articles that came in twice, which the table's primary key would hide.
+        # Two rows of one URL, and articles that were written twice, which the table's primary key hides.
         duplicated=sum(number - 1 for number in urls.values()) + max(brought - len(rows), 0),
         unexpected=len(rows.keys() - expected),
         feeds=len(farm.specs),

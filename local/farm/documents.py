@@ -1,4 +1,4 @@
-"""Articles as a document in each of the four formats, well-formed or spoilt."""
+"""Renders articles as a feed in each of the four formats, well-formed or malformed."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ def render(feed_format: FeedFormat, source: str, articles: Sequence[Article], up
 
 
 def spoil(document: str) -> str:
-    """Return the XML document as no XML parser takes it and every tolerant reader does.
+    """Return the XML document malformed, but still readable for tolerant readers.
 
-    Ampersands are bare, in titles too; each text gets an undeclared entity and a tag that is never closed; the end
-    is missing.
+    It has bare ampersands, an undeclared entity and an unclosed tag in each text, and no end.
     """
     for name in ("description", "content"):
         document = document.replace(f"</{name}>", f" Fish & chips,&nbsp;half price<br></{name}>")

@@ -1,4 +1,4 @@
-"""The feed farm's door: start it, let it publish, ask what a correct reader must have got."""
+"""The feed farm: start it, let it publish, ask which articles a correct reader must have."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from local.farm.router import AccessRecord, HostLoad, Router
+from local.farm.router import AccessRecord, HostLoad, SiteRouter
 from local.farm.server import ServerThread, Sockets
-from local.farm.site import Freshness, Site
+from local.farm.site import Site
 from local.farm.specs import FeedKind, FeedSpec
 
 
@@ -23,14 +23,12 @@ class Farm:
     Args:
         specs: The feeds; their names are unique, and so is each host and path.
         port: The port on every host; 0 picks one below the ephemeral range. A farm that is started again keeps it.
-        address: One address for all hosts, whose names lead to it (in containers): a request's `Host` says which one is
-            meant, and those that refuse connections do it on the next port. None: each host is an address.
-        latency_seconds: Every answer from a feed waits so long.
-        freshness: What becomes of validators; may be changed while the farm runs.
+        address: One address for all hosts, to which their names resolve (in containers). Then the field `Host` of a
+            request names the host, and hosts that refuse connections do so on the next port. None: each host is an
+            address of its own.
+        latency_seconds: The delay of every answer.
         edition: Part of every link and entry id: letters, digits, hyphens. Two farms of the same edition publish the
-            same articles; a reader that remembers the first one needs another edition to see anything new.
-        now: When the farm opens, for the dates of its articles.
-        log_size: The access log keeps the newest so many requests.
+            same articles.
     """
 
     def __init__(
@@ -40,10 +38,7 @@ class Farm:
         port: int = 0,
         address: str | None = None,
         latency_seconds: float = 0.0,
-        freshness: Freshness = Freshness.HONEST,
         edition: str = "2026",
-        now: datetime | None = None,
-        log_size: int = 200_000,
     ) -> None:
         if not edition.replace("-", "").isalnum():
             raise ValueError(f"the edition {edition!r} is more than letters, digits and hyphens")
@@ -51,13 +46,12 @@ class Farm:
         self.port = port
         self._address = address
         self.wave = 0
-        now = now or datetime.now(UTC)
+        now = datetime.now(UTC)
         self._sites = {spec.name: Site(_at_home(spec), edition=edition, now=now) for spec in self.specs}
         if len(self._sites) != len(self.specs):
             raise ValueError("two feeds of a farm have the same name")
-        self._router = Router(self._make_routes(edition, now), log_size=log_size, by_name=address is not None)
+        self._router = SiteRouter(self._make_routes(edition, now), by_name=address is not None)
         self.latency_seconds = latency_seconds
-        self.freshness = freshness
         self._publishing = Lock()
         self._running: ExitStack | None = None
 
@@ -78,21 +72,12 @@ class Farm:
 
     @property
     def latency_seconds(self) -> float:
-        """How long every answer from a feed waits; may be changed while the farm runs."""
+        """The delay of every answer; may be changed while the farm runs."""
         return self._router.latency_seconds
 
     @latency_seconds.setter
     def latency_seconds(self, seconds: float) -> None:
         self._router.latency_seconds = seconds
-
-    @property
-    def freshness(self) -> Freshness:
-        """What becomes of validators; may be changed while the farm runs."""
-        return self._router.freshness
-
-    @freshness.setter
-    def freshness(self, freshness: Freshness) -> None:
-        self._router.freshness = freshness
 
     def start(self) -> None:
         """Listen and serve, from a thread of its own.
@@ -116,7 +101,7 @@ class Farm:
             self._running = running.pop_all()
 
     def stop(self) -> None:
-        """Close everything; log and ledger stay. Does nothing if the farm does not run."""
+        """Close all sockets; the log stays. Does nothing if the farm does not run."""
         running, self._running = self._running, None
         if running:
             running.close()
@@ -128,9 +113,9 @@ class Farm:
         nobody_listens = self._address is not None and spec.kind is FeedKind.REFUSED
         return f"http://{spec.host}:{self.port + nobody_listens}{spec.path}"
 
-    def publish(self, now: datetime | None = None) -> int:
-        """Let new articles appear in all feeds that have `items_per_wave`; return the number of this wave."""
-        now = now or datetime.now(UTC)
+    def publish(self) -> int:
+        """Publish new articles in all feeds with `items_per_wave`; return the number of this wave."""
+        now = datetime.now(UTC)
         with self._publishing:
             growing = [site for site in self._sites.values() if site.spec.items_per_wave]
             self._router.publish({site: site.next_issue(now) for site in growing})
@@ -138,20 +123,12 @@ class Farm:
             return self.wave
 
     def expected_of(self, spec: FeedSpec) -> dict[str, str]:
-        """Return title by URL of what a correct reader has got from this feed in the end."""
+        """Return title by URL of the articles that a correct reader gets from this feed."""
         return self._router.published(self._sites[spec.name]) if spec.kind.delivers else {}
 
     def expected_articles(self) -> dict[str, str]:
-        """Return title by URL of what a correct reader must have delivered, each once, of all published so far."""
+        """Return title by URL of all articles so far that a correct reader must deliver once."""
         return {url: title for spec in self.specs for url, title in self.expected_of(spec).items()}
-
-    def unserved(self) -> list[FeedSpec]:
-        """Return the delivering feeds whose newest state no client has been sent completely."""
-        return [
-            spec
-            for spec in self.specs
-            if spec.kind.delivers and not self._router.has_served_newest(self._sites[spec.name])
-        ]
 
     def access_log(self) -> list[AccessRecord]:
         """Return the requests so far, oldest first."""
@@ -166,13 +143,13 @@ class Farm:
         return self._router.host_loads()
 
     def _make_routes(self, edition: str, now: datetime) -> dict[tuple[str, str], Site]:
-        """Return who answers where. A moved feed lives at its new home and leaves a signpost behind."""
+        """Return the site of each host and path. A moved feed has a redirect at its old address."""
         routes: dict[tuple[str, str], Site] = {}
         for spec in self.specs:
             here = [(spec.host, spec.path, self._sites[spec.name])]
             if spec.kind is FeedKind.MOVED:
-                signpost = Site(spec, edition=edition, now=now)
-                here = [(spec.host, spec.path, signpost), (spec.moved_host, spec.moved_path, self._sites[spec.name])]
+                redirect = Site(spec, edition=edition, now=now)
+                here = [(spec.host, spec.path, redirect), (spec.moved_host, spec.moved_path, self._sites[spec.name])]
             for host, path, site in here:
                 if (host, path) in routes:
                     raise ValueError(f"two feeds of a farm are served from {host}{path}")

@@ -1,24 +1,17 @@
-"""HTTP/1.1 in the small: bytes to a request, a reply to bytes. No sockets here."""
+"""HTTP/1.1 for the farm: a client's connection, its requests and the replies to them."""
 
 from __future__ import annotations
 
-import re
+import asyncio
+import time
 from collections.abc import Callable
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 MAX_HEAD_BYTES = 32 * 1024
-
-_REQUEST_LINE = re.compile(r"([A-Z]{3,20}) (/[\x21-\x7e]*) HTTP/1\.([01])")
-_REQUEST_LINE_BEGUN = re.compile(rb"[A-Z]{1,20}(?: [\x20-\x7e]*\r?)?")
-_BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
-_FIELD = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
-
-
-class BadRequestError(Exception):
-    """What came is no request that this server reads. The message says why."""
+_HEAD_END = b"\r\n\r\n"
 
 
 class Request(NamedTuple):
@@ -35,7 +28,7 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """One answer, all but the fields that depend on the moment and on the connection."""
+    """One answer without the fields that depend on the time and on the connection."""
 
     status: int
     fields: bytes
@@ -43,9 +36,20 @@ class Reply(NamedTuple):
     body: bytes = b""
     delay_seconds: float = 0.0
     body_sent: int | None = None
-    """Send only so many bytes of the body, then close; None for all of it."""
-    on_delivered: Callable[[], None] | None = None
-    """Called once the client has been sent all of it."""
+    """Send only so many bytes of the body, then close the connection; None for all of it."""
+
+
+class Router(Protocol):
+    """Answers requests. `finished` follows each `answer`."""
+
+    def find_host(self, request: Request) -> str | None:
+        """Return the host that the request is for, or None if the farm has no such host."""
+
+    def answer(self, request: Request) -> Reply:
+        """Return the reply to a request."""
+
+    def finished(self, host: str) -> None:
+        """Register that a reply was sent, or that the client left before."""
 
 
 def make_reply(status: HTTPStatus, text: str, *more_fields: str, content_type: str = "text/plain") -> Reply:
@@ -56,47 +60,108 @@ def make_reply(status: HTTPStatus, text: str, *more_fields: str, content_type: s
 
 
 def join_fields(*fields: str) -> bytes:
-    """Return the header fields as they go over the wire."""
+    """Return the header fields as they are sent."""
     return "".join(f"{field}\r\n" for field in fields).encode("latin-1")
 
 
 def parse_request(head: bytes, host: str, port: int) -> Request:
-    """Return the request in `head` (without its empty line) that came to this host and port.
-
-    Raises:
-        BadRequestError: it is malformed, or has a body, which no feed reader sends.
-    """
+    """Return the request in `head` (without its empty line). Raises ValueError if it is no request."""
     first, *lines = head.decode("latin-1").split("\r\n")
-    request_line = _REQUEST_LINE.fullmatch(first)
-    if request_line is None:
-        raise BadRequestError("malformed request line")
-    headers: dict[str, str] = {}
-    for line in lines:
-        field = _FIELD.fullmatch(line)
-        if field is None:
-            raise BadRequestError("malformed header field")
-        name = field[1].lower()
-        if name == "host" and name in headers:
-            raise BadRequestError("more than one Host")
-        value = field[2].rstrip(" \t")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    is_http_11 = request_line[3] == "1"
-    if is_http_11 and "host" not in headers:
-        raise BadRequestError("no Host")
-    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-        raise BadRequestError("a request body is not expected")
-    keep_alive = is_http_11 and "close" not in headers.get("connection", "").lower()
-    return Request(host, port, request_line[1], request_line[2], headers, keep_alive)
+    method, path, version = first.split(" ")
+    named = (line.partition(":") for line in lines)
+    headers = {name.lower(): value.strip() for name, _, value in named}
+    keep_alive = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
+    return Request(host, port, method, path, headers, keep_alive)
 
 
-def may_become_request(received: bytes) -> bool:
-    """Return whether this beginning of a header can still be completed: garbage need not be waited out."""
-    first, _, _ = received.partition(b"\n")
-    return bool(_REQUEST_LINE_BEGUN.fullmatch(first)) and not _BARE_LINE_FEED.search(received)
+class Connection(asyncio.Protocol):
+    """One client's connection, with keep-alive: the next request waits until the reply before it is sent."""
+
+    def __init__(self, router: Router, connections: set[Connection], is_stopping: Callable[[], bool]) -> None:
+        self._router = router
+        self._connections = connections
+        self._is_stopping = is_stopping
+        self._transport: asyncio.Transport
+        self._received = b""
+        self._closing = False
+        self._pending: tuple[str, asyncio.TimerHandle] | None = None
+        """The host whose reply is delayed, and the timer that sends it."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Register the connection."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._connections.add(self)
+        if self._is_stopping():
+            self.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Answer all complete requests."""
+        self._received += data
+        self._answer_all()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection, and its delayed reply."""
+        if self._pending:
+            host, timer = self._pending
+            timer.cancel()
+            self._router.finished(host)
+        self._connections.discard(self)
+
+    def abort(self) -> None:
+        """Drop the connection."""
+        self._closing = True
+        self._transport.abort()
+
+    def _answer_all(self) -> None:
+        while not (self._pending or self._closing):
+            head, end, rest = self._received.partition(_HEAD_END)
+            if len(head) > MAX_HEAD_BYTES:
+                self._reject()
+            elif not end:
+                return
+            else:
+                self._received = rest
+                self._answer(head)
+
+    def _answer(self, head: bytes) -> None:
+        try:
+            request = parse_request(head, *self._transport.get_extra_info("sockname"))
+        except ValueError:
+            self._reject()
+            return
+        host = self._router.find_host(request)
+        if host is None:
+            self._reject()
+            return
+        reply = self._router.answer(request._replace(host=host))
+        keep_alive = request.keep_alive and request.method == "GET"
+        if not reply.delay_seconds:
+            self._send(host, reply, keep_alive)
+            return
+        loop = asyncio.get_running_loop()
+        self._pending = host, loop.call_later(reply.delay_seconds, self._send_late, host, reply, keep_alive)
+
+    def _reject(self) -> None:
+        self._write(make_reply(HTTPStatus.BAD_REQUEST, "This is no request to a site of the farm.\n"), keep_alive=False)
+
+    def _send_late(self, host: str, reply: Reply, keep_alive: bool) -> None:
+        self._pending = None
+        self._send(host, reply, keep_alive)
+        self._answer_all()
+
+    def _send(self, host: str, reply: Reply, keep_alive: bool) -> None:
+        self._router.finished(host)  # before the client can read the reply, so that it finds it counted
+        self._write(reply, keep_alive=keep_alive)
+
+    def _write(self, reply: Reply, *, keep_alive: bool) -> None:
+        self._transport.write(_head(reply, int(time.time()), keep_alive) + reply.body[: reply.body_sent])
+        if reply.body_sent is not None or not keep_alive:
+            self._closing = True
+            self._transport.close()
 
 
-def reply_head(reply: Reply, *, now: int, keep_alive: bool) -> bytes:
-    """Return the status line and the header, `now` in seconds since the epoch."""
+def _head(reply: Reply, now: int, keep_alive: bool) -> bytes:
     return b"%b%b%bConnection: %b\r\n\r\n" % (
         _status_line(reply.status),
         _date_line(now),

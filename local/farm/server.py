@@ -12,8 +12,7 @@ from contextlib import ExitStack
 from itertools import repeat
 from threading import Thread
 
-from local.farm.connection import Connection
-from local.farm.router import Router
+from local.farm.http import Connection, Router
 
 _PORTS = range(20_000, 32_768)
 """Below the ephemeral range: no outgoing connection takes the port while the farm is down."""
@@ -60,7 +59,7 @@ class Sockets:
             return cls(port, listening, refusing)
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close all sockets."""
         for taken in (*self.listening, *self.refusing):
             taken.close()
 
@@ -103,7 +102,7 @@ class ServerThread:
         arriving: set[asyncio.Task[object]] = set()
 
         def connect() -> Connection:
-            return Connection(self._router, connections, stopping)
+            return Connection(self._router, connections, stopping.is_set)
 
         def accept(listener: socket.socket) -> None:
             for accepted in _accept_all(listener):
@@ -140,7 +139,7 @@ def _some_ports() -> Iterator[int]:
 
 
 def _bind(host: str, port: int, *, shared_with_past: bool) -> socket.socket:
-    """Take the address: also while connections of an earlier farm linger on it, or only if nobody else can."""
+    """Bind to the address; `shared_with_past` allows connections of an earlier farm in TIME_WAIT."""
     taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared_with_past)

@@ -1,8 +1,8 @@
 """`feedmill farm`: the demo's sites as a service, for the fetchers of other containers.
 
-It registers its feeds, publishes new articles in waves, and counts what arrives: it is ready (/readyz) once all waves
-are out, and while every article that it published is in `pending_articles` exactly once. `/count` has the count by kind
-of feed. A farm that is started again goes on where the one before it stopped.
+It registers its feeds, publishes new articles in waves, and counts the articles that arrive. It is ready (/readyz) once
+all waves are published and while every article is in `pending_articles` exactly once. `/count` has the count by kind of
+feed. A restarted farm continues where the former one stopped.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from shared.waiting import keep_trying, pause
 log = logging.getLogger(__name__)
 
 DOMAIN = "farm"
-"""The sites are site-2.farm, site-3.farm, …: whoever runs the farm lets these names lead to it."""
+"""The sites are site-2.farm, site-3.farm, …. Whoever runs the farm makes these names resolve to it."""
 
 AFTER_AN_HOUR = frozenset({FeedKind.RECOVERS, FeedKind.THROTTLED, FeedKind.TRUNCATED})
-"""What comes back from the retry queue only: nobody waits for that here (`feedmill demo` shortens the hour)."""
+"""Feeds that need a retry after an hour; here nobody waits so long (`feedmill demo` shortens the hour)."""
 
 LOOK_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to play. `address` and `port`: where to listen; the feeds are polled every `interval_seconds`."""
+    """The farm's options. It listens on `address` and `port`; its feeds are polled every `interval_seconds`."""
 
     address: str
     port: int
@@ -47,7 +47,7 @@ class Plan:
 
 
 class FarmService:
-    """See the module."""
+    """Publishes waves and counts the articles that arrive."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -57,12 +57,12 @@ class FarmService:
         self._counted: Count | None = None
 
     async def serve(self, settings: FarmSettings, stop: asyncio.Event, health: Health) -> None:
-        """Play until `stop`. Raises ConfigurationError if the tables are not there."""
+        """Run until `stop`. Raises ConfigurationError if the tables are missing."""
         database_url = str(settings.database_url)
         health.add_check("articles", self.check)
         health.add_page("/count", self.page)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, self.publish)
-        with self._farm, contextlib.suppress(Unavailable):  # told to stop while the database was away
+        with self._farm, contextlib.suppress(Unavailable):  # the stop came while the database was away
             await keep_trying(
                 lambda: asyncio.to_thread(self._register, database_url), what="registering the feeds", until=(stop,)
             )
@@ -81,12 +81,12 @@ class FarmService:
                 publishing.cancel()
 
     def publish(self) -> None:
-        """Let new articles appear (SIGUSR1 does it, too)."""
+        """Publish new articles (SIGUSR1 does the same)."""
         wave = self._farm.publish()
         log.info("published", extra={"wave": wave, "articles": len(self._farm.expected_articles())})
 
     def check(self) -> str | None:
-        """Return None while every article is there exactly once, else what is missing."""
+        """Return None while every article is there exactly once, else the reason why not."""
         if self._counted is None:
             return "not counted yet"
         if self._waves_to_come:
@@ -115,12 +115,12 @@ class FarmService:
             }
 
     def _catch_up(self, database_url: str) -> None:
-        """Publish as many waves as a farm before this one did, by what is in the table of them."""
+        """Publish as many waves as a former farm did, to judge by the articles in the table."""
         unknown = self._count(database_url).unexpected
         while unknown:
             self._farm.publish()
             before, unknown = unknown, self._count(database_url).unexpected
-            if unknown >= before:  # they are not of any farm's
+            if unknown >= before:  # they are not from a farm
                 return
 
     async def _publish_waves(self) -> None:
@@ -130,7 +130,7 @@ class FarmService:
             self._waves_to_come -= 1
 
     def _count(self, database_url: str) -> Count:
-        with connect(database_url):  # says what is wrong with the database in words
+        with connect(database_url):  # its errors describe the problem in words
             return count(self._farm, self._ids, database_url, elapsed=0.0)
 
     def _look(self, database_url: str) -> None:
@@ -145,5 +145,5 @@ class FarmService:
 
 
 def public_specs() -> list[FeedSpec]:
-    """Return the sites of the demo that need no hour, under their names."""
+    """Return the demo's sites, except those that need an hour, with names as hosts."""
     return [spec for spec in named_specs(demo_specs(), DOMAIN) if spec.kind not in AFTER_AN_HOUR]

@@ -1,4 +1,4 @@
-"""How one feed of the farm answers. Knows no socket and no clock; `Router` guards it with its lock."""
+"""How one feed of the farm answers. It uses no socket and no clock; `SiteRouter` guards it with its lock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
-from enum import StrEnum
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -21,23 +20,12 @@ from local.farm.specs import FeedKind, FeedSpec
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 _ARTICLE_SPACING = timedelta(hours=3)
 _FIRST_AGE = timedelta(hours=1)
-"""The first issue is so old when the farm opens: later Last-Modified values have room to differ."""
+"""The age of the first issue when the farm starts, so that later issues have a later Last-Modified."""
 
 
-class Freshness(StrEnum):
-    """What becomes of a request's validators."""
-
-    HONEST = "honest"
-    """304 if and only if the client has the current state."""
-    ALWAYS_304 = "always_304"
-    """304 to every request that carries a validator, whatever it says."""
-    ALWAYS_200 = "always_200"
-    """Validators are ignored."""
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Issue:
-    """One state of a feed: what it lists until the next wave, rendered."""
+    """One state of a feed, rendered: its articles until the next wave."""
 
     number: int
     articles: tuple[Article, ...]
@@ -47,12 +35,6 @@ class Issue:
     not_modified: Reply
     plain: Reply
     compressed: Reply | None
-    served: bool = False
-    """True once some client has been sent all of it, or a 304 that says that it has it."""
-
-    def mark_served(self) -> None:
-        """Note that some client has it."""
-        self.served = True
 
 
 _FIXED_REPLIES = {
@@ -61,11 +43,11 @@ _FIXED_REPLIES = {
     FeedKind.GONE: make_reply(HTTPStatus.GONE, "The feed has ended.\n"),
     FeedKind.HTML: make_reply(HTTPStatus.OK, HTML_PAGE, content_type="text/html"),
 }
-_AILING = make_reply(HTTPStatus.INTERNAL_SERVER_ERROR, "The server is starting.\n")
+_STARTING = make_reply(HTTPStatus.INTERNAL_SERVER_ERROR, "The server is starting.\n")
 
 
 class Site:
-    """One feed: its current issue, all that it ever published, and how often it was asked."""
+    """One feed: its current issue, all articles that it has published, and the number of requests."""
 
     def __init__(self, spec: FeedSpec, *, edition: str, now: datetime) -> None:
         self.spec = spec
@@ -96,22 +78,19 @@ class Site:
         self.issue = issue
         self.published.update({article.url: article.title for article in issue.articles})
 
-    def answer(self, request: Request, freshness: Freshness) -> Reply:
+    def answer(self, request: Request) -> Reply:
         """Return the reply to one more request for this feed."""
         self.requests += 1
-        issue = self.issue
-        trouble = self._trouble(request.port)
-        if trouble:
-            return trouble
-        if self.spec.kind is not FeedKind.NO_VALIDATORS and _is_not_modified(request.headers, issue, freshness):
-            return issue.not_modified._replace(
-                on_delivered=issue.mark_served if freshness is Freshness.HONEST else None
-            )
-        if issue.compressed and _accepts_gzip(request.headers.get("accept-encoding", "")):
-            return issue.compressed._replace(on_delivered=issue.mark_served)
-        return issue.plain._replace(on_delivered=issue.mark_served)
+        failure = self._failure(request.port)
+        if failure:
+            return failure
+        if self.spec.kind is not FeedKind.NO_VALIDATORS and _is_not_modified(request.headers, self.issue):
+            return self.issue.not_modified
+        if self.issue.compressed and "gzip" in request.headers.get("accept-encoding", ""):
+            return self.issue.compressed
+        return self.issue.plain
 
-    def _trouble(self, port: int) -> Reply | None:
+    def _failure(self, port: int) -> Reply | None:
         """Return what this request gets instead of the feed, if anything."""
         spec, reply = self.spec, _FIXED_REPLIES.get(self.spec.kind)
         if spec.kind is FeedKind.MOVED:
@@ -119,7 +98,7 @@ class Site:
             reply = make_reply(HTTPStatus.MOVED_PERMANENTLY, "The feed has moved.\n", location)
         elif self.requests <= spec.failures:
             if spec.kind is FeedKind.RECOVERS:
-                reply = _AILING
+                reply = _STARTING
             elif spec.kind is FeedKind.THROTTLED:
                 retry_after = f"Retry-After: {spec.retry_after_seconds}"
                 reply = make_reply(HTTPStatus.TOO_MANY_REQUESTS, "Not so fast.\n", retry_after)
@@ -169,32 +148,19 @@ def _compressed_reply(body: bytes, content: list[str]) -> Reply:
     return Reply(HTTPStatus.OK.value, fields, packed)
 
 
-def _is_not_modified(headers: Mapping[str, str], issue: Issue, freshness: Freshness) -> bool:
+def _is_not_modified(headers: Mapping[str, str], issue: Issue) -> bool:
     if_none_match = headers.get("if-none-match")
-    if_modified_since = headers.get("if-modified-since")
-    if freshness is not Freshness.HONEST:
-        is_conditional = if_none_match is not None or if_modified_since is not None
-        return is_conditional and freshness is Freshness.ALWAYS_304
     if if_none_match is not None:
-        tag = issue.etag.removeprefix("W/")
-        return if_none_match == "*" or tag in _ENTITY_TAG.findall(if_none_match)
+        return issue.etag.removeprefix("W/") in _ENTITY_TAG.findall(if_none_match)
+    if_modified_since = headers.get("if-modified-since")
     return if_modified_since is not None and issue.last_modified <= _parse_date(if_modified_since)
 
 
 @lru_cache(maxsize=4096)
 def _parse_date(text: str) -> datetime:
-    """Return the moment, or the beginning of time if it is none: an unreadable condition is no condition."""
+    """Return the moment; for an unreadable date the earliest one, so that the condition is ignored."""
     try:
         moment = parsedate_to_datetime(text)
     except ValueError:
         return datetime.min.replace(tzinfo=UTC)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-@lru_cache(maxsize=256)
-def _accepts_gzip(accept_encoding: str) -> bool:
-    for offer in accept_encoding.lower().split(","):
-        coding, _, parameters = offer.partition(";")
-        if coding.strip() in {"gzip", "x-gzip", "*"}:
-            return not re.fullmatch(r"q=0(\.0*)?", parameters.strip())
-    return False

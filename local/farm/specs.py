@@ -19,14 +19,14 @@ class FeedFormat(StrEnum):
 
 
 class FeedKind(StrEnum):
-    """How a site behaves. See `FeedKind.delivers` for those that a correct reader gets nothing from."""
+    """How a site behaves. A correct reader gets no article from some kinds (`FeedKind.delivers`)."""
 
     PLAIN = "plain"
     """ETag and Last-Modified with honest 304s."""
     GZIP = "gzip"
     """As plain, compressed for those who accept it; its ETag is weak."""
     GROWING = "growing"
-    """As plain; the name for feeds whose purpose is to get new items (`items_per_wave`)."""
+    """As plain, with new items in each wave (`items_per_wave`)."""
     SLOW = "slow"
     """As plain, answers after `delay_seconds`."""
     REFUSED = "refused"
@@ -56,7 +56,7 @@ class FeedKind(StrEnum):
 
     @property
     def delivers(self) -> bool:
-        """True if a correct reader gets articles from such a feed, sooner or later."""
+        """Whether a correct reader gets articles from such a feed in the end."""
         return self not in _FRUITLESS
 
 
@@ -78,13 +78,13 @@ class FeedSpec:
     items_per_wave: int = 0
     """New articles at each `Farm.publish()`."""
     window: int = 100
-    """The newest so many articles are listed; what slides out unread is lost to a reader."""
+    """The feed lists its newest articles, so many at most."""
     text_length: int = 400
     """Characters of text in an article, about."""
     delay_seconds: float = 0.0
-    """Waits so long before each answer, on top of the farm's own latency."""
+    """The delay of each answer, in addition to the farm's latency."""
     failures: int = 0
-    """Requests that go wrong before the feed recovers (`recovers`, `throttled`, `truncated`)."""
+    """Requests that fail before the feed recovers (`recovers`, `throttled`, `truncated`)."""
     retry_after_seconds: int = 1
     moved_host: str = ""
     moved_path: str = ""
@@ -102,7 +102,7 @@ class FeedSpec:
 
 
 _FIRST_HOST = IPv4Address("127.0.0.2")
-"""Not 127.0.0.1: other servers of the machine live there."""
+"""Not 127.0.0.1, where other servers of the machine listen."""
 
 _FILE_NAMES = {
     FeedFormat.RSS: "rss.xml",
@@ -113,12 +113,12 @@ _FILE_NAMES = {
 _XML_FORMATS = (FeedFormat.RSS, FeedFormat.ATOM, FeedFormat.RDF)
 
 _MARKUP_PER_ARTICLE = 560
-"""Characters around an article's text, in the middle between the four formats."""
+"""Characters around an article's text, on average over the four formats."""
 
 
 @dataclass(frozen=True)
 class _Group:
-    """So many feeds of one kind, dealt out over hosts that they have to themselves."""
+    """Feeds of one kind, distributed over hosts of their own."""
 
     kind: FeedKind
     feeds: int

@@ -1,4 +1,4 @@
-"""Where a server's data stands, and who owns it: PostgreSQL refuses to run as root, and RabbitMQ need not.
+"""The folder of a server's data, and its account: PostgreSQL refuses to run as root, and RabbitMQ need not.
 
 As root we run a server as the owner of its data, the user that its package made (`postgres`, `rabbitmq`). That user
 often can't reach our directory (a project under /root, pytest's temporary directories): the data then stands under

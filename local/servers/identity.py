@@ -1,4 +1,4 @@
-"""What a private server keeps from run to run beside its data: its names, passwords and ports, in one file."""
+"""A private server's names, passwords and ports, kept in one file from run to run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shared.errors import ConfigurationError
 FILE_NAME = "identity.json"
 
 FIRST_STARTS = 3
-"""So often a server that nobody knows the ports of yet is started, each time on others."""
+"""So often a first start is tried, each time on other ports."""
 
 # Below Linux's ephemeral range (32768 up): otherwise an outgoing connection takes a server's port while the
 # server is down for a moment, and it can't come back on it.
@@ -30,7 +30,7 @@ def _secret() -> str:
 
 
 class Identity(BaseModel):
-    """What both servers have; a port is 0 until it is chosen for the first time."""
+    """The fields of both servers; a port is 0 until it is chosen for the first time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -21,7 +21,7 @@ from shared.errors import ConfigurationError, DatabaseUnavailable
 
 DEFAULT_DATABASE = "feedmill"
 USER = "postgres"
-"""Whom the server runs as if we are root."""
+"""The account of the server if we are root."""
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
 INITDB_SECONDS = 120.0
@@ -60,7 +60,7 @@ class PrivatePostgres:
     def start(self) -> None:
         """Start the server and return when it takes connections and the database is there.
 
-        Does nothing if it runs. The first start of this object ends what an earlier run left and settles the
+        Does nothing if it runs. The first start of this object ends the server of an earlier run and chooses the
         port; later ones keep it. Raises ConfigurationError, with the log's last lines, if it can't be started.
         """
         if self.is_running():

@@ -1,4 +1,4 @@
-"""Both servers together: one owner at a time, started side by side, and none left behind."""
+"""Both servers together: one process at a time may use a directory; no server outlives its owner."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def private_servers(directory: Path, *, durable: bool = True) -> Iterator[Server
 
     The directory keeps the data, credentials and (if they are still free) ports from run to run. With
     `durable=False`, for data to be thrown away, they don't wait for the disk, and are killed instead of stopped.
-    The servers end with this process, however it ends; what is left after all is ended by the next run.
+    The servers end with this process, however it ends; the next run ends any that are left.
     Raises ConfigurationError if another process uses the directory or a server can't be started.
     """
     with hold_directory(directory) as place:
@@ -89,7 +89,7 @@ def is_installed() -> bool:
 
 
 def delete_servers(directory: Path) -> None:
-    """Delete a server directory with all its data, also what stands outside of it; none there is fine too.
+    """Delete a server directory with all its data, also outside of it. Do nothing if it does not exist.
 
     Raises ConfigurationError if a process uses it.
     """
@@ -188,7 +188,7 @@ def _kill_both(rabbitmq: PrivateRabbitMQ, postgres: PrivatePostgres) -> None:
 
 @contextlib.asynccontextmanager
 async def keep_running(servers: Servers | None, say: Callable[[str], None]) -> AsyncIterator[None]:
-    """Keep the servers running for the length of the block (None: they are somebody else's)."""
+    """Restart private servers that die during the block. Do nothing for None: servers of the environment."""
     if servers is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""The servers' operating-system processes: started, watched, ended, and found again by the next run.
+"""The servers' operating-system processes: started, watched, ended, and recognised by the next run.
 
 A process number alone proves nothing, since the system gives it away again. With the time of the process's
 start, and the boot that this time counts from, it does.
@@ -28,7 +28,7 @@ MAX_OPEN_FILES = 65_536
 LOG_TAIL_LINES = 15
 POLL_SECONDS = 0.05
 KEEP_LOG_BYTES = 5_000_000
-# Both servers recover from SIGKILL; a person who starts again waits for this.
+# Both servers recover from SIGKILL, and a person waits for this.
 LEFTOVER_SECONDS = 2.0
 
 
@@ -98,7 +98,7 @@ class ServerProcess:
         return not self._ended.is_set()
 
     def end(self, number: signal.Signals, grace_seconds: float) -> None:
-        """Send the signal, wait, kill what is left; return when it and all that it started are gone."""
+        """Send the signal, wait, kill the rest; return when it and all its descendants are gone."""
         family = find_family(self.id)  # now: they lose their parent with it
         if number == signal.SIGKILL:
             _send(family, signal.SIGKILL)
@@ -112,7 +112,7 @@ class ServerProcess:
         self._command.record.unlink(missing_ok=True)
 
     def wait_until_ready(self, missing: Callable[[], str | None], seconds: float) -> None:
-        """Wait until `missing` returns None; until then it says what is not there yet.
+        """Wait until `missing` returns None; until then it says what is missing.
 
         Raises ConfigurationError, with the log's last lines, if the process ends or the time is up.
         """

@@ -1,8 +1,7 @@
 """A RabbitMQ node of our own, from the system's package, beside whatever the machine runs itself.
 
-It shares nothing with the machine's node: not the port mapper (epmd), the cookie, the configuration files nor the
-data. Everything listens on the loopback address. As root we run it as the user that the package made, if there is one
-(`local/servers/cluster.py`).
+It shares nothing with the machine's node: no port mapper (epmd), cookie, configuration file or data. Everything listens
+on the loopback address. As root we run it as the package's user, if it exists (`local/servers/cluster.py`).
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_VHOST = "feedmill"
 USER = "rabbitmq"
-"""Whom the node runs as if we are root, and there is such a user."""
-
+"""The account of the node if we are root, and it exists."""
 READY_SECONDS = 120.0  # 6 s on an idle machine; a loaded one with two cores has been seen to take ten times that
 STOP_SECONDS = 30.0
 EPMD_READY_SECONDS = 20.0
 HTTP_TIMEOUT_SECONDS = 10.0
-# The package's own scripts; what it puts into /usr/sbin would switch to the user rabbitmq.
+# The package's own scripts; those in /usr/sbin would switch to the user rabbitmq.
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 EPMD = Path("/usr/bin/epmd")
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # the Erlang that the package was made for, not one in /usr/local
@@ -71,7 +69,7 @@ class PrivateRabbitMQ:
         self.directory = directory
         self.log = directory / "rabbitmq.log"
         self._data = directory
-        """What the node owns; settled with its identity."""
+        """The node's own folder; known with its identity."""
         self._identity: RabbitMQIdentity | None = None
         self._epmd: ServerProcess | None = None
         self._node: ServerProcess | None = None
@@ -96,7 +94,7 @@ class PrivateRabbitMQ:
     def start(self) -> None:
         """Start the node and return when AMQP and the management API answer; does nothing if it runs.
 
-        The first start of this object ends what an earlier run left and settles the ports; later ones keep them.
+        The first start of this object ends the servers of an earlier run and chooses the ports; later ones keep them.
         Raises ConfigurationError, with the log's last lines, if it can't be started.
         """
         if self.is_running():

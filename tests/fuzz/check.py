@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
 from services.fetcher.parse.dates import EARLIEST, FUTURE_TOLERANCE
 from services.fetcher.parse.document import prepare
+from services.fetcher.parse.formats import FORMAT_OF_ROOT
 from services.fetcher.parse.formats.lenient import read_lenient
 from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import Declined
@@ -44,7 +45,7 @@ def check_tiers(body: bytes) -> bool:
     """Fail if the strict tier reads something else than the lenient one; return whether it read it at all."""
     text = decode(body, None).text.replace("\ufeff", "").lstrip("\x00 \t\r\n")
     try:
-        document = prepare(text)
+        document = prepare(text, FORMAT_OF_ROOT)
         strict = read_strict(document)
     except (ParseError, Declined):
         return False

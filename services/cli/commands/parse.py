@@ -96,6 +96,7 @@ def as_json(parsed: ParsedFeed) -> dict[str, Any]:
     """Return the feed as the object that `feedmill parse --json` prints."""
     return {
         "feed": parsed.feed.model_dump(mode="json") | _facts(parsed),
+        "format": parsed.format,
         "tier": parsed.tier,
         "warnings": list(parsed.warnings),
         "entries": [entry.model_dump(mode="json", exclude={"id_is_given"}) for entry in parsed.entries],
@@ -118,7 +119,7 @@ def show(parsed: ParsedFeed, console: Console) -> None:
         if value and name != "title":
             shown = ", ".join(map(str, value)) if isinstance(value, tuple | list) else value
             console.print(f"{name.replace('_', ' ')}: {safe_to_show(shown)}", soft_wrap=True)
-    console.print(f"read by: the {parsed.tier} tier")
+    console.print(f"format: {parsed.format}, read by the {parsed.tier} tier")
     title = safe_to_show(parsed.feed.title or "(a feed without a title)")
     table = Table(title=title, caption=f"{len(parsed.entries)} entries")
     for column in ("published", "title", "url", "quality", "text", "flags"):

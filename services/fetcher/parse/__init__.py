@@ -1,8 +1,9 @@
-"""The reader: takes the bytes of a feed, gives its entries. Pure: no I/O, no network, no clock (`now` is given).
+"""The reader: from the bytes of a feed to its entries. Pure: no I/O, no network, no clock (`now` is an argument).
 
-A tier is a function to `RawFeed`; `_read` is the one place that chooses. Tiers change speed, never the answer: what
-the strict tier does not read exactly as the lenient one does, it declines; what neither can read goes to salvage.
-Whatever the bytes are, the answer is a `ParsedFeed` or a `ParseError`. What becomes of an entry is told in `entries`.
+    bytes -> text (text/charset) -> RawFeed (formats) -> ParsedFeed (entries)
+
+Whatever the bytes are, the answer is a `ParsedFeed` or a `ParseError`. `formats` lists the formats and the tiers that
+read them; a new format is added there. `entries` states the rules by which an entry becomes an article.
 """
 
 from __future__ import annotations
@@ -10,25 +11,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from services.fetcher.parse.document import prepare
 from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
-from services.fetcher.parse.facts import read_facts
-from services.fetcher.parse.formats.jsonfeed import read_json, save_json
-from services.fetcher.parse.formats.lenient import read_lenient
-from services.fetcher.parse.formats.salvage import read_salvage
-from services.fetcher.parse.formats.strict import read_strict
+from services.fetcher.parse.formats import read_feed
 from services.fetcher.parse.model import (
     Deadline,
-    Declined,
     FeedFacts,
     NotAFeed,
     OutOfTime,
     ParsedFeed,
     ParseError,
-    RawFacts,
     RawFeed,
     Unparseable,
-    check_time,
 )
 from services.fetcher.parse.text import clean_title
 from services.fetcher.parse.text.charset import decode
@@ -51,17 +44,17 @@ def parse_feed(
     """Return the feed in `body`.
 
     Args:
-        body: decompressed, and within the fetcher's limit: time and memory grow with its length.
-        url: where it came from; the last resort for relative links.
-        content_type: the HTTP header; its charset counts, its media type does not (servers get it wrong).
-        now: aware; what a date in the far future is clamped to.
-        max_entries: of more than these the newest are kept.
-        keep_html: bodies that are HTML are given as that, too, safe to show (`markup`).
-        deadline: says whether the time is up; asked all along. A thread can't be stopped, so the reader stops itself.
+        body: the decompressed body. The caller bounds its length, since time and memory grow with it.
+        url: the address of the feed. Relative links are resolved against it if the feed gives no other base.
+        content_type: the HTTP header. Its charset counts; its media type does not, since servers often get it wrong.
+        now: the time of the fetch, aware. Dates in the far future become this one.
+        max_entries: of a larger feed the newest entries are kept.
+        keep_html: HTML bodies are also returned as HTML that is safe to show (`text.markup`).
+        deadline: returns whether the time is up. A thread can't be stopped, so the reader asks often and stops itself.
 
     Raises:
-        NotAFeed: it is something else; the message says what.
-        Unparseable: it is a feed that cannot be read, or not in time; the message says why.
+        NotAFeed: the body is something else; the message says what.
+        Unparseable: the feed can't be read, or not in time; the message says why.
     """
     decoded = decode(body, content_type)
     text = decoded.text
@@ -70,7 +63,7 @@ def parse_feed(
     text = text.lstrip("\x00 \t\r\n")
     if not text:
         raise NotAFeed("an empty body")
-    tier, raw = _read(text, deadline)
+    tier, raw = read_feed(text, deadline)
     about = _about(raw, url)
     bases = tuple(filter(None, (about.site_url, url)))
     entries, notes = build_entries(
@@ -85,10 +78,11 @@ def parse_feed(
     return ParsedFeed(
         feed=about,
         hints=raw.hints,
+        format=raw.format,
         tier=tier,
         entries=entries,
         warnings=(*decoded.warnings, *raw.warnings, *notes),
-        facts=_settle_facts(raw.facts, bases[::-1]),
+        facts=_absolute_facts(raw.facts, bases[::-1]),
     )
 
 
@@ -98,46 +92,8 @@ def _about(raw: RawFeed, url: str) -> FeedInfo:
     return FeedInfo(title=title or None, site_url=site_url or None, language=read_language(raw.language))
 
 
-def _read(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
-    """Return the name of the tier that read this text, and what it read."""
-    if text[0] in "{[":
-        return _read_json(text, deadline)
-    try:
-        return _read_document(text, deadline)
-    except OutOfTime:
-        raise
-    except ParseError:
-        saved = read_salvage(text, lambda source: _read_document(source, deadline)[1], deadline)
-        if saved is None:
-            raise
-        return "salvage", saved
-
-
-def _read_json(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
-    try:
-        return "json", read_json(text, deadline)
-    except OutOfTime:
-        raise
-    except Unparseable:
-        saved = save_json(text, deadline)
-        if saved is None:
-            raise
-        return "salvage", saved
-
-
-def _read_document(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
-    document = prepare(text, deadline)
-    check_time(deadline)
-    try:
-        tier, raw = "strict", read_strict(document, deadline)
-    except Declined:
-        check_time(deadline)
-        tier, raw = "lenient", read_lenient(document, deadline)
-    return tier, replace(raw, facts=read_facts(document.source))
-
-
-def _settle_facts(facts: RawFacts, bases: tuple[str, ...]) -> FeedFacts:
-    """Return the facts with absolute addresses; one that is no http(s) address is left out."""
+def _absolute_facts(facts: FeedFacts, bases: tuple[str, ...]) -> FeedFacts:
+    """Return the facts with absolute addresses. An address that is not http(s) becomes ""."""
     return replace(
         facts,
         self_url=absolute(facts.self_url, *bases),

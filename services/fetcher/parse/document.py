@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from html.entities import name2codepoint
 from itertools import islice
@@ -18,20 +19,19 @@ from services.fetcher.parse.model import Deadline, NotAFeed, check_time
 
 MAX_EXPANSION_CHARS = 100_000
 MAX_ENTITIES = 300
-"""Above this total, or this number, the entities that a document declares are left unexpanded."""
+"""A document's own entities stay unexpanded if they exceed this total, or this number."""
 
 MAX_TAGS = 800_000
 MAX_REFERENCES = 1_000_000
 """A document is cut before its `<` or `&` of this number, which bounds a parse in memory. 10 MiB of the densest real
-feed at hand would have 350,000 `<`."""
+feed that we know would have 350,000 `<`."""
 
 MAX_TAG_CHARS = 1_000_000
-"""What a tag has beyond this is dropped."""
+"""The rest of a longer tag is dropped."""
 
 MAX_ATTRIBUTES = 256
-"""Of one tag; those beyond it are dropped. feedparser looks each one up among all of them."""
+"""Of one tag; further ones are dropped. feedparser's time grows with the square of their number."""
 
-FEED_ROOTS = frozenset({"rss", "feed", "rdf", "channel"})
 _HTML_ROOTS = frozenset({"html", "head", "body"})
 _HTML_PIECES = frozenset({"b", "br", "center", "div", "font", "h1", "meta", "p", "script", "style", "table", "title"})
 
@@ -39,7 +39,7 @@ _ILLEGAL_BYTES = bytes([*range(9), 0x0B, 0x0C, *range(0x0E, 0x20)])
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML 1.0, section 2.2
 _NAME = re.compile(r"<([A-Za-z_][\w.:-]*)")
 _NEXT = re.compile(r"<(?=[A-Za-z_?]|!--|!DOCTYPE)", re.IGNORECASE)
-_FEED_ROOT = re.compile(r"<(?:rss(?=[\s>])|rdf:RDF(?=[\s>])|feed\s[^<>]{0,500}?xmlns)", re.IGNORECASE)
+_FEED_ROOT = re.compile(r"<(rss(?=[\s>])|rdf:RDF(?=[\s>])|feed(?=\s[^<>]{0,500}?xmlns))", re.IGNORECASE)
 _SUBSET_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|<!--|[\[\]>]")
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"&%<]*\"|'[^'&%<]*'|\"&#\w{1,8};\"|'&#\w{1,8};')\s*>")
 _ATTRIBUTE = r"\s++[^\s<>/=\"']++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
@@ -60,52 +60,60 @@ _ATTRIBUTE_VALUE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document from its root element on, safe to parse: without DTD, references settled, illegal characters gone."""
+    """A document from its root element on, safe to parse: no DTD, no illegal character, no reference by a name."""
 
+    root: str
+    """The name of the root element, in lower case and without prefix."""
     source: str
     warnings: tuple[str, ...] = ()
-    """What was put up with."""
+    """What is wrong with the document although it is read."""
 
 
-def prepare(text: str, deadline: Deadline | None = None) -> Document:
+def prepare(text: str, roots: Container[str], deadline: Deadline | None = None) -> Document:
     """Return the document in `text`.
 
+    Args:
+        text: the body.
+        roots: the root elements of feeds, in lower case and without prefix.
+        deadline: returns whether the time is up.
+
     Raises:
-        NotAFeed: there is no feed's root element: an HTML page, another XML, no markup at all.
+        NotAFeed: the text has no such root element: it is an HTML page, another XML, or no markup at all.
         OutOfTime: the deadline has passed.
     """
     text, warnings = strip_illegal(text), list[str]()
     prolog = read_prolog(text, deadline)
-    start = prolog.start
-    if not prolog.root:
+    root, start = prolog.root, prolog.start
+    if not root:
         raise NotAFeed("neither XML nor JSON" if text.strip() else "an empty body")
-    if prolog.root in _HTML_ROOTS:
+    if root in _HTML_ROOTS:
         raise NotAFeed("an HTML page")
-    if prolog.root not in FEED_ROOTS:
-        start = find_feed_root(text, prolog.start)
-        if start < 0:
-            is_html = prolog.is_html or prolog.root in _HTML_PIECES
-            raise NotAFeed("an HTML page" if is_html else f"XML with the root element <{prolog.root[:40]}>")
+    if root not in roots:
+        found = _FEED_ROOT.search(text, start)
+        if not found:
+            is_html = prolog.is_html or root in _HTML_PIECES
+            raise NotAFeed("an HTML page" if is_html else f"XML with the root element <{root[:40]}>")
+        root, start = found[1].rpartition(":")[2].lower(), found.start()
         warnings.append("something else stands before the feed")
     text, is_cut = cut_markup(text[start:])
     if is_cut:
         warnings.append("more markup than any feed needs: cut")
-    return Document(resolve_references(text, prolog.declarations), tuple(warnings))
+    return Document(root, resolve_references(text, prolog.declarations), tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True)
 class Prolog:
-    """Where the root element begins, what it is called, and what the DTD declares."""
+    """The text before the root element."""
 
     root: str
-    """Lower case, without prefix; empty if there is no element."""
+    """The name of the root element, in lower case and without prefix; "" if there is no element."""
     start: int
     is_html: bool
     declarations: str
 
 
 def read_prolog(text: str, deadline: Deadline | None = None) -> Prolog:
-    """Return what stands before the first element of `text`, in time proportional to its length.
+    """Return the prolog of `text`, in time proportional to its length.
 
     Raises:
         OutOfTime: the deadline has passed.
@@ -122,7 +130,7 @@ def read_prolog(text: str, deadline: Deadline | None = None) -> Prolog:
             at = text.find("?>", at)
         else:
             end = _end_of_doctype(text, at, deadline) if is_whole else -1
-            is_whole = end >= 0  # if not, the text was read to its end: that is done once
+            is_whole = end >= 0  # if not, the text was read to its end, which must not happen again
             end = end if is_whole else text.find(">", at)
             declarations = text[at:end] if end > 0 else ""
             is_html = declarations[9:].lstrip()[:4].lower() == "html"
@@ -149,12 +157,6 @@ def _end_of_doctype(text: str, start: int, deadline: Deadline | None) -> int:
     return -1
 
 
-def find_feed_root(text: str, start: int) -> int:
-    """Return where the unmistakable root element of a feed begins at or after `start`, or -1."""
-    found = _FEED_ROOT.search(text, start)
-    return found.start() if found else -1
-
-
 def strip_illegal(text: str) -> str:
     """Return `text` without the characters that XML does not allow, NUL among them."""
     try:
@@ -166,16 +168,16 @@ def strip_illegal(text: str) -> str:
 
 
 def resolve_references(text: str, declarations: str) -> str:
-    """Return `text` with named references as characters, and those that mean nothing as plain text.
+    """Return `text` with named references replaced by characters; unknown ones become plain text.
 
-    Known are the names of HTML 4 and what `declarations` says in plain words. Numeric references to characters that
-    XML does not allow become U+FFFD.
+    Known names are those of HTML 4, and the plain texts that `declarations` (a DTD) declares. Numeric references to
+    characters that XML does not allow become U+FFFD.
     """
     if "&" not in text:
         return text
     names = _declared(text, declarations)
 
-    def settle(match: re.Match[str]) -> str:
+    def resolve(match: re.Match[str]) -> str:
         name = match[1]
         if name.startswith("#"):
             return match[0] if _is_legal(name[1:]) else "\ufffd"
@@ -188,9 +190,9 @@ def resolve_references(text: str, declarations: str) -> str:
     while (start := text.find(_CDATA, at)) >= 0:
         end = text.find("]]>", start)
         end = end + 3 if end >= 0 else len(text)
-        pieces += (_REFERENCE.sub(settle, text[at:start]), text[start:end])
+        pieces += (_REFERENCE.sub(resolve, text[at:start]), text[start:end])
         at = end
-    return "".join([*pieces, _REFERENCE.sub(settle, text[at:])])
+    return "".join([*pieces, _REFERENCE.sub(resolve, text[at:])])
 
 
 def _declared(text: str, declarations: str) -> dict[str, str]:
@@ -212,7 +214,7 @@ def _is_legal(number: str) -> bool:
 
 
 def cut_before(text: str, mark: str, limit: int) -> str:
-    """Return `text` up to the `mark`, a letter, that is one too many."""
+    """Return `text` up to the first `mark` (one character) beyond `limit`."""
     if len(text) <= limit or text.count(mark) <= limit:
         return text
     return text[: next(islice(re.finditer(mark, text), limit, None)).start()]

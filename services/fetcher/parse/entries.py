@@ -1,23 +1,24 @@
-"""What becomes of an entry. The same for every tier.
+"""The rules by which an entry of a feed becomes an article. They are the same for every format and tier.
 
-- url: the link (of several `links.own_address`); without one the guid if it is an http(s) URL (and not said to be
-  none), else the first http(s) enclosure, else "". Only absolute http(s) URLs; relative ones are resolved against the
-  feed's own link, then its URL.
-- title: plain text on one line; without one the first 80 characters of the body up to a word, else the URL (flag
-  `title_guessed`). Cut at 2,000 characters (`title_cut`).
-- body: the full text, else the summary, else the entry's own title. Cut at 1,000,000 characters (`body_cut`), and read
-  up to 4,000,000 characters, 300,000 tags and as many references of its source.
-- html: if it is asked for and the body is HTML, or a mere picture: that made safe (`markup`), links resolved against
-  `xml:base`, the entry's url, the feed's own link, its URL. Cut at 1,000,000 characters or four times its source
-  (`html_cut`).
-- published_at: the date of publication, else that of the last update. Far in the future: now (`date_clamped`); counted
-  from now or without its year: `date_guessed`; day or month first, and nothing in the feed to tell: `date_ambiguous`.
-- author: its authors' names, else those of the feed's, with commas between; an address where there is no name.
-- entry_id: the guid, else the url, else the md5; a guid over 2,000 characters is none.
-- An entry with neither url nor title nor body is dropped. Of entries with the same url, http or https, and title the
-  first stays; another one too if both have a guid, and guids and texts differ. Whether a guid is stable from one fetch
-  to the next only the writer can tell.
-- The feed's order is kept. Of more than `max_entries` the newest by date stay, undated ones last.
+- url: the entry's link (`links.own_address` chooses from several). Without a link it is the guid if that is an http(s)
+  URL and the feed does not deny it, else the first http(s) enclosure, else "". Relative addresses are resolved against
+  the feed's own link, then against the feed's URL.
+- title: plain text on one line. Without a title it is the first 80 characters of the body up to a word, else the URL
+  (flag `title_guessed`). It is cut at 2,000 characters (`title_cut`).
+- body: the full text, else the summary, else the entry's own title. It is cut at 1,000,000 characters (`body_cut`). Of
+  its source at most 4,000,000 characters, 300,000 tags and 300,000 references are read.
+- html: only on request. It is the body if that is HTML, or a picture without text, made safe by `text.markup`. Links
+  are resolved against `xml:base`, the entry's url, the feed's own link, the feed's URL. It is cut at 1,000,000
+  characters or four times its source (`html_cut`).
+- published_at: the date of publication, else that of the last update. A date in the far future becomes now
+  (`date_clamped`). A date without a year, or relative to now, is `date_guessed`. If nothing in the feed tells whether
+  the day or the month stands first, the date is `date_ambiguous`.
+- author: the names of the entry's authors, else of the feed's, with commas between. An address replaces a missing name.
+- entry_id: the guid, else the url, else the md5. A guid over 2,000 characters is ignored.
+- An entry without url, title and body is dropped. Of entries with the same url (http or https) and title the first is
+  kept. The others are kept too if all have guids, and guids and texts differ. Only the writer can tell whether a guid
+  is stable from one fetch to the next.
+- The order of the feed is kept. Of more than `max_entries` the newest by date are kept; undated ones count as oldest.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ MAX_BODY_CHARS = 1_000_000
 MAX_GUID_CHARS = 2_000
 GUESSED_TITLE_CHARS = 80
 MAX_NAME_CHARS = 200
-"""Of an author or a category."""
+"""Of an author's or a category's name."""
 MAX_NAMES = 100
 MAX_AUTHORS_CHARS = 2_000
-"""Of a feed's authors, who stand in each entry that names none."""
+"""Of the feed's authors, which are repeated in each entry without an author."""
 MAX_ENCLOSURES = 100
 MAX_FEED_ENCLOSURES = 50_000
-"""In all entries; when there are more, each further entry has one."""
+"""In all entries together. Once there are more, each further entry keeps one."""
 MAX_LOOKED_AT = 1_000
-"""Of an entry's names or enclosures: some are repeated, or are none."""
+"""Of an entry's names or enclosures: the source may repeat them, or hold invalid ones."""
 
 _NO_DATE = datetime.min.replace(tzinfo=UTC)
 
@@ -64,7 +65,7 @@ def build_entries(
     keep_html: bool = False,
     deadline: Deadline | None = None,
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Return the feed's entries by the rules above, and warnings that count what was left out."""
+    """Return the feed's entries by the rules above, and warnings that count the entries left out."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     loose = LooseDates(timely(dates, deadline), now=now, language=language)
     authors = ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]
@@ -97,14 +98,14 @@ def build_entries(
 
 
 class _Seen:
-    """The entries of a document so far: tells which one is there already."""
+    """The entries of the feed so far."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], set[str]] = {}
         self._texts: dict[tuple[str, str], set[str]] = {}
 
     def add(self, entry: Entry) -> bool:
-        """Return whether the entry is another one than those before: by url and title, or else by guid and text."""
+        """Add the entry, and return True, unless it repeats an earlier one (the rule stands above)."""
         key = (entry.url.partition("://")[2], entry.title)
         given = entry.entry_id if entry.id_is_given else ""
         ids = self._ids.setdefault(key, set())
@@ -119,20 +120,20 @@ class _Seen:
 def _newest_first(
     entries: Sequence[RawEntry], loose: LooseDates, now: datetime, limit: int, deadline: Deadline | None
 ) -> Iterable[int]:
-    """Return the order in which entries are taken: the feed's, unless there are more than the limit."""
+    """Return the positions of the entries in the order of reading: newest first if they exceed `limit`."""
     if len(entries) <= limit:
         return range(len(entries))
 
     def age(at: int) -> datetime:
         check_time(deadline)
         dates = (entries[at].published_at, entries[at].updated_at)
-        return next(filter(None, (_settle(date, loose, now, set()) for date in dates)), _NO_DATE)
+        return next(filter(None, (_final_date(date, loose, now, set()) for date in dates)), _NO_DATE)
 
     return sorted(range(len(entries)), key=age, reverse=True)
 
 
 def read_language(tag: str) -> str | None:
-    """Return a language tag (BCP 47) with hyphens, or None if this is none."""
+    """Return a language tag (BCP 47) with hyphens, or None if `tag` is not valid."""
     if not tag:
         return None
     parts = tag.strip().replace("_", "-").split("-")
@@ -152,27 +153,14 @@ def _build_entry(
 ) -> Entry | None:
     enclosures = _enclosures(raw.enclosures, bases) if raw.enclosures else ()
     guid = clean_line(raw.guid[: 5 * MAX_GUID_CHARS])
-    url = absolute(raw.link, *bases) or (absolute(guid) if raw.guid_is_link else "")
-    url = url or next((enclosure.url for enclosure in enclosures), "")
-    if not url and raw.guid_is_link and guid.startswith("/"):
-        url = absolute(guid, *bases)
+    url = _url(raw, guid, enclosures, bases)
     own_title, body = clean_title(raw.title), next(filter(None, map(to_text, raw.bodies)), "")
     if not (url or own_title or body):
         return None
     flags: set[str] = set()
-    if own_title:
-        title, body = own_title, body or own_title
-    else:
-        title = cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
-        flags.add("title_guessed")
-    if len(title) > MAX_TITLE_CHARS:
-        title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
-    if len(body) > MAX_BODY_CHARS:
-        body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
-    if any(len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies):
-        flags.add("body_cut")
-    published_at = _settle(raw.published_at, loose, now, flags) if raw.published_at else None
-    updated_at = _settle(raw.updated_at, loose, now, flags) if raw.updated_at else None
+    title, body = _title_and_body(raw, own_title, body, url, flags)
+    published_at = _final_date(raw.published_at, loose, now, flags) if raw.published_at else None
+    updated_at = _final_date(raw.updated_at, loose, now, flags) if raw.updated_at else None
     md5 = article_md5(url, title)
     guid = guid if len(guid) <= MAX_GUID_CHARS else ""
     return Entry.of_valid(
@@ -197,6 +185,27 @@ def _build_entry(
     )
 
 
+def _url(raw: RawEntry, guid: str, enclosures: Sequence[Enclosure], bases: tuple[str, ...]) -> str:
+    url = absolute(raw.link, *bases) or (absolute(guid) if raw.guid_is_link else "")
+    url = url or next((enclosure.url for enclosure in enclosures), "")
+    return absolute(guid, *bases) if not url and raw.guid_is_link and guid.startswith("/") else url
+
+
+def _title_and_body(raw: RawEntry, own_title: str, body: str, url: str, flags: set[str]) -> tuple[str, str]:
+    if own_title:
+        title, body = own_title, body or own_title
+    else:
+        title = cut_at_word(clean_line(body), GUESSED_TITLE_CHARS) or url
+        flags.add("title_guessed")
+    if len(title) > MAX_TITLE_CHARS:
+        title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
+    if len(body) > MAX_BODY_CHARS:
+        body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
+    if any(len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies):
+        flags.add("body_cut")
+    return title, body
+
+
 def _with_html(entry: Entry, raw: RawEntry, bases: tuple[str, ...], deadline: Deadline | None) -> Entry:
     body = next(filter(to_text, raw.bodies), None) or next((text for text in raw.bodies if "<img" in text.value), None)
     if body is None or not body.is_html:
@@ -206,7 +215,7 @@ def _with_html(entry: Entry, raw: RawEntry, bases: tuple[str, ...], deadline: De
     return entry.model_copy(update={"html": html or None, "flags": tuple(sorted(flags))})
 
 
-def _settle(date: Date, loose: LooseDates, now: datetime, flags: set[str]) -> datetime | None:
+def _final_date(date: Date, loose: LooseDates, now: datetime, flags: set[str]) -> datetime | None:
     if isinstance(date, str):
         reading = loose.read(date)
         flags |= {"date_guessed"} if reading and reading.is_guessed else set()

@@ -1,10 +1,11 @@
-"""Where the entries of a document begin and end, by its tags alone: what is left out before a parser sees it.
+"""Removes entries from the source of a document before the lenient and the salvage tier parse it.
 
-Two things are. *An entry that the document ends in*, since a download broke off: half a title or half an address would
-make another article of it, and the whole one comes with the next fetch. *Entries beyond a number*: not the last ones
-but the oldest, by the dates that stand in their source.
+- An entry within which the document ends, since a download broke off. Half a title or half an address would make
+  another article of it, and the next fetch brings the whole entry.
+- Entries beyond a number. The oldest are removed, by the dates in their source.
 
-For documents that are not well-formed. Comments and CDATA are passed over; time is proportional to the length.
+The document need not be well-formed: only tags are looked at, outside of comments and CDATA. Time is proportional to
+the length.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _TOKEN = re.compile(
     r"|/(?:[\w.-]++:)?+(?P<end>item|entry|rss|rdf|feed|channel)\s*+>)",
     re.IGNORECASE,
 )
-# Of a feed that is whole, although a comment or CDATA in it is never closed.
+# The end of a complete feed. A comment or CDATA before it may lack its end.
 _END = re.compile(r"</(?:item|entry)\s*+>\s*+(?:</channel\s*+>\s*+)?</(?:rss|feed|rdf:RDF)\s*+>\s*+\Z", re.IGNORECASE)
 _MAX_END_CHARS = 1_000
 _RAW_ENDS = {"![CDATA[": "]]>", "!--": "-->"}
@@ -35,23 +36,23 @@ _DATE = re.compile(
 )
 _OF_PUBLICATION = frozenset({"pubdate", "published", "issued"})
 _MAX_DATES = 10
-"""That are looked at in one entry."""
+"""So many dates of one entry are read."""
 
 _NO_DATE = datetime.min.replace(tzinfo=UTC)
 _ANY_TIME = datetime(9000, 1, 1, tzinfo=UTC)
-"""Dates are only compared with each other here; what is counted from now is newer than all others."""
+"""Dates are only compared with each other here. A date that is relative to now is newer than all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """A document without what was left out, and warnings that count that."""
+    """A document without the removed entries, and warnings that count them."""
 
     source: str
     warnings: tuple[str, ...] = ()
 
 
 def trim(source: str, most: int, deadline: Deadline | None = None) -> Trimmed:
-    """Return `source` without an entry that it ends in, and with at most `most` entries, the newest.
+    """Return `source` without an entry that breaks off, and with at most `most` entries, the newest.
 
     Raises:
         OutOfTime: the deadline has passed.
@@ -74,7 +75,7 @@ def trim(source: str, most: int, deadline: Deadline | None = None) -> Trimmed:
 
 
 def find_entries(source: str) -> tuple[list[int], bool, int]:
-    """Return where entries begin, whether the source ends within the last of them, and where that one ends."""
+    """Return where the entries begin, whether the last one breaks off, and where the last one ends."""
     starts: list[int] = []
     is_open, end, at = False, len(source), 0
     while found := _TOKEN.search(source, at):
@@ -96,7 +97,7 @@ def find_entries(source: str) -> tuple[list[int], bool, int]:
 
 
 def newest(dates: Sequence[Date], most: int, deadline: Deadline | None = None) -> list[int]:
-    """Return where the newest `most` of `dates` stand, in their order; without a date counts as older than any."""
+    """Return the positions of the newest `most` dates, in their order; None counts as the oldest."""
     texts = (date for date in dates if isinstance(date, str))
     loose = LooseDates(timely(texts, deadline), now=_ANY_TIME, language=None)
 
@@ -112,7 +113,7 @@ def newest(dates: Sequence[Date], most: int, deadline: Deadline | None = None) -
 
 
 def _date(source: str, start: int, end: int, deadline: Deadline | None) -> Date:
-    """Return the date of publication that stands there, else the last other one."""
+    """Return the date of publication between `start` and `end`, else the last other date there."""
     check_time(deadline)
     date: Date = None
     for found, _ in zip(_DATE.finditer(source, start, end), range(_MAX_DATES), strict=False):

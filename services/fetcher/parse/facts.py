@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from services.fetcher.parse.document import read_attributes
-from services.fetcher.parse.model import RawFacts
+from services.fetcher.parse.model import FeedFacts
 from shared.wire.results import ServerHints
 
 MAX_HEAD_CHARS = 200_000
@@ -41,10 +41,14 @@ _NUMBER = re.compile(r"\s*(\d{1,9})(?:\.\d*)?\s*")
 def read_hints(
     *, ttl: str = "", period: str = "", frequency: str = "", hours: Iterable[str] = (), days: Iterable[str] = ()
 ) -> ServerHints:
-    """Return the hints that these texts give; what is no number or no name of a day is ignored.
+    """Return the hints in these texts; what is no number or no name of a day is ignored.
 
-    `ttl` is in minutes (RSS 2.0) and goes before `period`/`frequency` (RSS 1.0 syndication: `frequency` times per
-    `period`, once if it is not said). Hours are 0–23 UTC; 24 is midnight too (RSS 0.91). Monday is 0. At most a year.
+    Args:
+        ttl: minutes between polls (RSS 2.0), at most a year. It has priority over `period` and `frequency`.
+        period: hourly, daily, weekly, monthly or yearly (RSS 1.0 syndication).
+        frequency: polls in a period; once by default.
+        hours: when not to come, 0–23 UTC; 24 is midnight too (RSS 0.91).
+        days: when not to come, by their English names. Monday becomes 0.
     """
     return ServerHints(
         ttl_seconds=_ttl_seconds(ttl) or _period_seconds(period, frequency),
@@ -68,15 +72,19 @@ def _number(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def read_facts(source: str) -> RawFacts:
-    """Return what the feed in `source` says of itself. Addresses are as they stand there."""
+def read_facts(source: str) -> FeedFacts:
+    """Return the facts of the feed in `source`, an XML document, with addresses as they are written there.
+
+    They are read once for all tiers, from the text before the first entry: feedparser drops some of them. Prefixes are
+    ignored (`atom:link`, `atom10:link` and `link` are the same). Time is linear.
+    """
     entry = _FIRST_ENTRY.search(source)
     head = source[: min(entry.start() if entry else len(source), MAX_HEAD_CHARS)]
     links = [read_attributes(found[1]) for found, _ in zip(_LINK.finditer(head), range(MAX_LINKS), strict=False)]
     image = _IMAGE.search(head)
     picture = _first(_URL, head, image.end()) if image else ""
     podcast = _ITUNES_IMAGE.search(head)
-    return RawFacts(
+    return FeedFacts(
         self_url=next(iter(_related(links, "self")), ""),
         hubs=tuple(dict.fromkeys(_related(links, "hub")))[:MAX_HUBS],
         icon=_first(_ICON, head),
@@ -93,5 +101,5 @@ def _first(expression: re.Pattern[str], head: str, start: int = 0) -> str:
 
 
 def _related(links: list[dict[str, str]], relation: str) -> list[str]:
-    """Return the addresses of links with this relation, which may be one of several (WebSub, section 4)."""
+    """Return the addresses of links with this relation; a link may have several (WebSub, section 4)."""
     return [link["href"] for link in links if relation in link.get("rel", "").lower().split() and link.get("href")]

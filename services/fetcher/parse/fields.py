@@ -1,4 +1,4 @@
-"""From fields, as feedparser names and nests them, to `RawFeed` and `RawEntry`. The same for strict and lenient."""
+"""From fields, as feedparser names and nests them, to `RawFeed` and `RawEntry`: for the strict and the lenient tier."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from services.fetcher.parse.text.links import own_address
 
 Fields = dict[str, Any]
 
-# Of each list the first with a value counts, wherever it stands: the format's own elements, then others about the
-# entry, then those about a part of it. Authors and categories are no such list: they add up.
+# Of each list the first name with a value counts, in whatever order the elements stand: the format's own elements, then
+# other elements about the entry, then those about a part of it. Authors and categories of all elements are collected.
 TITLES = ("title", "itunes_title", "dc_title", "media_title")
 SHORTER_TEXTS = ("summary", "itunes_summary", "media_description", "dc_description", "subtitle")
 PUBLISHED = ("published", "dcterms_issued", "created", "dcterms_created")
@@ -32,7 +32,7 @@ def raw_feed(
     days: Iterable[str],
     warnings: Iterable[str],
 ) -> RawFeed:
-    """Return the feed that these fields tell of."""
+    """Return the feed that has these fields."""
     language = _first(feed, _LANGUAGES)
     return RawFeed(
         title=_title(feed),
@@ -52,7 +52,7 @@ def raw_feed(
 
 
 def raw_entry(entry: Fields) -> RawEntry:
-    """Return the entry that these fields tell of."""
+    """Return the entry that has these fields."""
     contents = [_typed(content) for content in _dicts(entry, "content") if _is_text(content)]
     if len(contents) > 1:
         contents.sort(key=lambda text: len(text.value), reverse=True)
@@ -122,7 +122,7 @@ def _first(fields: Fields, names: Sequence[str]) -> str:
 
 
 def first_date(fields: Mapping[str, Any], names: Sequence[str]) -> Date:
-    """Return the first of these dates that can be read."""
+    """Return the first of these fields that is a date."""
     for name in names:
         value = fields.get(name)
         if value and isinstance(value, str) and (date := read_date(value)):

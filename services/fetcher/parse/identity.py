@@ -1,4 +1,4 @@
-"""What makes an article the same article, and the same text."""
+"""Hashes by which an article is the same article (`article_md5`), and has the same text (`content_hash`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BREAK = "\n"
 
 
 def article_md5(url: str, title: str) -> str:
-    """Return MD5(url + title) over UTF-8, as 32 lower-case hex digits: the article's identity (DESIGN, section 4).
+    """Return MD5(url + title) over UTF-8, as 32 lower-case hex digits: the article's identity.
 
     A lone surrogate, which UTF-8 cannot hold, counts as `?`.
     """
@@ -20,16 +20,16 @@ def article_md5(url: str, title: str) -> str:
 
 
 def content_hash(title: str, body: str) -> str:
-    """Return SHA-256 of title and body as 64 hex digits; the same for texts that differ only in form.
+    """Return SHA-256 of title and body as 64 hex digits. Differences in Unicode's form and in white space don't count.
 
-    Form is Unicode's (NFC is compared) and white space (any run counts as one space). Case does count. More than 30
-    combining marks in a run are told apart by their order (`marks`).
+    Texts are compared in NFC, with one space for each run of white space. Case counts. In a run of more than 30
+    combining marks their order counts (`text.marks`).
     """
     return hash_tidied(collapse(title), collapse(body))
 
 
 def hash_tidied(title: str, body: str) -> str:
-    """Return the content hash of texts that `text.tidy` has been over: their only white space is single."""
+    """Return the content hash of texts that `text.tidy` returned: all their white space is single."""
     text = f"{title}\n{body.replace(_BREAK, ' ')}"
     if not text.isascii():
         text = unicodedata.normalize("NFC", stream_safe(text))

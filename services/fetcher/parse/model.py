@@ -1,17 +1,12 @@
-"""What the rooms of the reader hand to each other, and what comes out.
+"""The values that the reader's modules exchange, its result and its errors.
 
-    bytes ─ charset ─► text ─ document ─► Document ─ strict, or else lenient ─► RawFeed ─ entries ─► ParsedFeed
-                            ├ json ──────────────────────────────────────────────►
-                            └ salvage, for what the others refuse ───────────────►
-
-A tier only *reads*: it gives what the feed says, in `RawFeed`. What an entry becomes is decided once, in
-`entries`, so that no tier can give another answer than its neighbour.
+A tier only reads: its `RawFeed` says what the feed says. `entries` decides once for all tiers what an entry becomes.
 
     ParseError
     ├── NotAFeed       the bytes are something else: an HTML page, an empty body, a sitemap
-    └── Unparseable    a feed was meant, but it is too broken to be read
-        └── OutOfTime  reading it takes more than it is worth
-    Declined           by the strict tier, for the lenient one to read
+    └── Unparseable    the body is meant to be a feed, but is too broken to be read
+        └── OutOfTime  the deadline passed while it was read
+    Declined           raised by a tier for the next one to read the document; never leaves the reader
 """
 
 from __future__ import annotations
@@ -33,15 +28,15 @@ class NotAFeed(ParseError):
 
 
 class Unparseable(ParseError):
-    """The body means to be a feed and cannot be read."""
+    """The body is meant to be a feed and can't be read."""
 
 
 class OutOfTime(Unparseable):
-    """The caller's budget is spent; no other tier is asked."""
+    """The deadline has passed; no other tier is asked."""
 
 
 Deadline = Callable[[], bool]
-"""Tells whether the time is up. Asked again and again while a feed is read, so it has to be quick."""
+"""Returns whether the time is up. It is called very often, so it has to be quick."""
 
 
 def check_time(is_late: Deadline | None) -> None:
@@ -61,12 +56,12 @@ def timely(items: Iterable[T], is_late: Deadline | None) -> Iterator[T]:
 
 
 class Declined(Exception):
-    """The strict tier is not sure of its answer; the lenient tier's stands. Never leaves the reader."""
+    """The tier is not sure of its answer: the next tier reads the document."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedFacts:
-    """What a feed says of itself and the pipeline does not need; addresses absolute, or ""."""
+    """What a feed says of itself for people (`feedmill parse`); addresses are absolute, or ""."""
 
     self_url: str = ""
     """Its own address (`rel=self`, JSON Feed's `feed_url`); the topic for its hubs."""
@@ -76,44 +71,42 @@ class FeedFacts:
     image: str = ""
     """A larger picture: RSS `image`, Atom `logo`, a podcast's cover."""
     update_period: str = ""
-    """`sy:updatePeriod`, `updateFrequency`, `updateBase` as they stand; the pace they make is in the hints."""
+    """`sy:updatePeriod`, `updateFrequency`, `updateBase` as they stand; their interval is in the hints."""
     update_frequency: str = ""
     update_base: str = ""
 
 
-RawFacts = FeedFacts
-"""Before addresses are made absolute."""
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """A feed that was read."""
+    """The reader's answer."""
 
     feed: FeedInfo
     hints: ServerHints
-    """Only what the feed itself says: `ttl_seconds`, `skip_hours`, `skip_days`."""
+    """Only the hints within the feed: `ttl_seconds`, `skip_hours`, `skip_days`."""
+    format: str
+    """What the feed is written in: `rss`, `atom`, `rdf` or `json`."""
     tier: str
-    """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
+    """How tolerant its reader was: `strict`, `lenient`, `json` or `salvage`."""
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...]
-    """What was wrong and put up with, for people; each kind once."""
+    """What is wrong with the feed although it was read, for people; each kind once."""
     facts: FeedFacts = field(default_factory=FeedFacts)
 
 
-# Of these three there are many: a named tuple is made in a fifth of the time that a frozen dataclass takes.
+# A feed has many of these three, and a named tuple is made five times as fast as a frozen dataclass.
 
 
 class Text(NamedTuple):
-    """A text as the feed carries it, and whether it is HTML or plain."""
+    """A text as it is in the feed, and whether it is HTML or plain."""
 
     value: str = ""
     is_html: bool = False
     base: str = ""
-    """Where its relative links start from, if the feed says so (`xml:base`)."""
+    """The base of its relative links, if the feed declares one (`xml:base`)."""
 
 
 class RawEnclosure(NamedTuple):
-    """An enclosure as the feed carries it; the URL may be relative or hostile."""
+    """An enclosure as it is in the feed; the URL may be relative or hostile."""
 
     url: str
     type: str = ""
@@ -121,17 +114,17 @@ class RawEnclosure(NamedTuple):
 
 
 class RawEntry(NamedTuple):
-    """An entry as the feed carries it: URLs unchecked, texts as they came, dates read but not judged."""
+    """An entry as it is in the feed: URLs are unchecked, texts unchanged, dates not yet within bounds."""
 
     guid: str = ""
     guid_is_link: bool = True
-    """False if the feed says that the guid is no address (`isPermaLink="false"`)."""
+    """False if the feed says that the guid is no URL (`isPermaLink="false"`)."""
     link: str = ""
     title: Text = Text()
     bodies: tuple[Text, ...] = ()
-    """The full text first, then its shorter forms. The first that is not empty becomes the body."""
+    """The full text, then the shorter ones. The first that is not empty becomes the body."""
     published_at: datetime | str | None = None
-    """A moment, or a text that names one only within its feed (`dates.Date`)."""
+    """A moment, or the text of a date that only the feed's other dates can explain (`dates.Date`)."""
     updated_at: datetime | str | None = None
     authors: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -139,7 +132,7 @@ class RawEntry(NamedTuple):
     language: str = ""
 
     def is_empty(self) -> bool:
-        """Return whether it has nothing that an article could be made of."""
+        """Return whether it has no content for an article."""
         return not (self.link or self.guid or self.title.value or self.enclosures or any(b.value for b in self.bodies))
 
 
@@ -147,14 +140,15 @@ class RawEntry(NamedTuple):
 class RawFeed:
     """A feed as a tier read it."""
 
+    format: str = ""
     title: Text = Text()  # noqa: RUF009  # immutable
     link: str = ""
     language: str = ""
     authors: tuple[str, ...] = ()
-    """Who wrote the entries that name no author (Atom and JSON Feed say so; RSS does not)."""
+    """The authors of entries without an author, in Atom and JSON Feed. RSS has no such rule."""
     hints: ServerHints = field(default_factory=ServerHints)
     entries: tuple[RawEntry, ...] = ()
     warnings: tuple[str, ...] = ()
     facts: FeedFacts = field(default_factory=FeedFacts)
     empty: int = 0
-    """Entries that say nothing and are not among `entries`: there may be a million of them."""
+    """The number of entries without any content. They are not in `entries`, since there may be a million of them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import os
@@ -14,10 +13,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 
@@ -25,7 +22,7 @@ import feedparser
 import httpx
 import pytest
 
-from local.farm import Farm, FeedFormat, FeedKind, FeedSpec, Freshness, bench_specs, demo_specs, named_specs
+from local.farm import Farm, FeedFormat, FeedKind, FeedSpec, bench_specs, demo_specs, named_specs
 
 HOST = "127.0.0.2"
 DELIVERING = [kind for kind in FeedKind if kind.delivers]
@@ -61,16 +58,6 @@ def fetch_patiently(farm: Farm, client: httpx.Client, spec: FeedSpec) -> list[tu
     return []
 
 
-def send_raw(farm: Farm, data: bytes) -> bytes:
-    """All that the server says to these bytes until it closes."""
-    with socket.create_connection((HOST, farm.port), timeout=5) as connection:
-        connection.sendall(data)
-        answer = b""
-        while chunk := connection.recv(65536):
-            answer += chunk
-    return answer
-
-
 def test_the_demo_has_every_kind_and_format_on_many_hosts() -> None:
     specs = demo_specs()
     assert len(specs) >= 64
@@ -93,11 +80,7 @@ def test_a_patient_reader_of_the_demo_gets_exactly_what_is_expected(client: http
                 assert len(entries) == len(farm.expected_of(spec)), spec.name
             everything = {article for entries in delivered.values() for article in entries}
             assert everything == set(farm.expected_articles().items())
-            assert farm.unserved() == []
             farm.publish()
-        growing = {spec for spec in farm.specs if spec.items_per_wave}
-        assert set(farm.unserved()) == growing
-        assert {FeedKind.GROWING, FeedKind.GZIP} == {spec.kind for spec in growing}
 
 
 def test_titles_and_links_identify_each_article_of_the_demo() -> None:
@@ -107,34 +90,8 @@ def test_titles_and_links_identify_each_article_of_the_demo() -> None:
     assert all(title == " ".join(title.split()) for title in articles.values())
     assert any("&" in title for title in articles.values())
     assert any(not title.isascii() for title in articles.values())
-    assert articles == Farm(demo_specs(), now=datetime(2020, 1, 1, tzinfo=UTC)).expected_articles()
+    assert articles == Farm(demo_specs()).expected_articles()
     assert articles.keys().isdisjoint(Farm(demo_specs(), edition="second-run").expected_articles())
-
-
-@pytest.mark.parametrize("feed_format", FeedFormat)
-def test_entries_carry_text_author_categories_and_dates(client: httpx.Client, feed_format: FeedFormat) -> None:
-    with Farm([make_spec(format=feed_format)]) as farm:
-        response = client.get(farm.url(farm.specs[0]))
-    assert "utf-8" in response.headers["content-type"] or feed_format is FeedFormat.JSON
-    if feed_format is FeedFormat.JSON:
-        items = response.json()["items"]
-        texts = [item.get("content_html", item.get("content_text")) for item in items]
-        complete = [
-            item for item in items if item["id"] and item["authors"] and item["tags"] and item["date_published"]
-        ]
-    else:
-        parsed = feedparser.parse(response.content)
-        assert not parsed.bozo
-        items = parsed.entries
-        texts = [entry.summary for entry in items]
-        complete = [
-            entry
-            for entry in items
-            if entry.id and entry.author and entry.tags and ("published" in entry or entry.updated)
-        ]
-    assert len(complete) == len(items) == 8
-    assert all(300 < len(text) < 900 for text in texts)
-    assert any("<p>" in text for text in texts)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DELIVERING if kind is not FeedKind.NO_VALIDATORS])
@@ -157,41 +114,6 @@ def test_304_is_honest_across_a_publish(client: httpx.Client, kind: FeedKind) ->
             farm.publish()
 
 
-def test_validators_that_are_lists_garbage_or_at_odds_are_read_by_the_book(client: httpx.Client) -> None:
-    with Farm([make_spec()]) as farm:
-        url = farm.url(farm.specs[0])
-        etag, modified = (client.get(url).headers[name] for name in ("etag", "last-modified"))
-        later = (parsedate_to_datetime(modified) + timedelta(hours=1)).strftime("%a, %d %b %Y %H:%M:%S GMT")
-        statuses = {
-            304: [
-                {"If-None-Match": f'"other", W/{etag}'},
-                {"If-None-Match": "*"},
-                {"If-Modified-Since": later},
-                {"If-None-Match": etag, "If-Modified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"},
-            ],
-            200: [
-                {"If-None-Match": '"other"', "If-Modified-Since": modified},
-                {"If-None-Match": etag.strip('"')},
-                {"If-Modified-Since": "yesterday"},
-                {"If-Modified-Since": ""},
-                {"If-Modified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"},
-            ],
-        }
-        for status, conditions in statuses.items():
-            for condition in conditions:
-                assert client.get(url, headers=condition).status_code == status, condition
-
-
-def test_waves_within_one_second_still_differ_in_last_modified(client: httpx.Client) -> None:
-    now = datetime.now(UTC)
-    with Farm([make_spec(FeedKind.GROWING, items_per_wave=1)], now=now) as farm:
-        seen = set()
-        for _wave in range(3):
-            farm.publish(now)
-            seen.add(client.get(farm.url(farm.specs[0])).headers["last-modified"])
-    assert len(seen) == 3
-
-
 def test_a_growing_feed_lists_its_newest_articles_and_the_ledger_keeps_all(client: httpx.Client) -> None:
     with Farm([make_spec(FeedKind.GROWING, items=5, items_per_wave=3, window=6)]) as farm:
         before = farm.expected_articles()
@@ -209,7 +131,7 @@ def test_gzip_is_for_those_who_accept_it() -> None:
             packed = b"".join(response.iter_raw())
         assert response.headers["content-encoding"] == "gzip"
         assert response.headers["etag"].startswith("W/")
-        for unwilling in ("identity", "gzip;q=0", ""):
+        for unwilling in ("identity", ""):
             plain = client.get(url, headers={"Accept-Encoding": unwilling})
             assert "content-encoding" not in plain.headers
             assert plain.content == gzip.decompress(packed)
@@ -238,21 +160,11 @@ def test_each_kind_answers_with_its_statuses(client: httpx.Client, kind: FeedKin
         assert (responses[0].headers.get("retry-after") == "1") == (kind is FeedKind.THROTTLED)
 
 
-def test_a_feed_without_validators_sends_the_same_body_whatever_is_asked(client: httpx.Client) -> None:
-    with Farm([make_spec(FeedKind.NO_VALIDATORS)]) as farm:
-        first = client.get(farm.url(farm.specs[0]))
-        again = client.get(farm.url(farm.specs[0]), headers={"If-None-Match": "*"})
-    assert (first.status_code, first.content) == (again.status_code, again.content)
-    assert not {"etag", "last-modified"} & set(first.headers)
-
-
 def test_a_moved_feed_points_to_another_host_that_serves_it(client: httpx.Client) -> None:
     with Farm([make_spec(FeedKind.MOVED, moved_host="127.0.0.3", moved_path="/new/feed")]) as farm:
         signpost = client.get(farm.url(farm.specs[0]))
         assert (signpost.status_code, signpost.headers["location"]) == (301, f"http://127.0.0.3:{farm.port}/new/feed")
-        assert farm.unserved() == list(farm.specs)
         assert dict(read_feed(client.get(signpost.headers["location"]).content)) == farm.expected_articles()
-        assert farm.unserved() == []
 
 
 def test_a_refusing_host_refuses_while_the_others_serve(client: httpx.Client) -> None:
@@ -268,7 +180,6 @@ def test_a_truncated_answer_breaks_off_once(client: httpx.Client) -> None:
     with Farm([make_spec(FeedKind.TRUNCATED, failures=1)]) as farm:
         with pytest.raises(httpx.RemoteProtocolError):
             client.get(farm.url(farm.specs[0]))
-        assert farm.unserved() == list(farm.specs)
         assert dict(read_feed(client.get(farm.url(farm.specs[0])).content)) == farm.expected_articles()
 
 
@@ -301,7 +212,7 @@ def test_a_slow_site_delays_its_answers_and_nobody_elses(client: httpx.Client) -
         assert not any(answer.done() for answer in answers)
         assert all(answer.result().elapsed >= timedelta(seconds=0.35) for answer in answers)
         load = farm.host_loads()["127.0.0.3"]
-        assert (load.peak_in_flight, load.in_flight, load.peak_connections) == (3, 0, 3)
+        assert (load.peak_in_flight, load.in_flight) == (3, 0)
         assert farm.host_loads()[HOST].peak_in_flight == 1
 
 
@@ -311,77 +222,6 @@ def test_a_client_that_leaves_early_is_forgotten() -> None:
             httpx.get(farm.url(farm.specs[0]), timeout=0.1, trust_env=False)
         httpx.get(f"http://{HOST}:{farm.port}/nothing", trust_env=False)
         assert farm.host_loads()[HOST].in_flight == 0
-        assert farm.unserved() == list(farm.specs)
-
-
-def test_the_access_log_tells_who_asked_for_what_and_when(client: httpx.Client) -> None:
-    with Farm([make_spec()]) as farm:
-        etag = client.get(farm.url(farm.specs[0])).headers["etag"]
-        headers = {"If-None-Match": etag, "If-Modified-Since": "x", "User-Agent": "me", "Accept-Encoding": "gzip"}
-        client.get(farm.url(farm.specs[0]), headers=headers)
-        client.get(farm.url(farm.specs[0]) + "?utm=1")
-        log = farm.access_log()
-    assert [tuple(record[1:5]) for record in log] == [
-        (HOST, "/feed", "GET", 200),
-        (HOST, "/feed", "GET", 304),
-        (HOST, "/feed?utm=1", "GET", 404),
-    ]
-    assert log[0].if_none_match is None
-    assert tuple(log[1][5:]) == (etag, "x", "me", "gzip")
-    assert log[0].at < log[1].at < log[2].at
-    assert farm.request_count() == 3
-
-
-def test_keep_alive_pipelining_and_close_are_honoured() -> None:
-    request = b"GET /feed HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\n"
-    with Farm([make_spec()], latency_seconds=0.01) as farm:
-        answer = send_raw(farm, (request + b"\r\n") * 2 + request + b"Connection: close\r\n\r\n" + request + b"\r\n")
-        assert answer.count(b"HTTP/1.1 304 Not Modified\r\n") == 3
-        assert answer.count(b"Connection: keep-alive\r\n") == 2
-        assert answer.endswith(b"Connection: close\r\n\r\n")
-        old = send_raw(farm, b"GET /feed HTTP/1.0\r\n\r\n")
-        assert old.startswith(b"HTTP/1.1 200 OK\r\n")
-        assert abs(parsedate_to_datetime(old.split(b"Date: ")[1][:29].decode()) - datetime.now(UTC)).seconds < 5
-        assert farm.host_loads()[HOST].peak_connections == 1
-
-
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
-        b"hello\n",
-        b"GET /feed\r\n\r\n",
-        b"GET feed HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /feed HTTP/2.0\r\nHost: x\r\n\r\n",
-        b"GET /feed HTTP/1.1\r\n\r\n",
-        b"GET /feed HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
-        b"GET /feed HTTP/1.1\r\nHost : x\r\n\r\n",
-        b"GET /feed HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n",
-        b"GET /feed HTTP/1.1\nHost: x\n\n",
-        b"GET /feed HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n",
-        b"GET /feed HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 40_000 + b"\r\n\r\n",
-    ],
-)
-def test_garbage_gets_400(garbage: bytes) -> None:
-    with Farm([make_spec()]) as farm:
-        assert send_raw(farm, garbage).startswith(b"HTTP/1.1 400 Bad Request\r\n")
-        assert [record.status for record in farm.access_log()] == [400]
-
-
-def test_only_get_is_allowed(client: httpx.Client) -> None:
-    with Farm([make_spec()]) as farm:
-        response = client.delete(farm.url(farm.specs[0]))
-    assert (response.status_code, response.headers["allow"]) == (405, "GET")
-
-
-def test_freshness_can_be_switched_for_the_bench(client: httpx.Client) -> None:
-    with Farm([make_spec()]) as farm:
-        url, stale = farm.url(farm.specs[0]), {"If-None-Match": '"stale"'}
-        current = {"If-None-Match": client.get(url).headers["etag"]}
-        farm.freshness = Freshness.ALWAYS_304
-        assert [client.get(url, headers=headers).status_code for headers in ({}, stale, current)] == [200, 304, 304]
-        farm.freshness = Freshness.ALWAYS_200
-        assert [client.get(url, headers=headers).status_code for headers in ({}, stale, current)] == [200, 200, 200]
 
 
 def test_stop_leaves_no_thread_and_no_socket_and_a_farm_can_start_again() -> None:
@@ -404,49 +244,11 @@ def test_stop_leaves_no_thread_and_no_socket_and_a_farm_can_start_again() -> Non
     assert farm.request_count() == 2
 
 
-def test_stop_in_the_middle_of_a_crowd_leaves_no_socket() -> None:
-    def hammer(farm: Farm) -> None:
-        with suppress(ConnectionError):
-            while True:
-                assert send_raw(farm, b"GET /feed HTTP/1.0\r\n\r\n") is not None
-
-    descriptors = len(list(Path("/proc/self/fd").iterdir()))
-    farm = Farm([make_spec()])
-    farm.start()
-    with ThreadPoolExecutor(16) as pool:
-        crowd = [pool.submit(hammer, farm) for _ in range(16)]
-        while farm.request_count() < 100:
-            assert not any(member.done() for member in crowd)
-        farm.stop()
-    assert [member.result() for member in crowd] == [None] * 16
-    gc.collect()
-    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
-    assert (farm.host_loads()[HOST].connections, farm.host_loads()[HOST].in_flight) == (0, 0)
-
-
 def test_a_port_that_is_taken_is_an_error_that_names_the_address() -> None:
     with Farm([make_spec()]) as farm:
         other = Farm([make_spec(), make_spec(name="two", host="127.0.0.3")], port=farm.port)
         with pytest.raises(OSError, match=rf"127\.0\.0\.2:{farm.port} can't be taken: Address already in use"):
             other.start()
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: make_spec(path="feed"), "does not begin with a slash"),
-        (lambda: make_spec(FeedKind.MOVED), "needs moved_host"),
-        (lambda: make_spec(FeedKind.MALFORMED, format=FeedFormat.JSON), "malformed JSON"),
-        (lambda: make_spec(items=5, window=4), "hides articles"),
-        (lambda: Farm([make_spec(), make_spec(path="/b")]), "the same name"),
-        (lambda: Farm([make_spec(), make_spec(name="b")]), r"served from 127\.0\.0\.2/feed"),
-        (lambda: Farm([], edition="a b"), "letters, digits and hyphens"),
-    ],
-)
-def test_specs_that_make_no_sense_are_refused(make: object, message: str) -> None:
-    assert callable(make)
-    with pytest.raises(ValueError, match=message):
-        make()
 
 
 def test_bench_feeds_have_the_size_that_was_asked_for(client: httpx.Client) -> None:
@@ -473,13 +275,13 @@ def test_the_farm_runs_in_its_own_process_and_ends_when_told(client: httpx.Clien
         assert ready["pid"] == process.pid
         assert [len(read_feed(client.get(url).content)) for url in ready["urls"]] == [3, 3, 3, 3]
         answers = []
-        for order in ("publish", "freshness always_304", "latency 0.01", "status", "dance"):
+        for order in ("publish", "latency 0.01", "status", "dance"):
             process.stdin.write(f"{order}\n")
             process.stdin.flush()
             answers.append(json.loads(process.stdout.readline()))
-        assert answers[:3] == [{"wave": 1, "articles": 24}, {"freshness": "always_304"}, {"latency": 0.01}]
-        assert answers[3]["requests"] == 4
-        assert answers[4] == {"error": "unknown command 'dance'"}
+        assert answers[:2] == [{"wave": 1, "articles": 24}, {"latency": 0.01}]
+        assert answers[2]["cpu_seconds"] > 0
+        assert answers[3] == {"error": "unknown command 'dance'"}
         if ending == "stdin":
             process.stdin.close()
         else:

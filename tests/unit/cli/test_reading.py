@@ -35,7 +35,7 @@ def read_file(path: Path, content: bytes) -> dict[str, Any]:
 
 def test_a_feed_as_json_has_the_keys_that_were_promised(tmp_path: Path) -> None:
     found = read_file(tmp_path / "feed.xml", FEED.encode())
-    assert list(found) == ["feed", "tier", "warnings", "entries"]
+    assert list(found) == ["feed", "format", "tier", "warnings", "entries"]
     assert found["feed"] == {
         "title": "News",
         "site_url": "https://example.org/",

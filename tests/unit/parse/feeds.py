@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from services.fetcher.parse import ParsedFeed, parse_feed
 from services.fetcher.parse.document import prepare
+from services.fetcher.parse.formats import FORMAT_OF_ROOT
 from services.fetcher.parse.formats.lenient import read_lenient
 from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import RawFeed
@@ -63,7 +64,7 @@ def atom(inner: str, attributes: str = "") -> str:
 
 def read_by_both(text: str) -> tuple[RawFeed, RawFeed]:
     """Return what the strict and the lenient tier read; raise Declined if the strict one declines."""
-    document = prepare(text)
+    document = prepare(text, FORMAT_OF_ROOT)
     return read_strict(document), read_lenient(document)
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from services.fetcher.parse import ParsedFeed, ParseError
 from services.fetcher.parse.extents import newest, trim
-from services.fetcher.parse.formats.lenient.guarded_feedparser import MAX_ENTRIES
 from tests.unit.parse.feeds import NOW, RDF, atom, read, rss, with_prefixes
 
 RSS = with_prefixes(
@@ -108,14 +107,17 @@ def numbered(number: int, of: int) -> str:
 
 
 @pytest.mark.parametrize(("end", "tier"), [("<end>", "lenient"), ("", "salvage")])
-def test_of_more_entries_than_a_tier_can_afford_the_newest_are_read_and_the_others_counted(end: str, tier: str) -> None:
-    most = MAX_ENTRIES + 500
-    body = rss("".join(numbered(n, most) for n in range(most)))
+def test_of_more_entries_than_a_tier_can_afford_the_newest_are_read_and_the_others_counted(
+    end: str, tier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("lenient.guarded_feedparser", "lenient.reader", "salvage.reader"):
+        monkeypatch.setattr(f"services.fetcher.parse.formats.{module}.MAX_ENTRIES", 200)
+    body = rss("".join(numbered(n, 250) for n in range(250)))
     parsed = read((rss("") if tier == "salvage" else "") + body + end, max_entries=100)
     assert parsed.tier == tier
-    assert [entry.title for entry in parsed.entries] == [str(n) for n in range(most - 100, most)]
-    assert f"entries beyond the newest {MAX_ENTRIES} not read: 500" in parsed.warnings
-    assert f"entries beyond the newest 100 dropped: {MAX_ENTRIES - 100}" in parsed.warnings
+    assert [entry.title for entry in parsed.entries] == [str(n) for n in range(150, 250)]
+    assert "entries beyond the newest 200 not read: 50" in parsed.warnings
+    assert "entries beyond the newest 100 dropped: 100" in parsed.warnings
 
 
 def test_of_more_items_than_json_may_have_the_newest_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

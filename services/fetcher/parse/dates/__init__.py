@@ -1,11 +1,11 @@
 """Dates of feeds as aware UTC datetimes.
 
-A tier reads a date by `read_date`: a moment, or, for one that says too little by itself (`03/04/2026`, `yesterday`),
-its text; `entries` has that read with the feed's other dates and the time of the fetch (`date_orders`). What no form
-here fits is left to feedparser, which knows some more.
+`read_date` returns a moment. For a date that is ambiguous by itself (`03/04/2026`, `yesterday`) it returns the text,
+and `loose.LooseDates` reads that with the feed's other dates and the time of the fetch. feedparser reads the forms
+that are unknown here.
 
-A date without a zone is taken as UTC, one without a time as midnight. No date is None and never "now": an entry without
-a date is a fact that the ledger knows how to handle.
+A date without a zone is in UTC, one without a time is midnight. A missing date is None and never "now": the writer
+knows how to handle entries without a date.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from services.fetcher.parse.dates.words import read_words, simplify
 FUTURE_TOLERANCE = TOLERANCE
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-"""Before it there was no web; such a date is a default that leaked (1970-01-01, 0001-01-01)."""
+"""There was no web before. An earlier date is some program's default value (1970-01-01, 0001-01-01)."""
 
 Date = datetime | str | None
-"""A moment; or the simplified text of one that only its feed and the time of the fetch can tell."""
+"""A moment, or the simplified text of a date that `LooseDates` has to read."""
 
 _MAX_CHARS = 100
 _MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
@@ -57,7 +57,7 @@ _ZERO = frozenset({"GMT", "+0000", "-0000", "UTC", "UT", "Z"})
 _ZONE_HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
 _UNIX = re.compile(r"([0-9]{10})(?:\.[0-9]+)?|[0-9]{13}(?:\.0+)?|[0-9]{16}")
 _ISO_PARTIAL = re.compile(r"[0-9]{2}-?[0-9]{2}-?[0-9]{2}")
-"""The rest of ISO 8601 puts this month and day where none is given, says feedparser; that would take a clock."""
+"""Other forms of ISO 8601 would let feedparser insert today's month and day."""
 _FEEDPARSERS = (
     _parse_date_w3dtf,
     _parse_date_rfc822,
@@ -92,7 +92,7 @@ _ISO = re.compile(
 
 
 def read_date(raw: str | float | None) -> Date:
-    """Return the moment that `raw` names, its text if it has to be read with its feed, or None if it is no date."""
+    """Return the moment of `raw`, its text if `LooseDates` has to read it, or None if it is no date."""
     if raw is None:
         return None
     if not isinstance(raw, str):
@@ -104,7 +104,7 @@ def read_date(raw: str | float | None) -> Date:
 
 
 def from_struct(parsed: object) -> datetime | None:
-    """Return the moment of a UTC time tuple, as feedparser gives it; None if it is none or out of range."""
+    """Return the moment of feedparser's UTC time tuple; None if it is something else or out of range."""
     if not isinstance(parsed, tuple) or len(parsed) != 9:
         return None
     try:
@@ -114,9 +114,9 @@ def from_struct(parsed: object) -> datetime | None:
 
 
 def bound_date(moment: datetime | None, now: datetime) -> tuple[datetime | None, bool]:
-    """Return the date to keep, and whether it was clamped.
+    """Return the date, and whether it was clamped.
 
-    More than `FUTURE_TOLERANCE` after `now` becomes `now` (clamped); before `EARLIEST` becomes None.
+    A date more than `FUTURE_TOLERANCE` after `now` becomes `now` (clamped). A date before `EARLIEST` becomes None.
     """
     if moment is None or moment < EARLIEST:
         return None, False
@@ -126,9 +126,9 @@ def bound_date(moment: datetime | None, now: datetime) -> tuple[datetime | None,
 
 
 def _usual(text: str) -> datetime | None:
-    """Read the two shapes that nearly all dates have: `Mon, 02 Feb 2026 10:00:00 +0000`, `2026-02-02T10:00:00Z`.
+    """Read the two most frequent forms, as `_plain` does, at a third of its cost.
 
-    As `_plain` does, at a third of its cost.
+    They are `Mon, 02 Feb 2026 10:00:00 +0000` and `2026-02-02T10:00:00Z`.
     """
     try:
         if text[3:5] == ", ":
@@ -152,7 +152,7 @@ def _usual(text: str) -> datetime | None:
 
 
 def _plain(text: str) -> datetime | None:
-    """Read W3CDTF (RFC 3339) and RFC 822 as they should be."""
+    """Read valid W3CDTF (RFC 3339) and RFC 822."""
     try:
         if found := _W3CDTF.fullmatch(text):
             year, month, day, hour, minute, second, fraction, zone = found.groups()
@@ -178,7 +178,7 @@ def _offset(zone: str) -> timedelta:
 
 
 def _by_digits(text: str) -> datetime | None:
-    """Read Unix time, and dates of digits whose order is plain: the year first, or dots between."""
+    """Read Unix time, and dates of digits in an unambiguous order: the year first, or dots between."""
     if found := _UNIX.fullmatch(text):
         return _from_unix(float(text) if "." in text else int(text))
     lower = simplify(text)
@@ -204,7 +204,7 @@ def _by_words(text: str) -> Date:
     if is_loose(simple):
         return simple
     for form in (*_FEEDPARSERS, *([_parse_date_iso8601] if _ISO_PARTIAL.fullmatch(text) else [])):
-        with suppress(LookupError, ValueError, TypeError, ArithmeticError, AttributeError):  # feedparser names none
+        with suppress(LookupError, ValueError, TypeError, ArithmeticError, AttributeError):  # feedparser documents none
             if moment := from_struct(form(text)):
                 return moment
     return None
@@ -220,7 +220,10 @@ def _from_unix(number: float) -> datetime | None:
 
 
 def _read_iso(text: str) -> tuple[date, Clock] | None:
-    """Return the day and the time of it that `text`, which is lower case, names; None if it is not of this form."""
+    """Return the day and the time of `text` (lower case) in ISO 8601; None if it has another form.
+
+    The basic and the extended forms are read, also those with a week or the day of the year.
+    """
     found = _ISO.fullmatch(text)
     day = found and _day(found)
     if not found or not day:

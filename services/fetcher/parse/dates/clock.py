@@ -1,4 +1,4 @@
-"""The time of the day and the zone within the text of a date, and what is left without them."""
+"""Finds the time of the day and the zone in the text of a date; the rest names the day."""
 
 from __future__ import annotations
 
@@ -7,53 +7,40 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-_HOURS: dict[str, float] = {
-    **dict.fromkeys(["z", "ut", "utc", "gmt", "wet"], 0),
-    **dict.fromkeys(["cet", "met", "bst", "west", "wat", "mez"], 1),
-    **dict.fromkeys(["cest", "mest", "eet", "sast", "cat", "mesz"], 2),
-    **dict.fromkeys(["eest", "msk", "eat", "trt", "мск"], 3),
-    "irst": 3.5,
-    "gst": 4,
-    "pkt": 5,
-    "ist": 5.5,
-    "npt": 5.75,
-    **dict.fromkeys(["ict", "wib"], 7),
-    **dict.fromkeys(["hkt", "sgt", "pht", "awst", "wita", "myt"], 8),
-    **dict.fromkeys(["jst", "kst", "wit"], 9),
-    "acst": 9.5,
-    "aest": 10,
-    "acdt": 10.5,
-    "aedt": 11,
-    "nzst": 12,
-    "nzdt": 13,
-    "nst": -3.5,
-    "ndt": -2.5,
-    "brt": -3,
-    "art": -3,
-    "clt": -4,
-    "cot": -5,
-    "pet": -5,
-    "adt": -3,
-    "ast": -4,
-    "at": -4,
-    "edt": -4,
-    "est": -5,
-    "et": -5,
-    "cdt": -5,
-    "cst": -6,
-    "ct": -6,
-    "mdt": -6,
-    "mst": -7,
-    "mt": -7,
-    "pdt": -7,
-    "pst": -8,
-    "pt": -8,
-    "akdt": -8,
-    "akst": -9,
-    "hst": -10,
+_ZONES: dict[float, str] = {
+    0: "z ut utc gmt wet",
+    1: "cet met bst west wat mez",
+    2: "cest mest eet sast cat mesz",
+    3: "eest msk eat trt мск",
+    3.5: "irst",
+    4: "gst",
+    5: "pkt",
+    5.5: "ist",
+    5.75: "npt",
+    7: "ict wib",
+    8: "hkt sgt pht awst wita myt",
+    9: "jst kst wit",
+    9.5: "acst",
+    10: "aest",
+    10.5: "acdt",
+    11: "aedt",
+    12: "nzst",
+    13: "nzdt",
+    -2.5: "ndt",
+    -3: "brt art adt",
+    -3.5: "nst",
+    -4: "clt ast at edt",
+    -5: "cot pet est et cdt",
+    -6: "cst ct mdt",
+    -7: "mst mt pdt",
+    -8: "pst pt akdt",
+    -9: "akst",
+    -10: "hst",
 }
-"""Names of zones to hours east of Greenwich. Of those with several meanings: CST and EST in America, IST in India, BST
-in Britain (RFC 5322, section 4.3, for the American ones). The military letters are not believed (the same section)."""
+"""Names of zones by their hours east of Greenwich. Ambiguous ones: CST and EST are American, IST is Indian, BST is
+British. RFC 5322, section 4.3, defines the American ones, and says that military letters can't be trusted."""
+
+_HOURS = {name: hours for hours, names in _ZONES.items() for name in names.split()}
 
 _CLOCK = re.compile(
     r"(?<![\d:+])(?:([ap])\.?m\.?\s*)?(\d{1,2})(?::|h\s?)(\d{1,2})(?!\d)"
@@ -70,7 +57,7 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of the day, how far east of Greenwich, and the rest of the text."""
+    """A time of the day, its zone, and the rest of the text."""
 
     hour: int
     minute: int
@@ -79,10 +66,10 @@ class Clock:
     offset: timedelta
     rest: str
     zone: tzinfo | None = None
-    """Instead of the offset: one that depends on the day."""
+    """A zone whose offset depends on the day; it replaces `offset`."""
 
     def on(self, year: int, month: int, day: int) -> datetime | None:
-        """Return the moment in UTC, or None if there is no such day or time. 24:00 is the next day's midnight."""
+        """Return the moment in UTC, or None if the day or time does not exist. 24:00 is the next day's midnight."""
         try:
             midnight = datetime(year, month, day, tzinfo=UTC)
             if self.zone:
@@ -103,9 +90,9 @@ class Clock:
 
 
 def read_clock(text: str) -> Clock:
-    """Return the time of the day in `text`, which is lower case; midnight in UTC without one.
+    """Return the time of the day in `text` (lower case), or midnight in UTC if it has none.
 
-    A zone is looked for behind the time. One without a known name counts as UTC.
+    A zone is expected behind the time. An unknown zone counts as UTC.
     """
     found = _CLOCK.search(text) or _DOTTED.search(text)
     if found:
@@ -121,7 +108,7 @@ def read_clock(text: str) -> Clock:
         hour = hour % 12 + (12 if half == "p" else 0)
     offset, tail = _zone(text[found.end() :])
     zone, tail = _place(tail)
-    if offset:  # it says more than its place: `+02:00[europe/paris]`
+    if offset:  # it has priority over a place: `+02:00[europe/paris]`
         zone = None
     microsecond = int((fraction or "0")[:6].ljust(6, "0"))
     rest = f"{text[: found.start()]} {tail}"
@@ -129,7 +116,7 @@ def read_clock(text: str) -> Clock:
 
 
 def _place(tail: str) -> tuple[tzinfo | None, str]:
-    """Return the zone of a place (`europe/brussels`), if this machine's table of zones has it."""
+    """Return the zone of a place (`europe/brussels`), if this machine knows it, and the rest of the text."""
     found = _PLACE.search(tail)
     if not found:
         return None, tail

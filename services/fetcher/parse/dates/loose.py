@@ -1,13 +1,13 @@
 """Dates that can't be read alone: `03/04/2026`, `yesterday`, `2 hours ago`, `March 29`.
 
-Day or month first is decided once for a feed, by the first of these that decides:
+Whether day or month stands first is decided once for a feed, by the first of these rules that gives an answer:
 
-1. its other dates: one with a number above 12 can stand in one order only;
-2. the time of the fetch: an order that puts a date more than a day ahead is out;
-3. the run of its dates: feeds list the newest first; an order in which they run and the other in which they jump;
-4. the language: month first for en-US, en-PH and `en` without a region, and day first for everything else.
+1. Another date of the feed has a number above 12, which can't be a month.
+2. One order would put a date more than a day into the future.
+3. The dates are sorted in one order and not in the other: feeds usually list the newest entry first.
+4. The language: the month is first for en-US, en-PH and `en` without a region, the day for all others.
 
-Only what the fourth decides is `date_ambiguous`. Dates that are counted from the fetch, or lack a year or a day, are
+Only dates decided by rule 4 are `date_ambiguous`. Dates that are relative to the fetch, or lack a year or a day, are
 `date_guessed`.
 """
 
@@ -22,7 +22,7 @@ from services.fetcher.parse.dates.clock import Clock, read_clock
 from services.fetcher.parse.dates.words import full_year, month_and_numbers
 
 TOLERANCE = timedelta(hours=24)
-"""Up to here a date in the future is believed: clocks differ, and so do time zones that were forgotten."""
+"""A date this far in the future is accepted: clocks differ, and time zones are forgotten."""
 
 _NUMERIC = re.compile(
     r"(?<!\d)(\d{1,2})\s?([/-])\s?(\d{1,2})\s?\2\s?(\d{4})(?!\d)"
@@ -30,7 +30,7 @@ _NUMERIC = re.compile(
 )
 _MONTH_FIRST = re.compile(r"en([-_](us|ph|gu|as|pw))?|es[-_](us|pr)", re.IGNORECASE)
 _MIN_RUN = 3
-"""Dates of which the order is asked."""
+"""Rule 3 needs so many dates."""
 
 _TODAY = (
     "today now heute jetzt hoy ahora aujourd oggi hoje vandaag nu dzis dzisiaj сегодня сеичас сьогодні idag dnes "
@@ -52,7 +52,7 @@ _BEGINNINGS = {
     timedelta(days=365): "y year jahr an ans ano anno jaar rok lat год yil 年 년",
     timedelta(days=1): "d day tag jour dia giorn dag dni dzien день дня gun 日 天 일",
 }
-"""How a unit's name begins; one of one or two letters is the whole name."""
+"""Beginnings of the names of units. One of one or two letters is the whole name."""
 
 _UNITS = tuple((name, span) for span, names in _BEGINNINGS.items() for name in names.split())
 _WORD = re.compile(r"\d+|[^\W\d_]+")
@@ -60,7 +60,7 @@ _WORD = re.compile(r"\d+|[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a date came to, and with what doubt."""
+    """The moment of a loose date, and how certain it is."""
 
     moment: datetime
     is_guessed: bool = False
@@ -80,7 +80,7 @@ class _Numeric:
 
 
 def is_loose(text: str) -> bool:
-    """Return whether a simplified text is such a date."""
+    """Return whether a simplified text is a loose date."""
     if _numeric(text) or _days_ago(text) is not None or _span_ago(text):
         return True
     month, numbers = month_and_numbers(read_clock(text).rest)
@@ -95,7 +95,7 @@ class LooseDates:
         self._day_first, self._is_certain = _decide([*filter(None, map(_numeric, texts))], now, language or "")
 
     def read(self, text: str) -> Reading | None:
-        """Return the moment that a simplified text names in this feed."""
+        """Return the moment of a simplified text in this feed, or None."""
         if numeric := _numeric(text):
             return self._read_numeric(numeric)
         days = _days_ago(text)
@@ -115,14 +115,14 @@ class LooseDates:
     def _on_day(self, days: int, text: str) -> Reading | None:
         day = self._now - timedelta(days=days)
         clock = read_clock(text)
-        if clock.rest == text:  # no time of the day: the same as now, since "today" is not later than that
+        if clock.rest == text:  # no time of the day: today can't be later than now
             moment = day if not days else clock.on(day.year, day.month, day.day)
         else:
             moment = clock.on(day.year, day.month, day.day)
         return Reading(moment, is_guessed=True) if moment else None
 
     def _read_partial(self, text: str) -> Reading | None:
-        """Read a date without its year as the latest such day that is past, one without its day as the first."""
+        """Read a date without a year as its last occurrence, one without a day as the first of the month."""
         clock = read_clock(text)
         month, numbers = month_and_numbers(clock.rest)
         if not month or len(numbers) != 1:
@@ -146,7 +146,7 @@ def _numeric(text: str) -> _Numeric | None:
 
 
 def _decide(dates: list[_Numeric], now: datetime, language: str) -> tuple[bool, bool]:
-    """Return whether the day stands first, and whether that is certain."""
+    """Return whether the day is first, and whether that is certain."""
     readings = [(date.moment(day_first=True), date.moment(day_first=False)) for date in dates]
     only = {day_first is not None for day_first, other in readings if (day_first is None) != (other is None)}
     if len(only) == 1:

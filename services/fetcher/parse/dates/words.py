@@ -1,4 +1,4 @@
-"""Dates with a month's name, in the languages of most feeds, and those of East Asia with signs for year and day."""
+"""Dates with the name of a month in many languages, and East Asian dates with signs for year, month and day."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _plain(text: str) -> str:
 
 
 def _by_name() -> dict[str, int]:
-    """Return each name's month, and that of each beginning of a name that no other month shares."""
+    """Return the month of each name, and of each beginning that only names of one month share."""
     beginnings: dict[str, set[int]] = {}
     for at, name in enumerate(map(_plain, _NAMES)):
         for length in range(3, len(name) + 1):
@@ -75,7 +75,7 @@ MONTHS = _by_name()
 
 
 def simplify(text: str) -> str:
-    """Return a date's text in lower case without accents, with East Asian signs told in western ones."""
+    """Return a date's text in lower case without accents, with East Asian signs replaced by western ones."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text)
@@ -88,7 +88,7 @@ def simplify(text: str) -> str:
 
 
 def read_words(text: str) -> datetime | None:
-    """Return the moment that a simplified text names by day, month and year; None if one of them is missing."""
+    """Return the moment of a simplified text with day, month and year; None if one of them is missing."""
     clock = read_clock(_VIETNAMESE_MONTH.sub(_month_name, text))
     found = _YEAR_FIRST.search(clock.rest)
     if found:
@@ -106,14 +106,14 @@ def read_words(text: str) -> datetime | None:
 
 
 def month_and_numbers(text: str) -> tuple[int, list[str]]:
-    """Return the month that `text` names, the last if several words could (a weekday stands first), and its numbers."""
+    """Return the month in `text`, the last one if there are several (a weekday may look like one), and all numbers."""
     tokens = _TOKEN.findall(text)
     months = [MONTHS[token] for token in tokens if token in MONTHS]
     return months[-1] if months else 0, [token for token in tokens if token.isdecimal()]
 
 
 def full_year(digits: str) -> int:
-    """Return the year that these digits mean; two of them from 69 on mean the last century (POSIX)."""
+    """Return the year of these digits; 69 to 99 are in the last century (POSIX)."""
     year = int(digits)
     return year if len(digits) > 2 else year + (2000 if year < 69 else 1900)
 

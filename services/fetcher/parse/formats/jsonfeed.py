@@ -1,9 +1,9 @@
-"""The JSON tier: JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), told with some tolerance.
+"""The JSON tier: JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), read with some tolerance.
 
-A member of the wrong type is skipped, with a warning where an entry is lost; ids may be numbers, an author a mere name,
-and one author, tag or attachment may stand where a list of them should; 1.0's `author` and
-1.1's `authors` both count, the feed's for entries that name none. `url` goes before `external_url`; the text is
-`content_html`, else `content_text`, else `summary`. Dates are read as everywhere.
+- A member of the wrong type is skipped; a lost entry makes a warning.
+- An id may be a number, an author a mere name; a single author, tag or attachment may replace a list of them.
+- Both `author` (1.0) and `authors` (1.1) count; the feed's authors are those of entries without an author.
+- `url` has priority over `external_url`. The text is `content_html`, else `content_text`, else `summary`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from services.fetcher.parse.extents import newest
 from services.fetcher.parse.facts import MAX_HUBS
 from services.fetcher.parse.model import (
     Deadline,
+    FeedFacts,
     NotAFeed,
     RawEnclosure,
     RawEntry,
-    RawFacts,
     RawFeed,
     Text,
     Unparseable,
@@ -31,16 +31,16 @@ from services.fetcher.parse.model import (
 from services.fetcher.parse.text.links import own_address
 
 MAX_ENTRIES = 60_000
-"""Of more, the newest are read."""
+"""Of a larger feed the newest entries are kept."""
 
 MAX_CONTAINERS = 400_000
 MAX_MEMBERS = 800_000
-"""Of a document, counted in its source: an object of seven characters takes 250 bytes once it is decoded."""
+"""In a document, counted in its source. An object of seven characters takes 250 bytes once it is decoded."""
 
 _TELLING = frozenset({"id", "url", "external_url", "title", "content_html", "content_text", "summary", "attachments"})
-"""Without one of these an item says nothing."""
+"""An item without any of these is empty."""
 
-_DECODER = json.JSONDecoder(strict=False)  # line breaks within strings are put up with
+_DECODER = json.JSONDecoder(strict=False)  # which allows line breaks within strings
 _ITEMS = re.compile(r"\"items\"\s*+:\s*+\[")
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _COMMA = re.compile(r"[\s,]*+")
@@ -71,7 +71,7 @@ def read_json(text: str, deadline: Deadline | None = None) -> RawFeed:
 
 
 def save_json(text: str, deadline: Deadline | None = None) -> RawFeed | None:
-    """Return what stands before the break in a broken JSON Feed, item by item; None if that is not one item."""
+    """Return the items before the break in a broken JSON Feed, or None if there are none."""
     start = _ITEMS.search(text)
     if not start or text.count("{") + text.count("[") > MAX_CONTAINERS or text.count('":') > MAX_MEMBERS:
         return None
@@ -91,19 +91,19 @@ def save_json(text: str, deadline: Deadline | None = None) -> RawFeed | None:
 
 
 class _Items:
-    """The items of a feed as they are decoded: each becomes an entry and is let go of, so that a million fit."""
+    """The items of a feed. Each becomes an entry as soon as it is decoded, so that a million items fit into memory."""
 
     def __init__(self, deadline: Deadline | None) -> None:
         self._deadline = deadline
         self.clear()
 
     def clear(self) -> None:
-        """Forget all: a member that stands there twice counts as it stands last."""
+        """Remove all: if a feed has the member `items` twice, the last one counts."""
         self.entries: list[RawEntry] = []
         self.empty = self.odd = self.beyond = 0
 
     def add(self, item: object) -> None:
-        """Take the next item."""
+        """Add the next item."""
         check_time(self._deadline)
         if not isinstance(item, dict):
             self.odd += 1
@@ -123,7 +123,7 @@ class _Items:
 
 
 def _decode(text: str, items: _Items) -> Any:
-    """Return the value in `text`, the feed's items left out: they go to `items`, one at a time.
+    """Return the value in `text` without the feed's items, which are added to `items` one at a time.
 
     Raises:
         ValueError: it is not JSON.
@@ -152,7 +152,7 @@ def _decode(text: str, items: _Items) -> Any:
 
 
 def _read_items(text: str, at: int, items: _Items) -> int:
-    """Take the items of the list that begins at `at`; return where it ends."""
+    """Add the items of the list that begins at `at`; return where it ends."""
     items.clear()
     is_first, at = True, _skip(text, at + 1)
     while not text.startswith("]", at):
@@ -189,6 +189,7 @@ def _raw_feed(feed: object, items: _Items) -> RawFeed:
     if items.beyond:
         warnings.append(f"entries beyond the newest {MAX_ENTRIES} not read: {items.beyond}")
     return RawFeed(
+        format="json",
         title=Text(_string(feed, "title")),
         link=_string(feed, "home_page_url"),
         language=_string(feed, "language"),
@@ -200,8 +201,8 @@ def _raw_feed(feed: object, items: _Items) -> RawFeed:
     )
 
 
-def _facts(feed: Json) -> RawFacts:
-    return RawFacts(
+def _facts(feed: Json) -> FeedFacts:
+    return FeedFacts(
         self_url=_string(feed, "feed_url"),
         hubs=tuple(_string(hub, "url") for hub in _list(feed, "hubs")[:MAX_HUBS] if isinstance(hub, dict)),
         icon=_string(feed, "favicon") or _string(feed, "icon"),
@@ -239,7 +240,7 @@ def _list(fields: Json, name: str) -> list[Any]:
 
 
 def _some(fields: Json, name: str) -> list[Any]:
-    """Return a list, or what stands in its place as the only one in it."""
+    """Return a list; a single value in its place is the only one in it."""
     value = fields.get(name)
     return [value] if isinstance(value, dict | str) else _list(fields, name)
 

@@ -1,9 +1,9 @@
 """HTML to plain text, titles to one line, and how much of an article a text is.
 
-Tags are dropped by expressions that read the text once, not by building a tree. HTML's rules for unclosed formatting
-let a tree grow with the square of its source: 40 KB of `<p><b id=1><b id=2>…<p>x<p>x…` cost lexbor (selectolax 1.0.2)
-8.4 s and 2.3 GB, and 900 KB of attributes on one tag 25 s. A feed is hostile input; here time and memory grow
-with its length alone. It is also the faster way (shared figures per 2 KB: expressions 19 µs, selectolax 37 µs).
+Regular expressions that read the text once drop the tags, instead of a tree. HTML's rules for unclosed formatting let a
+tree grow with the square of its source: 40 KB of `<p><b id=1><b id=2>…<p>x<p>x…` cost lexbor (selectolax 1.0.2) 8.4 s
+and 2.3 GB, and 900 KB of attributes on one tag 25 s. Here time and memory are proportional to the length of the text.
+It is also faster (19 µs for 2 KB, selectolax 37 µs).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FULL_FROM_CHARS = 1000
 
 MAX_SOURCE_CHARS = 4_000_000
 MAX_MARKUP = 300_000
-"""Of a text, in tags and in references; what stands behind is not read. Each costs some hundred bytes meanwhile."""
+"""Tags, and references, of a text; the rest is not read. Each takes some hundred bytes meanwhile."""
 
 _CUT_OFF = re.compile(r"(?:\.\.\.|…|\[…\]|\[\.\.\.\]|read more|continue reading)\W*$", re.IGNORECASE)
 
-# script style svg select, noscript noembed noframes, template textarea, and so on: few ways to try at each `<`.
+# script, style, svg, select, noscript, … grouped by their beginnings: few alternatives to try at each `<`.
 _HIDDEN_OPEN = re.compile(
     r"<(s(?:cript|tyle|vg|elect)|no(?:script|embed|frames)|te(?:mplate|xtarea)|head|math|iframe|object|audio|video|canvas)"
     r"(?=[\s/>])",
@@ -60,34 +60,27 @@ _HIDDEN = (
 
 
 class _Replacements(dict[str | None, str | None]):
-    """What stands in place of a tag; None for an element whose content is no text."""
+    """The replacement of each tag; None for an element whose content is not shown as text."""
 
     def __missing__(self, name: str) -> str | None:
         lower = name.lower()
         return self.get(lower, "") if lower.isascii() else None
 
 
-class _LastReplacements(dict[str | None, str]):
-    """What stands in place of a tag when nothing but tags is left to deal with."""
-
-    def __missing__(self, name: str) -> str:
-        return self.get(name.lower(), "")
-
-
 def _tags(names: str, instead: T) -> dict[str | None, T]:
-    """Return what stands in place of the start tags and end tags of these elements."""
+    """Return one replacement for the start tags and end tags of these elements."""
     return dict.fromkeys([f"{slash}{name}" for name in names.split() for slash in ("", "/")], instead)
 
 
 _SPACES = {None: "", **_tags(_INLINE, ""), **_tags(_BLOCKS, "\n"), **_tags("td th", " ")}
 _INSTEAD = _Replacements({**_SPACES, **_tags(_HIDDEN, None)})
-_INSTEAD_AT_LAST = _LastReplacements({**_SPACES, **_tags("head", "\n")})
+_HEAD = {"head": "\n", "/head": "\n"}
 
 _REFERENCE = re.compile(r"&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")  # as in Python's html
 
 
 class _Characters(dict[str, str]):
-    """What each reference stands for, without its `&`; the first ones are remembered."""
+    """The characters of each reference (without its `&`); the first 2,000 are remembered."""
 
     def __missing__(self, reference: str) -> str:
         found = html.unescape(f"&{reference}")
@@ -100,21 +93,21 @@ _MAX_REMEMBERED = 2_000
 _CHARACTERS = _Characters()
 
 _SHORT_CHARS = 200
-"""Up to here `isprintable` is the quickest way to ask."""
+"""Up to this length `isprintable` is the fastest test."""
 
 _PRINTABLE = bytes([0x0A, *range(0x20, 0x7F)])
 
 _BREAKS_IN_SOURCE = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
-"""White space that `tidy` would not take for a mere space."""
+"""Line breaks, which are mere spaces in HTML."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 def html_to_text(source: str) -> str:
-    """Return the text that a reader of this HTML would see, blocks on lines of their own.
+    """Return the text that a browser would show, with each block on a line of its own.
 
-    Scripts, styles, comments and what is embedded are gone, entities decoded, runs of white space one space. A source
-    without any tag keeps its line breaks: it is plain text that came as HTML.
+    Scripts, styles, comments and embedded objects are dropped, references decoded, white space collapsed.
+    A source without any tag keeps its line breaks, since it is plain text labelled as HTML.
     """
     source = _within_bounds(source)
     if "<" not in source:
@@ -127,7 +120,7 @@ def html_to_text(source: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Return `text` with its references as characters: `html.unescape`, which asks anew at each of them."""
+    """Return the same as `html.unescape`, faster: known references are remembered."""
     if "&" not in text:
         return text
     pieces = _REFERENCE.split(text)  # text, reference, text, …
@@ -136,9 +129,9 @@ def unescape(text: str) -> str:
 
 
 def _drop_tags(source: str) -> str | None:
-    """Return `source` without its tags, or None if there is more to it than tags and hidden texts."""
+    """Return `source` without its tags, or None if it has nested hidden elements or broken tags (then the slow way)."""
     source = _without_breaks(source)
-    end = source.rfind(">") + 1  # as below
+    end = source.rfind(">") + 1  # as in _drop_tags_one_by_one
     pieces = _TAG.split(source[:end])  # text, name of a tag, text, …
     replacements = [*map(_INSTEAD.__getitem__, pieces[1::2])]
     if source.count("<") != len(replacements) or (None in replacements and not _empty_hidden(pieces, replacements)):
@@ -148,7 +141,7 @@ def _drop_tags(source: str) -> str | None:
 
 
 def _empty_hidden(pieces: list[str], replacements: list[str | None]) -> bool:
-    """Empty the elements that show no text of their own, if nothing but text is in them; return whether that is so."""
+    """Empty the hidden elements; return False if one of them holds anything but text."""
     for at, instead in enumerate(replacements):
         if instead is not None:
             continue
@@ -164,9 +157,9 @@ def _empty_hidden(pieces: list[str], replacements: list[str | None]) -> bool:
 def _drop_tags_one_by_one(source: str) -> str:
     source = _without_breaks(source)
     end = source.rfind(">") + 1
-    # Behind the last `>` no tag can end: without this an expression would look there again for each `<`.
+    # No tag can end behind the last `>`. Without this cut the expression would search there again for each `<`.
     pieces = _TAG.split(source[:end])
-    pieces[1::2] = [*map(_INSTEAD_AT_LAST.__getitem__, pieces[1::2])]
+    pieces[1::2] = [_INSTEAD[name] or _HEAD.get((name or "").lower(), "") for name in pieces[1::2]]
     return "".join(pieces) + _UNENDED_TAG.sub("", source[end:])
 
 
@@ -177,12 +170,12 @@ def _without_breaks(source: str) -> str:
 
 
 def split_tags(source: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each tag of this HTML with the text before it: text, tag, the tag's name; at last the text behind them.
+    """Yield each tag as (text before it, tag, name), at last the text behind all tags with two empty strings.
 
-    Comments, what shows no text and control characters are left out; the name is "" for what is no element's tag.
+    Comments, hidden elements and control characters are left out. The name is "" for a declaration.
     """
     source = _CONTROLS.sub("", _drop_hidden(_drop_comments(_within_bounds(source))))
-    end, at = source.rfind(">") + 1, 0  # as above
+    end, at = source.rfind(">") + 1, 0  # as in _drop_tags_one_by_one
     for tag in _TAG.finditer(source, 0, end):
         yield source[at : tag.start()], tag[0], (tag[1] or "").removeprefix("/")
         at = tag.end()
@@ -210,7 +203,7 @@ def clean_title(title: Text) -> str:
 
 def clean_line(value: str) -> str:
     """Return a plain text on one line, without control characters."""
-    # Printable is what is neither a control character nor any white space but the plain space.
+    # Printable characters are neither control characters nor white space other than the plain space.
     if value.isprintable() and "  " not in value:
         return value.strip(" ")
     return " ".join(_CONTROLS.sub("", value).split())
@@ -228,8 +221,8 @@ def tidy(text: str) -> str:
         return text.strip(" ")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text.replace("\xa0", " ").replace("\t", " ")  # by far the most of what is not printable
-    if _is_clean(text):  # as `clean_line` does, without a look at each line's characters
+    text = text.replace("\xa0", " ").replace("\t", " ")  # by far the most frequent characters that are not printable
+    if _is_clean(text):  # as `clean_line` does, but all lines are tested at once
         bare = [line.strip(" ") for line in text.split("\n")]
         return "\n".join([line if "  " not in line else " ".join(line.split()) for line in bare if line])
     return "\n".join(filter(None, map(clean_line, text.split("\n"))))
@@ -238,7 +231,7 @@ def tidy(text: str) -> str:
 def _is_clean(text: str) -> bool:
     """Return whether `text` is printable but for its line breaks."""
     if text.isascii() and len(text) > _SHORT_CHARS:
-        return not text.encode().translate(None, _PRINTABLE)  # a fourth of what `isprintable` takes
+        return not text.encode().translate(None, _PRINTABLE)  # four times as fast as `isprintable`
     return text.replace("\n", "").isprintable()
 
 
@@ -272,14 +265,14 @@ def _drop_comments(source: str) -> str:
 
 
 def _unwrapped(source: str) -> str:
-    """Drop the marks of CDATA within CDATA, closed or not, and where one of the two was escaped."""
+    """Drop the marks of CDATA within CDATA, closed or not, also if one of them was escaped."""
     if "<![CDATA[" not in source:
         return source
     return source.replace("<![CDATA[", "").replace("]]>", "").replace("]]&gt;", "")
 
 
 def _drop_hidden(source: str) -> str:
-    """Drop elements that show no text of their own, each up to its first end tag."""
+    """Drop the hidden elements, each up to its first end tag."""
     kept: list[str] = []
     unclosed: set[str] = set()
     at = 0

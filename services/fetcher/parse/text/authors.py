@@ -33,7 +33,7 @@ _PAIRS = {"(": ")", "[": "]", "<": ">", '"': '"', "'": "'", "\u201c": "\u201d", 
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Return the names of the people that an author's text tells of, or the address of one who has no name there."""
+    """Return the names of the people in an author's text; an address if a person has no name there."""
     if "@" not in text:
         return (_without_markup(text),)
     text = _TAG.sub(" ", html.unescape(text[:MAX_AUTHOR_CHARS])).strip()
@@ -50,7 +50,7 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def _without_markup(text: str) -> str:
-    """Return a name without tags and references; as it stands if nothing but tags is there."""
+    """Return a name without tags and references; unchanged if nothing else is in it."""
     if "<" not in text and "&" not in text:
         return text
     plain = _REFERENCE.sub(lambda found: html.unescape(found[0]), text[:MAX_AUTHOR_CHARS])
@@ -63,7 +63,7 @@ def _address(found: re.Match[str]) -> str:
 
 
 def _name(text: str) -> str:
-    """Return what is left of a text without separators, brackets and quotes around it."""
+    """Return a text without the separators, brackets and quotes around it."""
     before = None
     while text != before:
         before = text

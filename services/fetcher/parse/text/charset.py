@@ -1,11 +1,13 @@
-"""Bytes to text, in the encoding that they really are in.
+"""Bytes to text, in their true encoding, which is often not the one that the labels name.
 
-In this order: byte order mark; the zero bytes of UTF-16 and UTF-32; valid UTF-8 beyond ASCII; the charset of the HTTP
-header; the XML declaration; UTF-8 with stray bytes; what the letters tell (`detection`); windows-1252. A label is a
-claim and the bytes are the evidence: hardly a text in another encoding is valid UTF-8. Both readings are compared only
-where a body has three characters beyond ASCII or fewer, and a label that fits too, of an encoding with several bytes to
-a character. A western label on a text with hardly any ASCII is the default of some server: then the letters tell.
-Labels mean what browsers take them to mean (WHATWG Encoding): `iso-8859-1` is windows-1252, `gb2312` is GB 18030.
+The first of these that applies: the byte order mark; the zero bytes of UTF-16 and UTF-32; valid UTF-8 beyond ASCII; the
+charset of the HTTP header; the XML declaration; UTF-8 with stray bytes; `detect` (frequent letters); windows-1252.
+
+- Valid UTF-8 has priority over labels, since hardly any text in another encoding is valid UTF-8. Only if a body has at
+  most three characters beyond ASCII and the label names a fitting multi-byte encoding, both readings are compared.
+- A western label on a text with hardly any ASCII is the default of some server: then `detect` decides.
+- Labels mean what they mean to browsers (WHATWG Encoding): `iso-8859-1` is windows-1252, `gb2312` is GB 18030.
+- `detect` guesses only for texts with hardly any ASCII; mostly ASCII means a western text, and windows-1252 fits.
 """
 
 from __future__ import annotations
@@ -47,24 +49,24 @@ _SUPERSETS = {
 }
 _WINDOWS = re.compile(r"^(?:windows|win|dos|cp)-?(?=[0-9]{3,4}$)")
 _ORDER = re.compile("-[ie]$")
-"""Whether Hebrew is stored in the order of reading (`iso-8859-8-i`); the letters are the same."""
+"""The direction in which Hebrew is stored (`iso-8859-8-i`); the letters are the same."""
 _WESTERN = frozenset({"cp1252", "iso8859-15"})
 _MULTI_BYTE = re.compile(r"gb|big5|euc|shift|cp9[345]|johab|hz|iso2022|cp950")
-# Not encodings of text as feeds have it; punycode's decoder is also quadratic.
+# Not encodings that feeds use; punycode's decoder is also quadratic.
 _REFUSED = re.compile(r"punycode|idna|escape|undefined|utf-7|mbcs|oem|charmap")
 _HALF_UTF8 = re.compile(rb"(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\Z")
 _AS_CP1252 = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
-"""What `surrogateescape` makes of a stray byte, to what the byte means in windows-1252."""
+"""From the character that `surrogateescape` makes of a stray byte to the byte's character in windows-1252."""
 
 _MAX_DAMAGE = 0.01
-"""A declared multi-byte encoding is believed if at most this share of the characters does not decode."""
+"""A declared multi-byte encoding is used if at most this share of the characters does not decode."""
 
 _CERTAIN_CHARS = 4
-"""So many characters beyond ASCII that are valid UTF-8 are no accident: of all pieces of the texts in `test_charset`
-with four characters, none is, in an encoding with several bytes to a character; with two, 1 in 200."""
+"""So many characters beyond ASCII are not valid UTF-8 by accident. Of all pieces of four characters of the texts in
+`test_charset`, in multi-byte encodings, none is valid UTF-8; of the pieces of two characters 1 in 200 is."""
 _MANY_CHARS = 20
 _STRAY_SHARE = 0.05
-"""A body of `_MANY_CHARS` beyond ASCII is UTF-8 whatever its label if at most this share of them are stray bytes."""
+"""A body with `_MANY_CHARS` beyond ASCII is UTF-8 in spite of its label if at most this share is stray bytes."""
 
 _ESCAPES = re.compile(rb"\x1b\$[@B]")
 """ISO-2022-JP: bytes of ASCII only, and a character that XML and JSON exclude."""
@@ -73,16 +75,16 @@ _RARE = re.compile("[\u0180-\u036f]")
 """Letters that hardly stand alone."""
 
 SAMPLE_BYTES = 16_384
-"""From the first byte beyond ASCII on; the cost of a guess is bounded by it, some 15 ms."""
+"""From the first byte beyond ASCII on. It bounds the cost of a guess to some 15 ms."""
 
 MIN_SHARE_BEYOND_ASCII = 0.25
 """Of the letters. In western languages it is one in ten at most, in all others nearly all."""
 
 MIN_LETTERS = 20
-"""Beyond ASCII. A guess from less is a guess."""
+"""Beyond ASCII; fewer letters prove nothing."""
 
 MIN_COMMON = 0.35
-"""Of what is beyond ASCII, the letters that the language uses most. Running text has 0.4 (Chinese) to 0.95."""
+"""The share of a language's most frequent letters beyond ASCII. Running text has 0.4 (Chinese) to 0.95."""
 
 _MARKUP = re.compile(rb"<[^<>]*+>|&[#\w]{1,10};|https?:[\x21-\x7e]*+")
 _ASCII_LETTERS = re.compile(rb"[a-zA-Z]")
@@ -120,7 +122,7 @@ _CANDIDATES: tuple[tuple[str, frozenset[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A body as text, the encoding it was read in, and what was wrong with its labels."""
+    """A body as text, its encoding, and warnings about wrong labels."""
 
     text: str
     encoding: str
@@ -128,7 +130,7 @@ class Decoded:
 
 
 def decode(body: bytes, content_type: str | None) -> Decoded:
-    """Return `body` as text. Never fails: bytes that fit nothing are read as windows-1252."""
+    """Return `body` as text. Never fails: bytes that no encoding fits are read as windows-1252."""
     if body.startswith(codecs.BOM_UTF8):
         return Decoded(*_decode_unlabelled(body[len(codecs.BOM_UTF8) :]))
     for mark, encoding in _BOMS:
@@ -170,7 +172,7 @@ def _lookup(label: str) -> str | None:
 
 
 def _spellings(label: str) -> tuple[str, ...]:
-    """Return what else a label may be written as: `x-sjis`, `windows-31j`, `win-1251`, `iso-8859-8-i`."""
+    """Return other spellings of a label: `x-sjis`, `windows-31j`, `win-1251`, `iso-8859-8-i`."""
     bare = label.removeprefix("x-").removeprefix("x-").replace("31j", "932")
     return bare, _WINDOWS.sub("cp", bare), _ORDER.sub("", bare)
 
@@ -196,7 +198,7 @@ def _decode_labelled(body: bytes, names: list[str]) -> tuple[str, str] | None:
 
 
 def _utf8(body: bytes, names: list[str]) -> str | None:
-    """Return a body beyond ASCII as UTF-8 if it is that, although it may be labelled otherwise."""
+    """Return a body beyond ASCII as text if it is UTF-8 in spite of its labels, else None."""
     text = _try(body, "utf-8")
     if text is None:
         damaged = body.decode("utf-8", "replace")
@@ -211,7 +213,7 @@ def _utf8(body: bytes, names: list[str]) -> str | None:
 
 
 def _count_errors(text: str, body: bytes) -> int:
-    """Return at how many places of `body` `text` has U+FFFD for bytes that are no UTF-8, and not as it stands there."""
+    """Return how many U+FFFD in `text` stand for bytes that are not UTF-8."""
     return text.count("\ufffd") - body.count("\ufffd".encode())
 
 
@@ -220,7 +222,7 @@ def _count_beyond_ascii(text: str) -> int:
 
 
 def _decode_ebcdic(body: bytes) -> tuple[str, str]:
-    """Read by the declaration, which every EBCDIC has at the same places, if it names one of them."""
+    """Decode by the XML declaration if it names an EBCDIC; its characters are the same in all of them."""
     found = _EBCDIC.search(body[:1024].decode("cp037"))
     name = found and _codec(f"cp{int(found[1])}")
     text = _try(body, name) if name else None
@@ -228,7 +230,7 @@ def _decode_ebcdic(body: bytes) -> tuple[str, str]:
 
 
 def _try(body: bytes, name: str) -> str | None:
-    if name == "utf-8":  # a download that broke off within a character does not make the rest of it another encoding
+    if name == "utf-8":  # a download may break off within a character
         body = body[:-3] + _HALF_UTF8.sub(b"", body[-3:])
     try:
         return body.decode(name)
@@ -237,7 +239,7 @@ def _try(body: bytes, name: str) -> str | None:
 
 
 def _decode_unlabelled(body: bytes) -> tuple[str, str]:
-    """Read as UTF-8, stray bytes in it as windows-1252; or else the whole as what its letters tell."""
+    """Read as UTF-8 with stray bytes in windows-1252, or else in the encoding that `detect` returns."""
     text = body.decode("utf-8", "replace")
     damaged = _count_errors(text, body)
     if 2 * damaged > _count_beyond_ascii(text):
@@ -247,12 +249,12 @@ def _decode_unlabelled(body: bytes) -> tuple[str, str]:
 
 
 def _with_strays(body: bytes) -> str:
-    """Return UTF-8 with stray bytes in it read as windows-1252 (a handler of errors would be called for each)."""
+    """Return UTF-8 with stray bytes in windows-1252; an error handler would be called for each byte."""
     return body.decode("utf-8", "surrogateescape").translate(_AS_CP1252)
 
 
 def detect(body: bytes) -> str | None:
-    """Return Python's name of the encoding that a body, which is no UTF-8, is most likely in; None: a western one."""
+    """Return Python's name of the most likely encoding of a body that is not UTF-8; None for a western one."""
     first = _BEYOND.search(body)
     if not first:
         return None
@@ -274,7 +276,7 @@ def more_common(text: str, other: str, name: str) -> bool:
 
 
 def _share(sample: bytes, name: str, common: frozenset[str]) -> float:
-    """Return how much of what is beyond ASCII the most common letters are; 0 if it is not in this encoding at all."""
+    """Return the share of the most common letters beyond ASCII; 0 if the sample is not in this encoding."""
     try:
         text = codecs.getincrementaldecoder(name)("strict").decode(sample)
     except UnicodeError:

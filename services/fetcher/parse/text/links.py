@@ -13,15 +13,15 @@ MAX_URL_CHARS = 8192
 """Longer ones are no URL that a server would take (RFC 9110, section 4.1, asks for 8,000)."""
 
 MAX_BASE_CHARS = 1000
-"""A longer address is no base for others: each address that is resolved against one is as long."""
+"""A longer address is not used as a base, since each address resolved against it would be as long."""
 
 _EDGES = "".join(map(chr, range(0x21)))
-# As most are: nothing to resolve, to clean or to refuse.
+# Most addresses: nothing to resolve, to clean or to refuse.
 _PLAIN = re.compile(r"https?://[a-zA-Z0-9._-]+(?::[0-9]*)?(?:[/?#][\x21-\x7e]*)?")
 _OTHER_SCHEME = re.compile(r"\s*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _HTML = frozenset({"text/html", "application/xhtml+xml", "html", "xhtml"})
 _IANA = "http://www.iana.org/assignments/relation/"
-# What a terminal or a reader would act on, or not see: C1 controls, marks of direction, characters without width.
+# Characters that a terminal would act on or that nobody sees: C1 controls, direction marks, zero-width characters.
 _ESCAPED = re.compile(r"[\s\x80-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _INSIDE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
 
@@ -29,9 +29,8 @@ _INSIDE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]+")
 def absolute(href: str, *bases: str) -> str:
     """Return `href` as an absolute http(s) URL, resolved against the first of `bases` that makes it one, else "".
 
-    Whitespace around and line breaks within are dropped, as browsers do (WHATWG URL); a space within becomes `%20`,
-    other white space and characters that are not to be seen their escapes.
-    `javascript:`, `data:`, `file:` and every other scheme give "".
+    White space around and line breaks within are dropped, as browsers do (WHATWG URL). Other white space and invisible
+    characters are escaped. `javascript:`, `data:`, `file:` and every other scheme give "".
     """
     if len(href) <= MAX_URL_CHARS and _PLAIN.fullmatch(href):
         return href
@@ -47,17 +46,17 @@ def absolute(href: str, *bases: str) -> str:
 
 
 def is_resolvable(href: str) -> bool:
-    """Return whether resolving `href` takes little time: `urlsplit` normalises what could be a host."""
+    """Return whether `href` can be resolved quickly: `urlsplit` normalises a possible host, in quadratic time."""
     return len(href) <= MAX_URL_CHARS and not has_long_run(href)
 
 
 def has_other_scheme(href: str) -> bool:
-    """Return whether `href` is an address of something else than a page: `at://`, `mailto:`, `javascript:`."""
+    """Return whether `href` has a scheme that is not http(s): `at://`, `mailto:`, `javascript:`."""
     return bool(_OTHER_SCHEME.match(href))
 
 
 def without_other_schemes(attributes: dict[str, str]) -> dict[str, str]:
-    """Return the attributes of a link without an address of something else than a page."""
+    """Return the attributes of a link without addresses that are not http(s)."""
     for name in ("href", "url", "uri"):
         if name in attributes and has_other_scheme(attributes[name]):
             del attributes[name]
@@ -65,9 +64,9 @@ def without_other_schemes(attributes: dict[str, str]) -> dict[str, str]:
 
 
 def own_address(links: Iterable[Mapping[str, Any]], language: str = "") -> str:
-    """Return the address that a feed or an entry has by its links, or "".
+    """Return the address of a feed or an entry, chosen from its links, or "".
 
-    The first of these kinds counts, and of one kind the first link:
+    The first link of the best kind:
 
     1. RSS's: the address is the text (`is_text`);
     2. Atom's alternates that are HTML, in `language` or in none;
@@ -85,7 +84,7 @@ def own_address(links: Iterable[Mapping[str, Any]], language: str = "") -> str:
 
 
 def is_alternate(relation: object) -> bool:
-    """Return whether a link with this relation is to what the feed or the entry itself shows; without one it is."""
+    """Return whether a link with this relation leads to the page of the feed or entry; without a relation it does."""
     relations = str(relation or "").lower().removeprefix(_IANA).split()
     return not relations or "alternate" in relations
 

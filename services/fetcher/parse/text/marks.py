@@ -1,7 +1,7 @@
-"""Runs of combining marks: bounded, since normalising one takes time that grows with the square of its length.
+"""Bounds the runs of combining marks, since the time to normalise a run grows with the square of its length.
 
 unicodedata sorts each run by insertion: 80,000 marks in two alternating classes take seconds, 2 MB of them minutes, and
-nothing ends that. No language stacks more than a few; Unicode's limit is 30 (UAX #15, Stream-Safe Text Format).
+can't be interrupted. No language needs more than a few; Unicode's limit is 30 (UAX #15, Stream-Safe Text Format).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import unicodedata
 MAX_MARKS = 30
 
 _JOINER = "\u034f"
-"""COMBINING GRAPHEME JOINER: shows nothing, and no mark is sorted past it."""
+"""COMBINING GRAPHEME JOINER: invisible, and no mark is sorted past it."""
 
 _WITHOUT_CLASS = "\u0f73\u0f75\u0f81"
-"""Marks that only their decomposition shows to be some (UAX #15, section 20.1)."""
+"""Characters that are combining marks only after decomposition (UAX #15, section 20.1)."""
 
 _MARK = "[" + "".join([c for c in map(chr, range(0x300, 0x20000)) if unicodedata.combining(c)]) + _WITHOUT_CLASS + "]"
 _ANY = re.compile(_MARK)
@@ -25,7 +25,7 @@ _RUN = re.compile(f"{_MARK}{{1,{MAX_MARKS}}}+")
 
 def has_long_run(text: str) -> bool:
     """Return whether more than `MAX_MARKS` combining marks follow each other somewhere in `text`."""
-    # A run of so many covers one of these characters: nearly all texts are done with a thirtieth of the work.
+    # A run of so many marks covers one of these characters, so most texts need a thirtieth of the work.
     return not text.isascii() and bool(_ANY.search(text[::MAX_MARKS]) and _LONG_RUN.search(text))
 
 

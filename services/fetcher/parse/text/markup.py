@@ -1,11 +1,12 @@
-"""An entry's body as HTML that is safe to show, for those who want more than its text.
+"""An entry's body as HTML that is safe to show.
 
-What is safe is nh3's judgement (ammonia over html5ever): known elements, known attributes, http and https. But it
-builds a tree as browsers do, and that grows with the square of a hostile source: 40 KB of `<p><b id=1><b id=2>…<p>x…`
-cost nh3 0.3.7 9.9 s and 2 GB, 900 KB of attributes on one tag 17 s, 100,000 levels 29 s, and no deadline ends that. So
-a pass of our own goes before it, which reads the source once and writes it anew: what is opened is closed, in order and
-few levels deep; no block stands within a paragraph, no link within a link, nothing in a table outside of its cells; a
-tag has few attributes, their addresses absolute. There is nothing left to repair on which a tree could grow.
+nh3 (ammonia over html5ever) decides what is safe: known elements, known attributes, http and https. But it builds a
+tree as browsers do, which grows with the square of a hostile source: 40 KB of `<p><b id=1><b id=2>…<p>x…` cost nh3
+0.3.7 9.9 s and 2 GB, 900 KB of attributes on one tag 17 s, 100,000 levels 29 s, and no deadline can interrupt it.
+
+So `_Writer` first reads the source once and writes HTML that needs no repair. All elements are closed, in order, at
+most 100 levels deep. No block is within a paragraph, no link within a link, nothing in a table outside of its cells. A
+tag has few attributes, and their addresses are absolute.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from services.fetcher.parse.text.links import MAX_URL_CHARS, absolute
 MAX_HTML_CHARS = 1_000_000
 GROWTH = 4
 SMALL_CHARS = 10_000
-"""HTML is also cut at `GROWTH` times its source, and so many characters: each `<a href=x>` could carry a long base."""
+"""HTML is also cut at `GROWTH` times its source plus `SMALL_CHARS`: a long base could make each `<a href=x>` long."""
 
 MAX_DEPTH = 100
-"""Tags that are deeper are left out, their text stays."""
+"""Deeper tags are left out; their text stays."""
 
 MAX_ATTRIBUTE_CHARS = 1_000
 
@@ -60,9 +61,9 @@ _ATTRIBUTES = {
 }
 _ADDRESSES = frozenset({"cite", "href", "src"})
 _NEEDED = {"a": "href", "img": "src"}
-"""Without it the tag means nothing."""
+"""The attribute without which the tag is left out."""
 
-# What an element closes that is still open, the innermost of those; and beyond what it does not look.
+# By element: the open elements of which it closes the innermost one, and the elements that bound the search.
 _SIBLINGS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "a": (frozenset({"a"}), _CELLS),
     "li": (frozenset({"li"}), frozenset({"ol", "ul"}) | _CELLS),
@@ -86,7 +87,7 @@ def safe_html(source: str, *bases: str, deadline: Deadline | None = None) -> tup
     """Return the HTML of `source` that is safe to show, and whether it was cut; "" if there is no markup in it.
 
     Addresses are absolute, resolved against the first of `bases` that makes them so (`links.absolute`). Scripts,
-    styles, forms, frames and what is embedded are gone. What is cut is balanced all the same.
+    styles, forms, frames and embedded objects are dropped. Also HTML that was cut has all its end tags.
 
     Raises:
         OutOfTime: the deadline has passed.
@@ -131,7 +132,7 @@ class _Writer:
             self._add(text, len(text))
 
     def start(self, name: str, markup: str) -> None:
-        """Write a start tag, and before it the end tags that it implies."""
+        """Write a start tag, after the end tags that it implies."""
         written = _written(name, markup, self._bases)
         if written is None:
             return
@@ -147,11 +148,11 @@ class _Writer:
         self._start(name, written)
 
     def end(self, name: str) -> None:
-        """Write the end tag of the innermost element of this name, and of what is open within it."""
+        """Write the end tag of the innermost element of this name, after those of the elements within."""
         self._close(frozenset({name}), frozenset() if name in _OF_TABLE or name == "table" else _CELLS)
 
     def close(self) -> str:
-        """Return all that was written, with the end tags of what is still open."""
+        """Return the HTML, with the end tags of all open elements."""
         self._close_from(0)
         return "".join(self._pieces)
 
@@ -176,20 +177,20 @@ class _Writer:
         return next((name for name in reversed(self._open) if name in _OF_TABLE or name == "table"), "")
 
     def _is_in_cell(self) -> bool:
-        """Return whether text may stand here. Within a table it opens a cell for it: browsers would move it away."""
+        """Return whether text is allowed here. Within a table, open a cell for it: browsers would move it away."""
         part = self._part()
         if not part or part in _CELLS:
             return True
         return self._is_in_row(part) and self._start("td")
 
     def _is_in_row(self, part: str) -> bool:
-        """Return whether a cell may stand within this part, once section and row are open that browsers would add."""
+        """Open the section and the row that browsers would add; return whether a cell is allowed then."""
         if part == "tr":
             return True
         return (part in _SECTIONS or (part == "table" and self._start("tbody"))) and self._start("tr")
 
     def _is_in_table(self, name: str) -> bool:
-        """Return whether this part of a table may stand here, once what it ends is closed and its row is open."""
+        """Close what this part of a table ends, and open its row; return whether the part is allowed here."""
         while self._close(*(_SIBLINGS.get(name) or (_OF_TABLE, frozenset({"table"})))):
             pass
         part = self._part()
@@ -198,7 +199,7 @@ class _Writer:
         return part in _SECTIONS or (part == "table" and self._start("tbody")) if name == "tr" else part == "table"
 
     def _close(self, names: frozenset[str], beyond: frozenset[str]) -> bool:
-        """Close the innermost open element that is one of `names`, if it is not beyond one of the others."""
+        """Close the innermost open element of `names`; return False if there is none within those of `beyond`."""
         for at in range(len(self._open) - 1, -1, -1):
             if self._open[at] in names:
                 self._close_from(at)
@@ -213,7 +214,7 @@ class _Writer:
 
 
 def _written(name: str, markup: str, bases: tuple[str, ...]) -> str | None:
-    """Return the attributes of a tag that are kept, or None if it lacks what it needs."""
+    """Return the attributes of a tag that are kept, or None if a necessary one is missing."""
     needed = _NEEDED.get(name)
     if "=" not in markup:
         return None if needed else ""
@@ -234,7 +235,7 @@ def _written(name: str, markup: str, bases: tuple[str, ...]) -> str | None:
 
 
 def _escaped(source: str) -> str:
-    """Return text as nh3 writes it, so that what is counted here holds."""
+    """Return text as nh3 writes it, so that its length is counted correctly."""
     return html.escape(html.unescape(source), quote=False).replace("\xa0", "&nbsp;")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
 from services.fetcher.parse.document import prepare
+from services.fetcher.parse.formats import FORMAT_OF_ROOT
 from services.fetcher.parse.formats.lenient import read_lenient
 from services.fetcher.parse.formats.lenient.guarded_feedparser import run_feedparser
 from services.fetcher.parse.formats.strict import read_strict
@@ -84,7 +85,7 @@ def test_strict_reads_what_lenient_reads_from_nearly_all_that_is_well_formed() -
     read = dict(well_formed)
     for name, body in files():
         try:
-            document = prepare(decode(body, None).text.lstrip("\ufeff\x00 \t\r\n"))
+            document = prepare(decode(body, None).text.lstrip("\ufeff\x00 \t\r\n"), FORMAT_OF_ROOT)
         except ParseError:
             continue
         is_real = not name.startswith("feedparser/")

@@ -1,4 +1,4 @@
-"""feedparser's state while it reads, bounded: what it keeps, and what it repeats for each element."""
+"""Bounds on feedparser's state: what it keeps, and what it repeats for each element."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from services.fetcher.parse.model import Deadline, Unparseable, check_time
 from services.fetcher.parse.text.links import MAX_BASE_CHARS, is_resolvable
 
 MAX_ELEMENTS = 300_000
-"""Outside of content in markup; half a kilobyte each, at most."""
+"""In a document, outside of markup within texts; each takes half a kilobyte at most."""
 
 MAX_OPEN = 50_000
-"""Elements that are open at a time, for want of an end tag or not."""
+"""Elements that are open at the same time, for example since their end tags are missing."""
 
 MAX_KINDS = 1_000
-"""Elements of different names in one entry, and namespaces of a document."""
+"""Names of elements in one entry, and namespaces of a document."""
 
 MAX_NAMESPACE_CHARS = 1_000
 """expat copies a namespace's URI for each element that is in it."""
 
 MAX_SCOPE_CHARS = {"xml:base": MAX_BASE_CHARS, "base": MAX_BASE_CHARS, "xml:lang": 100, "lang": 100}
-"""Attributes that hold for what stands within; longer ones are no such thing."""
+"""Attributes that hold for the elements within. Longer values are ignored."""
 
 
 class Enough(Exception):
-    """More entries or elements than anyone should send."""
+    """The document has more entries or elements than are read; what was read counts."""
 
 
 class _TagEnd:
-    """Where a tag ends for the loose parser: feedparser's expression, which keeps a way back from each character.
+    """The loose parser's expression for the end of a tag, made possessive.
 
-    There is none that could lead elsewhere; without them a tag of 1 MB no longer takes 150 MB.
+    feedparser's own keeps a backtracking position for each character, 150 MB for a tag of 1 MB. None of them could lead
+    to another match.
     """
 
     _EXPRESSION = re.compile(r"""(?:[^'"<>]++|"[^"]*+"(?=>|/|\s|\w+=)|'[^']*+'(?=>|/|\s|\w+=))*+(?=[<>])|.*?(?=[<>])""")
@@ -49,7 +50,7 @@ sgmllib.endbracket = _TagEnd()
 
 
 class BoundedParser(_FeedParserMixin):  # type: ignore[misc]  # feedparser has no types
-    """A parser of feedparser's that asks the deadline at each start tag, and gives up on what no feed needs."""
+    """A parser of feedparser's that asks the deadline at each start tag, and stops at more than any feed needs."""
 
     def __init__(self, *args: object) -> None:
         self._base, self._bases = "", dict[str, str]()
@@ -58,7 +59,7 @@ class BoundedParser(_FeedParserMixin):  # type: ignore[misc]  # feedparser has n
         self._elements = 0
 
     def unknown_starttag(self, tag: str, attrs: list[tuple[str, str]]) -> None:
-        """Read a start tag, or give up.
+        """Read a start tag.
 
         Raises:
             OutOfTime: the deadline has passed.
@@ -80,14 +81,14 @@ class BoundedParser(_FeedParserMixin):  # type: ignore[misc]  # feedparser has n
                 raise Unparseable("more kinds of elements than any feed has")
 
     def track_namespace(self, prefix: str | None, uri: str) -> None:
-        """Take note of a namespace. Raises Unparseable if there are too many, or this one is too long."""
+        """Register a namespace. Raises Unparseable if there are too many, or this one is too long."""
         if len(self.namespaces_in_use) >= MAX_KINDS or len(uri) > MAX_NAMESPACE_CHARS:
             raise Unparseable("more namespaces, or longer ones, than any feed has")
         super().track_namespace(prefix, uri)
 
     @property
     def baseuri(self) -> str:
-        """The base in force: the same object wherever it is the same, and of bounded length."""
+        """The base in force. Equal bases share one object, whose length is bounded."""
         return self._base
 
     @baseuri.setter
@@ -108,7 +109,7 @@ class BoundedParser(_FeedParserMixin):  # type: ignore[misc]  # feedparser has n
                 pieces[:start] = [_joined(pieces[:start])]
         return super().pop(element, strip_whitespace)
 
-    # What nobody here asks for and feedparser takes apart at length.
+    # Fields that nobody here uses, and that feedparser would spend much time on.
 
     def _end_expirationdate(self) -> None:
         self.pop("expired")

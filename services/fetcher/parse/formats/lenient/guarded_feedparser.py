@@ -1,13 +1,15 @@
-"""feedparser, without what a stranger's feed could do to it.
+"""feedparser's two parsers, protected against hostile feeds.
 
-It is taken by its two parsers (6.0.14) and not by `feedparser.parse`, since that one does too much: it opens a string
-that looks like a file name or a URL, lets a DTD reach expat, and takes steps that cost the square of what a feed sends
-(30 KB of letters as `<author>`: 9 s; 1 MB of `<category>`: over a minute). What is left of those is bounded in time:
-its callbacks ask the caller's deadline. What they keep is bounded in number (`bounds`).
+`feedparser.parse` (6.0.14) is not used. It opens a string that looks like a file name or a URL, lets a DTD reach expat,
+and has steps whose time grows with the square of the input (30 KB of letters as `<author>`: 9 s; 1 MB of `<category>`:
+over a minute). Some of those steps are replaced here. In the others each callback asks the deadline, and what they keep
+is bounded (`bounded_feedparser`).
 
-Beyond feedparser: all of `skipHours` and `skipDays` (it keeps the last one of each), a guid that is never taken for a
-link by itself, and what Dublin Core, Media RSS and iTunes say kept apart from the format's own elements. Authors and
-links are kept as they stand: feedparser's reading of an address takes four letters after its last dot for its end.
+Other differences from feedparser:
+- All hours and days of `skipHours` and `skipDays` are kept, not only the last ones.
+- A guid is never taken for a link.
+- Elements of Dublin Core, Media RSS and iTunes become fields of their own, apart from the format's own elements.
+- Authors and links are kept as they are written. feedparser ends an address four letters after its last dot.
 """
 
 from __future__ import annotations
@@ -25,15 +27,15 @@ from services.fetcher.parse.model import Deadline, check_time
 from services.fetcher.parse.text.links import without_other_schemes
 
 MAX_ENTRIES = 20_000
-"""They cost 6 s of CPU and 120 MB; 50,000 would cost more time than a body has (`parse_seconds`). `extents` chooses the
-newest, and what it takes for no entry and feedparser for one ends the reading."""
+"""They cost 6 s of CPU and 120 MB; 50,000 would exceed the setting `parse_seconds`. `extents` keeps the newest before.
+If feedparser still finds more, reading stops."""
 
 MAX_TAGS = 100
-"""Per entry: feedparser compares each with all before it."""
+"""Categories of one entry: feedparser compares each with all before it."""
 
 
 class _Guards(BoundedParser):
-    """What both of feedparser's parsers do differently here."""
+    """The changes to both of feedparser's parsers."""
 
     resolve_relative_uris = False
     sanitize_html = False
@@ -43,7 +45,7 @@ class _Guards(BoundedParser):
         self.skipped_hours: list[str] = []
         self.skipped_days: list[str] = []
 
-    # Whatever feedparser is given comes by one of these; a few microseconds to a few milliseconds lie between two.
+    # feedparser calls one of these for each piece of the document, at the latest after a few milliseconds.
 
     def unknown_endtag(self, tag: str) -> None:
         check_time(self.deadline)
@@ -75,7 +77,7 @@ class _Guards(BoundedParser):
 
     _start_id = _start_guid
 
-    # What is written about authors is kept as it stands (`authors`), each beside its name and its address.
+    # The text about an author is kept as it is written (`text.authors` reads it), beside name and address.
 
     def _end_author(self) -> None:
         text = self.pop("author")
@@ -93,7 +95,7 @@ class _Guards(BoundedParser):
         if prefix == "author":  # and no podcast's owner
             super()._save_author(key, value)
 
-    # Links are told by all of them (`links`), not by the last one.
+    # All links are kept, not only the last one: `text.links` chooses.
 
     def _start_link(self, attrs_d: dict[str, str]) -> None:
         super()._start_link(without_other_schemes(attrs_d))
@@ -135,7 +137,7 @@ class _Guards(BoundedParser):
         self._pop_filled("created", self.pop)
 
     def _pop_filled(self, key: str, pop: Callable[[str], Any], *, is_first: bool = False) -> None:
-        """Take a field's value by `pop`; an empty one replaces none, nor does a later one if the first counts."""
+        """Set a field by `pop`. An empty value never replaces another; if `is_first`, no later value does."""
         context = self._get_context()
         kept = {name: dict.get(context, name) for name in (key, f"{key}_detail") if dict.__contains__(context, name)}
         depths = self.property_depth_map.get(context, {})
@@ -153,8 +155,8 @@ APART = {
     "dc_description": "text/html",
     **dict.fromkeys(["dc_date", "dc_language", "dcterms_created", "dcterms_issued", "dcterms_modified"], ""),
 }
-"""Elements that become fields of their own, so that they never take the place of the format's, to the media type of
-those that are texts for people."""
+"""Elements that become fields of their own, and never replace the format's own elements. The value is the media type of
+texts for people, and "" for others."""
 
 
 def _read_apart(name: str, kind: str) -> None:
@@ -176,11 +178,11 @@ for _name, _kind in APART.items():
 
 
 class _Strict(_Guards, feedparser.StrictFeedParser):  # type: ignore[misc]
-    """Over expat; stops at the first thing that is not well-formed."""
+    """Over expat; stops at the first error."""
 
 
 class _Loose(_Guards, feedparser.LooseFeedParser):  # type: ignore[misc]
-    """Over regular expressions; takes anything, also a prefix of RSS or Atom that is nowhere declared."""
+    """Over regular expressions; accepts anything, also an undeclared prefix `rss:` or `atom:`."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -190,11 +192,11 @@ class _Loose(_Guards, feedparser.LooseFeedParser):  # type: ignore[misc]
 HANDLED = frozenset(
     name.removeprefix(prefix) for name in dir(_Guards) for prefix in ("_start_", "_end_") if name.startswith(prefix)
 )
-"""The elements that feedparser does something about, by its names for them."""
+"""The elements that feedparser handles, by its names for them."""
 
 
 def run_feedparser(source: str, deadline: Deadline | None = None) -> tuple[Any, str | None]:
-    """Return the parser that read `source`, and what is not well-formed in it.
+    """Return the parser that read `source`, and why `source` is not well-formed (None if it is).
 
     Raises:
         OutOfTime: the deadline has passed.
@@ -208,7 +210,7 @@ def run_feedparser(source: str, deadline: Deadline | None = None) -> tuple[Any, 
     expat.setContentHandler(strict)
     expat.setErrorHandler(strict)
     try:
-        expat.feed(source)  # type: ignore[attr-defined]  # whole: expat 2.5 reads a long token anew with each piece
+        expat.feed(source)  # type: ignore[attr-defined]  # in one piece: expat 2.5 reads a long token again with each piece
         expat.close()  # type: ignore[attr-defined]
     except Enough:
         return strict, None

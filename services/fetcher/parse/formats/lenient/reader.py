@@ -1,8 +1,8 @@
-"""The lenient tier: feedparser's tolerance for every kind of RSS, Atom, RDF and CDF.
+"""The lenient tier: reads every kind of RSS, Atom, RDF and CDF as tolerantly as feedparser.
 
-Decoding, DOCTYPE and references are settled before feedparser sees the text (`charset`, `prolog`), and its parsers are
-bounded (`guarded`). Relative URLs stay relative unless `xml:base` says otherwise, so that `entries` can resolve them;
-embedded HTML is neither resolved nor sanitised: it becomes text.
+feedparser gets decoded text without DOCTYPE and named references (`document`), and its parsers are bounded
+(`guarded_feedparser`). URLs without an `xml:base` stay relative, so that `entries` can resolve them. Embedded HTML is
+neither resolved nor sanitised, since it becomes text.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from services.fetcher.parse.document import FEED_ROOTS, Document
+from services.fetcher.parse.document import Document
 from services.fetcher.parse.extents import trim
 from services.fetcher.parse.fields import raw_entry, raw_feed
 from services.fetcher.parse.formats.lenient.guarded_feedparser import MAX_ENTRIES, run_feedparser
 from services.fetcher.parse.model import Deadline, NotAFeed, ParseError, RawFeed, Unparseable, check_time
 
+_ROOTS = frozenset({"rss", "feed", "rdf", "channel"})
 _ENTRY = re.compile(r"<(?:[\w.-]+:)?(?:item|entry)[\s/>]", re.IGNORECASE)
 
 
@@ -33,7 +34,7 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
         reader, problem = run_feedparser(trimmed.source, deadline)
     except ParseError:
         raise
-    except Exception as error:  # feedparser names no errors and has many; one odd body is a fact to record, no bug
+    except Exception as error:  # feedparser documents no errors and raises many
         raise Unparseable(f"a feed on which feedparser fails with {type(error).__name__}") from error
     if problem and not reader.entries and (_ENTRY.search(source) or not _is_complete(source)):
         raise Unparseable(f"malformed XML without a readable entry ({problem})")
@@ -59,6 +60,6 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
 
 
 def _is_complete(source: str) -> bool:
-    """Return whether the last thing in `source` is the end tag of a feed's root: nothing after it was cut off."""
+    """Return whether `source` ends with the end tag of a feed's root element: then it was not cut off."""
     last_tag = source.rpartition("<")[2].lower()
-    return last_tag.startswith("/") and last_tag.strip("/> \t\r\n").rpartition(":")[2] in FEED_ROOTS
+    return last_tag.startswith("/") and last_tag.strip("/> \t\r\n").rpartition(":")[2] in _ROOTS

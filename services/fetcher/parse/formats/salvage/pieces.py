@@ -1,4 +1,4 @@
-"""The elements of one piece of a wreck: those with a name that feeds use, whether they are closed or not."""
+"""The elements of one piece of broken markup that have a name that feeds use, whether they are closed or not."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from services.fetcher.parse.model import Text
 from services.fetcher.parse.text.links import own_address
 
 MAX_ELEMENTS = 200
-"""Per piece that are looked at; what has more is a heap and no entry."""
+"""Of one piece; further ones are ignored."""
 
 MAX_SHORT_CHARS = 10_000
-"""An element that holds no text for people ends within so many characters, or where the next one begins."""
+"""An element without a text for people ends within so many characters, or where the next one begins."""
 
 _KINDS = {
     **dict.fromkeys(["title", "itunes:title", "dc:title", "media:title"], "title"),
@@ -31,7 +31,7 @@ _KINDS = {
     **{name: name for name in ("name", "enclosure", "ttl", "sy:updateperiod", "sy:updatefrequency")},
 }
 _OTHER = ("dc:", "dcterms:", "itunes:", "media:")
-"""Prefixes of elements that count behind the format's own."""
+"""Prefixes of elements that the format's own elements have priority over."""
 _LONG = frozenset({"title", "content", "summary"})
 _START = re.compile(
     rf"<({'|'.join(sorted(_KINDS, key=len, reverse=True))})(?![\w.:-])([^<>]*+)>", re.IGNORECASE | re.ASCII
@@ -42,16 +42,16 @@ _CDATA_MARKS = re.compile(r"<!\[CDATA\[|\]\]>")
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 Element = tuple[dict[str, str], str]
-"""Its attributes, and the markup within."""
+"""An element's attributes, and the markup within."""
 
 
 @dataclass
 class Piece:
-    """What was found, by kind and in order."""
+    """The elements found, by kind, in order."""
 
     own: dict[str, list[Element]] = field(default_factory=dict)
     other: dict[str, list[Element]] = field(default_factory=dict)
-    """Of Dublin Core, iTunes and Media RSS."""
+    """Elements of Dublin Core, iTunes and Media RSS."""
 
     def elements(self, kind: str) -> list[Element]:
         """Return the elements of this kind, the format's own first."""
@@ -79,7 +79,7 @@ class Piece:
         return next((attributes.get(name, "") for attributes, _ in self.elements(kind)), "")
 
     def link(self) -> str:
-        """Return the address that these links give."""
+        """Return the address that the links give, or ""."""
         links = self.elements("link")
         texts = [{**attributes, "href": text, "is_text": True} for attributes, m in links if (text := _plain(m))]
         return own_address([*texts, *[attributes for attributes, _ in links]])
@@ -112,7 +112,7 @@ def read_piece(source: str) -> Piece:
 
 
 class _Ends:
-    """Where elements end: a text for people at its end tag, all else there or where the next one begins."""
+    """Finds where elements end: a text for people at its end tag, others there or where the next element begins."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -142,7 +142,7 @@ class _Ends:
 
 
 def _unwrap(markup: str) -> str:
-    """Return HTML: out of CDATA as it stands there, else unescaped once, unless it is markup already."""
+    """Return HTML: the content of CDATA unchanged, other text unescaped once, unless it is markup already."""
     if "<![CDATA[" in markup:
         return _CDATA_MARKS.sub("", markup)
     return markup if "<" in markup else html.unescape(markup)

@@ -1,12 +1,11 @@
-"""The salvage tier: titles, links, dates and texts by expressions, out of what no other tier takes.
+"""The salvage tier: finds titles, links, dates and texts by regular expressions in what no other tier reads.
 
-Two kinds of wreck come here. A *page around a feed* (a browser's view that was saved, an error handler that puts
-everything into `<pre>`) is unwrapped, unescaped if need be, and what stands in it, XML or JSON, is read by the other
-tiers. *Pieces* are all else: markup beyond a parser's patience. It is cut at each `<item>` or `<entry>`, and in each
-piece the elements with a known name are looked for (`pieces`).
+- A page around a feed (a saved browser view, an error handler that puts all into `<pre>`): the feed is unwrapped,
+  unescaped if necessary, and read by the other tiers, XML and JSON alike.
+- Broken markup: it is cut at each `<item>` or `<entry>`, and `pieces` finds the known elements of each piece.
 
-Everything here takes time in proportion to what it reads: quantifiers are possessive, or end where the next one can't
-begin, and an end is looked for either once or within a bound.
+All time is proportional to the length: quantifiers are possessive, or end where the next one can't begin, and an
+end tag is searched for only once, or within a bound.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ from services.fetcher.parse.model import (
 from services.fetcher.parse.text import html_to_text
 
 _NAMES = r"(?:rdf:rdf|rss|feed|channel)"
+_FORMATS = {"feed": "atom", "rdf:rdf": "rdf"}
 _ROOT = re.compile(rf"</?({_NAMES})(?=[\s>])", re.IGNORECASE)
 _ESCAPED_ROOT = re.compile(rf"&(?:lt|#60|#x3c);/?{_NAMES}(?=[\s&])", re.IGNORECASE)
 _PAGE = re.compile(r"\s*+(?:<\?xml[^<>]*+>\s*+)?+<(?:!doctype\s++html|html|head|body|pre)(?=[\s>])", re.IGNORECASE)
@@ -49,9 +49,9 @@ _ENTRY_END = re.compile(r"</(?:[\w.-]++:)?+(?:item|entry)\s*+>", re.IGNORECASE)
 def read_salvage(
     text: str, read_document: Callable[[str], RawFeed], deadline: Deadline | None = None
 ) -> RawFeed | None:
-    """Return what can be saved of `text`, or None if nothing in it looks like the entries of a feed.
+    """Return the feed or the entries found in `text`, or None if there are none.
 
-    `read_document` reads a whole document; it is asked about a feed that a page is wrapped around.
+    `read_document` reads a whole document: the feed within a page.
     """
     text = strip_illegal(text)
     is_wrapped = bool(_PAGE.match(text))
@@ -63,11 +63,11 @@ def read_salvage(
     root = _ROOT.search(text)
     if not root:
         return None
-    return _unwrapped(text, root, read_document, deadline) if is_wrapped else _pieces(text, deadline)
+    return _unwrapped(text, root, read_document, deadline) if is_wrapped else _pieces(text, root, deadline)
 
 
 def _unwrapped_json(text: str, opening: re.Match[str], deadline: Deadline | None) -> RawFeed | None:
-    """Return the JSON Feed that a page consists of. A browser escapes what it shows; then there is no `<` in it."""
+    """Return the JSON Feed that is all the content of a page. A browser escapes it; then it has no `<`."""
     if html_to_text(text[: opening.start()]):
         return None
     source = text[opening.end() : text.rfind("}") + 1]
@@ -86,7 +86,7 @@ def _unwrapped_json(text: str, opening: re.Match[str], deadline: Deadline | None
 def _unwrapped(
     text: str, root: re.Match[str], read_document: Callable[[str], RawFeed], deadline: Deadline | None
 ) -> RawFeed | None:
-    """Return the feed that a page consists of. A page that shows anything before it is a page *about* feeds."""
+    """Return the feed that is all the content of a page. A page with a text before it is about feeds, and is none."""
     if html_to_text(text[: root.start()]):
         return None
     end = text.rfind(f"</{root[1]}", root.start())
@@ -96,13 +96,13 @@ def _unwrapped(
     except OutOfTime:
         raise
     except ParseError:
-        return _pieces(source, deadline)
+        return _pieces(source, root, deadline)
     if not raw.entries:
         return None
     return replace(raw, warnings=(_WRAPPED, *raw.warnings))
 
 
-def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
+def _pieces(text: str, root: re.Match[str], deadline: Deadline | None) -> RawFeed | None:
     trimmed = trim(text, MAX_ENTRIES, deadline)
     text = trimmed.source
     starts, _, end = find_entries(text)
@@ -117,6 +117,7 @@ def _pieces(text: str, deadline: Deadline | None) -> RawFeed | None:
         return None
     channel = read_piece(text[: starts[0]])
     return RawFeed(
+        format=_FORMATS.get(root[1].lower(), "rss"),
         title=channel.text("title"),
         link=channel.link(),
         language=channel.plain("language"),

@@ -1,7 +1,7 @@
-"""What each element of an entry means, as feedparser takes it: the fields that the strict tier fills.
+"""The elements of an entry, and the fields that the strict tier makes of them.
 
-A method reads one element into `fields`. Which of several titles counts, that a second description is a full text, how
-long a base holds: all of this is feedparser's, told again over a tree. What is not told here declines.
+Each method reads one element into `fields` as feedparser does: which of several titles counts, that a second
+description is a full text, how long a base holds. An element with another meaning for feedparser is declined.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from feedparser.urls import _urljoin, make_safe_absolute_uri
 
 from services.fetcher.parse.fields import Fields
 from services.fetcher.parse.formats.lenient.bounded_feedparser import MAX_SCOPE_CHARS
-from services.fetcher.parse.formats.lenient.guarded_feedparser import APART, HANDLED, MAX_TAGS, TITLES
+from services.fetcher.parse.formats.lenient.guarded_feedparser import APART, MAX_TAGS, TITLES
 from services.fetcher.parse.formats.strict.inline import (
     XHTML,
     MarkupWriter,
@@ -29,53 +29,46 @@ from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, at
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.text.links import MAX_BASE_CHARS, is_resolvable, without_other_schemes
 
-Handler = Callable[[Any, Element, Attributes, int], None]
+Handler = Callable[[Any, Element, Attributes, int], object]
+"""Reads one element: the reader, the element, its attributes by feedparser's names, its depth in the document."""
 
 KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
 _XML_KINDS = ("+xml", "/xml")
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
-HTML_KINDS = frozenset({"text/html", XHTML})
 MAX_KEYWORDS = 10 * MAX_TAGS
-"""Of one list, that are looked at: some stand there twice."""
+"""Of one list; some of them may be repeated."""
 
 _ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z0-9._~/%+&=-]+)?")
-"""As most addresses are: to join one with a base, or to put it together from its parts, changes nothing."""
+"""Most addresses: joining such a one with a base changes nothing."""
 _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
-"""Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
-
-
-# Elements without a meaning for feedparser become fields of their name; these names mean something to `fields`.
-_RESERVED = re.compile(
-    r"links|authors|date|guid_is_link|language|media_content|tags|"
-    r".*_(?:parsed|detail)|summary|content|title|published|created|updated|author|id|subtitle|link"
-)
+"""Attributes that also hold for the elements within; feedparser takes them without the prefix as well."""
 
 
 class Elements:
-    """The reader's state, and what elements do to it. Depth counts from the root element, which has 1."""
+    """The fields read so far. Depth counts from the root element, whose depth is 1."""
 
     def __init__(self, names: Mapping[str, str], version: str) -> None:
         self.names = names
-        """What each tag is called."""
+        """feedparser's name for each tag."""
         self.is_atom = version.startswith("atom")
         self.is_atom10 = version == "atom10"
         self.table: Mapping[str, Handler] = {}
-        """What is to be done at each tag."""
+        """The handler of each tag."""
         self.fields: Fields = {}
         self.depths: dict[str, int] | None = None
-        """Of an entry: how deep each field's element stood. A deeper one never replaces it."""
+        """Within an entry: the depth of each field's element. A deeper element never replaces the field."""
         self.title_depth = -1
         self.has_content = False
         self.base = ""
         self.outer_base = ""
-        """The parent's. If it is "", an element's own base stays in force after its end, as in feedparser."""
+        """The parent's base. If it is "", an element's own base holds beyond its end, as in feedparser."""
         self.language: str | None = None
 
     # The walk
 
     def read_children(self, element: Element, depth: int) -> None:
-        """Read what stands within `element`, whose depth is `depth`."""
+        """Read the elements within `element`, whose depth is `depth`."""
         outer, language = self.outer_base, self.language
         self.outer_base = self.base
         table = self.table
@@ -98,7 +91,7 @@ class Elements:
         self.base = outer or self.base
 
     def enter(self, attributes: Attributes) -> None:
-        """Take over the base and the language that an element declares."""
+        """Set the base and the language that an element declares."""
         base = attributes.get("xml:base", attributes.get("base"))
         if base:
             if len(base) > MAX_BASE_CHARS:
@@ -115,7 +108,7 @@ class Elements:
             self.language = language.replace("_", "-") or None
 
     def meaningless(self, element: Element, _attributes: Attributes, depth: int) -> None:
-        """Pass over an element that means nothing, but read what stands within."""
+        """Pass over an element without a meaning, but read the elements within."""
         if len(element):
             self.read_children(element, depth)
 
@@ -124,15 +117,15 @@ class Elements:
         raise Declined(f"<{self.names[element.tag]}> where it is not expected")
 
     def transparent(self, element: Element, _attributes: Attributes, depth: int) -> None:
-        """Read what stands within."""
+        """Read the elements within."""
         self.read_children(element, depth)
 
     def ignored(self, element: Element, _attributes: Attributes, _depth: int) -> None:
-        """Pass over an element that has no other within."""
+        """Pass over an element; decline if it has others within."""
         leaf_text(element)
 
     def store(self, key: str, value: str, depth: int) -> None:
-        """Set a field, unless an element less deep in the entry has."""
+        """Set a field, unless an element of less depth in the entry has set it."""
         if self.depths is not None:
             if depth > self.depths.get(key, depth):
                 return
@@ -141,8 +134,8 @@ class Elements:
 
     # Texts
 
-    def text(self, key: str, default: str, element: Element, attributes: Attributes, depth: int) -> tuple[str, str]:
-        """Read a text with a media type; return it, and the type that it had before any guess."""
+    def text(self, element: Element, attributes: Attributes, depth: int, *, key: str, default: str) -> tuple[str, str]:
+        """Read a text into the field `key`; return it, and its declared media type (without one: `default`)."""
         kind, is_base64 = default, False
         if attributes:
             kind = attributes.get("type", default).lower()
@@ -173,49 +166,33 @@ class Elements:
 
     def title(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read a title: the first that is not empty counts."""
-        value, _ = self.text("title", "text/plain", element, attributes, depth)
+        value, _ = self.text(element, attributes, depth, key="title", default="text/plain")
         if value:
             self.title_depth = depth
 
     def _keeps(self, key: str, value: str, depth: int) -> bool:
-        """Return whether a field that is not the format's own stays as it is: `guarded._pop_filled` says when."""
+        """Return whether a field of another vocabulary keeps its value (by the rule of `guarded_feedparser`)."""
         if key not in APART or not self.fields.get(key):
             return False
         return not value or (key in TITLES and (self.depths is None or self.depths.get(key, -1) <= depth))
 
-    def content(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
+    def full_text(self, element: Element, attributes: Attributes, depth: int, default: str = XHTML) -> None:
         """Read a full text; it is also the summary as long as there is none."""
-        value, kind = self.text("content", default, element, attributes, depth)
+        value, kind = self.text(element, attributes, depth, key="content", default=default)
         if kind in _COPIED_KINDS:
             self.fields.setdefault("summary", value)
 
-    def atom_content(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read Atom's <content>."""
+    def content(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
+        """Read Atom's <content> or RSS's <content:encoded>: a full text."""
         self.has_content = True
-        self.content(element, attributes, depth)
+        self.full_text(element, attributes, depth, default)
 
-    def encoded(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read <content:encoded>."""
-        self.has_content = True
-        self.content(element, attributes, depth, "text/html")
-
-    def body(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read <xhtml:body>."""
-        self.content(element, attributes, depth, XHTML)
-
-    def description(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read RSS's <description>: a second one is a full text."""
-        self._summary("text/html", element, attributes, depth)
-
-    def summary(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read Atom's <summary>: a second one is a full text."""
-        self._summary("text/plain", element, attributes, depth)
-
-    def _summary(self, default: str, element: Element, attributes: Attributes, depth: int) -> None:
+    def summary(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
+        """Read Atom's <summary> or RSS's <description>: a second one is a full text."""
         if "summary" in self.fields and not self.has_content:
-            self.atom_content(element, attributes, depth)
+            self.content(element, attributes, depth)
         else:
-            self.text("summary", default, element, attributes, depth)
+            self.text(element, attributes, depth, key="summary", default=default)
 
     # Links
 
@@ -256,19 +233,18 @@ class Elements:
         self.fields.setdefault("links", []).append(attributes)
 
     def media_content(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read <media:content> and what stands within."""
+        """Read <media:content> and the elements within."""
         self.fields.setdefault("media_content", []).append(attributes)
         self.read_children(element, depth)
 
     # Plain texts, categories
 
-    def plain(self, key: str, element: Element, depth: int) -> None:
-        """Read a text that is neither HTML nor translated: a date, a language."""
-        value = leaf_text(element)
-        self.store(key, value if value.isascii() else repaired(value), depth)
+    def language_of(self, element: Element, _attributes: Attributes, depth: int) -> None:
+        """Read <language>."""
+        self.store("language", repaired(leaf_text(element)), depth)
 
-    def filled(self, key: str, element: Element, depth: int) -> None:
-        """Read a date, or another plain text; an empty one replaces none."""
+    def plain(self, element: Element, _attributes: Attributes, depth: int, *, key: str) -> None:
+        """Read a plain text, for example a date, into the field `key`; an empty one replaces no other."""
         value = repaired(leaf_text(element))
         if value or not self.fields.get(key):
             self.store(key, value, depth)
@@ -292,37 +268,12 @@ class Elements:
         if (term or scheme or label) and len(tags) < MAX_TAGS and value not in tags:
             tags.append(value)
 
-    def keywords(self, scheme: str | None, element: Element, attributes: Attributes) -> None:
+    def keywords(self, element: Element, attributes: Attributes, _depth: int, *, scheme: str | None) -> None:
         """Read a list of categories with commas between."""
         text = repaired(leaf_text(element))
         if not attributes:
             for term in filter(None, map(str.strip, text.split(",", MAX_KEYWORDS)[:MAX_KEYWORDS])):
                 self.tag(term, scheme, None)
-
-
-def is_meaningless(name: str) -> bool:
-    """Return whether an element of this name means nothing to feedparser or to `fields`."""
-    return name not in HANDLED and not _RESERVED.fullmatch(name)
-
-
-def check_meaningless(name: str) -> None:
-    """Decline an element that means something to feedparser or to `fields`."""
-    if not is_meaningless(name):
-        raise Declined(f"<{name}> where it is not expected")
-
-
-class Handlers(dict[str, Handler]):
-    """What is to be done at each tag: a table of names, looked up once for each tag."""
-
-    def __init__(self, table: Mapping[str, Handler], names: Mapping[str, str]) -> None:
-        super().__init__()
-        self._table, self._names = table, names
-
-    def __missing__(self, tag: str) -> Handler:
-        name = self._names[tag]
-        other = Elements.meaningless if is_meaningless(name) else Elements.unexpected
-        found = self[tag] = self._table.get(name, other)
-        return found
 
 
 def without_references(href: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from services.fetcher.parse.formats.strict.elements import SCOPE, Elements, check_meaningless
+from services.fetcher.parse.formats.strict.elements import SCOPE, Elements
+from services.fetcher.parse.formats.strict.handlers import check_meaningless
 from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
 from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, attributes_of
 from services.fetcher.parse.model import Declined
@@ -79,8 +80,10 @@ def image_of_entry(reader: Elements, element: Element, _attributes: Attributes, 
         name = reader.names[child.tag]
         if name not in OF_IMAGE or child.keys():
             raise Declined(f"<{name}> within an entry's image")
-        if name in {"title", "description"}:  # feedparser takes them for the entry's
-            (Elements.title if name == "title" else Elements.description)(reader, child, {}, depth + 1)
+        if name == "title":  # feedparser takes it for the entry's, and the description too
+            reader.title(child, {}, depth + 1)
+        elif name == "description":
+            reader.summary(child, {}, depth + 1, "text/html")
         else:
             leaf_text(child)
 

@@ -1,4 +1,4 @@
-"""Texts of elements as feedparser hands them on, markup within them written out as markup again."""
+"""Texts of elements as feedparser returns them; the elements within become markup again."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _C1_IN_UTF8 = re.compile(b"\xc2[\x80-\x9f]")
 
 
 def leaf_text(element: Element) -> str:
-    """Return the text of an element that has no element within, without white space around it."""
+    """Return the text of an element without white space around it; decline if there are elements within."""
     if len(element):
         raise Declined("elements within a text")
     return (element.text or "").strip()
 
 
 def repaired(text: str) -> str:
-    """Return `text` with UTF-8 that was taken for Latin-1, and windows-1252 beyond it, put right."""
-    # U+0080 to U+00BF: the bytes that continue a character in UTF-8, and all that windows-1252 could mean.
+    """Return `text` after correcting UTF-8 or windows-1252 that was decoded as Latin-1."""
+    # U+0080 to U+00BF stand for the continuation bytes of UTF-8, and for all characters of windows-1252 in question.
     if text.isascii() or b"\xc2" not in (raw := text.encode("utf-8", "replace")):
         return text
     with suppress(UnicodeError):
@@ -42,12 +42,12 @@ def repaired(text: str) -> str:
 
 
 def looks_like_html(text: str) -> bool:
-    """Return whether plain text is so much like HTML that feedparser takes it for that."""
+    """Return whether feedparser would take this plain text for HTML."""
     return ("</" in text or "&" in text) and bool(_FeedParserMixin.looks_like_html(text))
 
 
 def inline(element: Element, kind: str, writer: MarkupWriter, *, is_atom10: bool) -> tuple[str, str]:
-    """Return the content of `element`, whose declared media type is `kind`, and what its type really is."""
+    """Return the content of `element`, whose declared media type is `kind`, and its true media type."""
     text = element.text or ""
     if kind == XHTML:
         text = escape(text)
@@ -64,7 +64,7 @@ def inline(element: Element, kind: str, writer: MarkupWriter, *, is_atom10: bool
 
 
 def decoded_base64(element: Element, value: str) -> str:
-    """Return the text that `value` is in base64, or `value` if it is none."""
+    """Return `value` decoded from base64, or unchanged if it is not base64."""
     if len(element):
         raise Declined("elements within base64")
     try:
@@ -76,8 +76,8 @@ def decoded_base64(element: Element, value: str) -> str:
 class MarkupWriter:
     """Writes the elements within a text as markup, as feedparser does.
 
-    An end tag makes feedparser do what it does at the end of an element of that name outside of texts, but for what is
-    within an <svg>: there it ends the text itself if the name is the text's own.
+    feedparser handles an end tag within a text like one outside of it, so elements that it handles are declined.
+    Within an <svg> it does so only for the name of the text itself.
     """
 
     def __init__(self, names: Mapping[str, str], field: str, *, has_base: bool) -> None:
@@ -85,11 +85,11 @@ class MarkupWriter:
         self.pieces: list[str] = []
         self._own_names = {field, "content", "summary", "description"}
         self._has_base = has_base
-        """Whether a base is in force: else one that is declared within holds beyond its element."""
+        """Whether a base is in force. If not, a base within the text holds beyond its element."""
         self._svg_depth = 0
 
     def write(self, element: Element, depth: int) -> None:
-        """Write an element, what is within, and the text behind it."""
+        """Write an element with its content, and the text behind it."""
         attributes, local = attributes_of(element), local_name(element)
         if depth > MAX_DEPTH:
             raise Declined("content that is nested too deep")
@@ -119,7 +119,7 @@ def _written(attributes: Iterable[tuple[str, str]]) -> str:
 
 
 def _with_namespace(element: Element, attributes: Attributes, prefix: str) -> str:
-    """Return the attributes of an <svg> or <math> as markup, its namespace among them: twice if it has a prefix."""
+    """Return the attributes of an <svg> or <math> as markup, with its namespace: twice if it has a prefix."""
     uri, local, *given = (element.tag if " " in element.tag else f" {element.tag}").split(" ")
     if _FOREIGN[local.lower()] != uri:
         return _written(attributes.items())
@@ -131,7 +131,7 @@ def _with_namespace(element: Element, attributes: Attributes, prefix: str) -> st
 
 
 def _unwrapped(pieces: list[str]) -> list[str]:
-    """Return the pieces without the one <div> that is around all of them (RFC 4287, section 3.1.1.3)."""
+    """Return the pieces without the <div> that encloses all of them (RFC 4287, section 3.1.1.3)."""
     while len(pieces) > 1 and not pieces[-1].strip():
         pieces.pop()
     while len(pieces) > 1 and not pieces[0].strip():

@@ -1,21 +1,21 @@
-"""The strict tier: well-formed feeds at a tenth of the lenient tier's cost, to the same answer field by field.
+"""The strict tier: reads well-formed feeds at a tenth of the lenient tier's cost, with the same answer in each field.
 
-expat builds a tree (`tree`); it is given no DTD, so there is nothing to resolve or to open. Each element is then read
-for what feedparser makes of it (`elements`, `inline`, `people`, `extras`). Anything else is declined, which costs time
-and no answer: the lenient tier's stands. Elements that feedparser does something about (`guarded.HANDLED`) and that are
-not listed here are declined by that alone.
+expat builds a tree (`tree`). It gets no DTD, so that there is nothing to resolve or to open. Then each element is read
+as feedparser reads it (`elements`, `inline`, `extras`). A document with anything else is declined, and the lenient tier
+reads it. Elements that feedparser handles (`guarded_feedparser.HANDLED`) are declined unless a table here lists them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from xml.etree.ElementTree import Element
 
 from services.fetcher.parse.document import Document
 from services.fetcher.parse.fields import Fields, raw_entry, raw_feed
 from services.fetcher.parse.formats.lenient.guarded_feedparser import APART
-from services.fetcher.parse.formats.strict.elements import Elements, Handler, Handlers, check_meaningless
+from services.fetcher.parse.formats.strict.elements import Elements, Handler
 from services.fetcher.parse.formats.strict.extras import (
     OF_IMAGE,
     chapter,
@@ -25,19 +25,20 @@ from services.fetcher.parse.formats.strict.extras import (
     place,
     read_author,
 )
+from services.fetcher.parse.formats.strict.handlers import Handlers, check_meaningless
 from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
 from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, Tree, attributes_of
 from services.fetcher.parse.model import Deadline, Declined, RawEntry, RawFeed, check_time
 
 MAX_ENTRIES = 60_000
-"""Three times as many as the lenient tier would make gigabytes of; `entries` keeps the newest of them."""
+"""A feed with more is declined. `entries` keeps the newest of these."""
 
 
 def read_strict(document: Document, deadline: Deadline | None = None) -> RawFeed:
     """Return the feed in `document`.
 
     Raises:
-        Declined: it is not well-formed, or has something in it that only the lenient tier reads.
+        Declined: it is not well-formed, or has elements that only the lenient tier reads.
         OutOfTime: the deadline has passed.
     """
     tree = Tree(document.source, deadline)
@@ -74,7 +75,7 @@ class _Reader(Elements):
         self.feed: Fields = self.fields
         self.entries: list[RawEntry] = []
         self.empty = 0
-        """Entries that say nothing, and are no `entries`."""
+        """The number of entries without content, which are not in `entries`."""
         self.hours: list[str] = []
         self.days: list[str] = []
         self._has_channel = False
@@ -95,7 +96,7 @@ class _Reader(Elements):
         self.read_children(root, 1)
 
     def channel(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read the channel, of which there is one."""
+        """Read the channel; a second one is declined."""
         _check_no_cdf(attributes)
         if self._has_channel:
             raise Declined("two channels")
@@ -153,7 +154,7 @@ class _Reader(Elements):
                 self.title_depth = depth + 1
 
     def skipped(self, element: Element, attributes: Attributes, _depth: int) -> None:
-        """Read the hours or the days on which not to come."""
+        """Read the hours or the days at which the feed is not to be polled."""
         kind, found = ("hour", self.hours) if self.names[element.tag] == "skiphours" else ("day", self.days)
         for child in element:
             name, value = self.names[child.tag], leaf_text(child)
@@ -164,7 +165,7 @@ class _Reader(Elements):
             elif value := repaired(value):
                 found.append(value)
 
-    def pace(self, element: Element, attributes: Attributes, depth: int) -> None:
+    def interval(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read `ttl` and its like; feedparser drops the text of one with attributes."""
         value = repaired(leaf_text(element))
         self.fields[self.names[element.tag]] = None if attributes else value
@@ -175,14 +176,6 @@ class _Reader(Elements):
             if self.names[child.tag] != "itunes_category" or depth >= MAX_DEPTH:
                 raise Declined("something within a category")
             self.nested(child, {}, depth + 1)
-
-    def of_feed_author(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Read the author of an Atom feed, and pass over that of another: it says nothing of the entries."""
-        (read_author if self.is_atom else pass_person)(self, element, attributes, depth)
-
-    def of_feed_owner(self, element: Element, attributes: Attributes, depth: int) -> None:
-        """Pass over the owner of a podcast."""
-        pass_person(self, element, attributes, depth)
 
 
 _OF_SEARCH_BOX = frozenset({"title", "link", "description", "name"})
@@ -197,16 +190,9 @@ def _check_no_cdf(attributes: Attributes) -> None:
         raise Declined("Channel Definition Format")
 
 
-def _text(key: str, default: str) -> Handler:
-    return lambda reader, element, attributes, depth: reader.text(key, default, element, attributes, depth) and None
-
-
-def _plain(key: str) -> Handler:
-    return lambda reader, element, _, depth: reader.filled(key, element, depth)
-
-
-def _keywords(scheme: str | None) -> Handler:
-    return lambda reader, element, attributes, _: reader.keywords(scheme, element, attributes)
+def _feed_author(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
+    """Read the author of an Atom feed; that of another format says nothing of the entries."""
+    (read_author if reader.is_atom else pass_person)(reader, element, attributes, depth)
 
 
 def _media_category(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
@@ -214,13 +200,19 @@ def _media_category(reader: Elements, element: Element, attributes: Attributes, 
     reader.category(element, attributes, depth)
 
 
-def _language(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
-    reader.plain("language", element, depth)
+def _text(key: str, default: str) -> Handler:
+    return partial(Elements.text, key=key, default=default)
+
+
+def _plain(key: str) -> Handler:
+    return partial(Elements.plain, key=key)
 
 
 def _all(names: str, handler: Handler) -> dict[str, Any]:
     return dict.fromkeys(names.split(), handler)
 
+
+_ENCODED = partial(Elements.content, default="text/html")
 
 _COMMON: dict[str, Any] = {
     "title": Elements.title,
@@ -230,7 +222,7 @@ _COMMON: dict[str, Any] = {
     **_all("subtitle tagline itunes_subtitle", _text("subtitle", "text/plain")),
     **_all("rights copyright dc_rights", _text("rights", "text/plain")),
     **_all("info feedburner_browserfriendly", _text("info", "text/plain")),
-    "language": _language,
+    "language": Elements.language_of,
     "media_group": Elements.transparent,
     "media_content": Elements.media_content,
     "contributor": pass_person,
@@ -247,12 +239,12 @@ _COMMON: dict[str, Any] = {
 
 _ENTRY: dict[str, Any] = {
     **_COMMON,
-    "description": Elements.description,
+    "description": partial(Elements.summary, default="text/html"),
     "summary": Elements.summary,
     "abstract": _text("summary", "text/plain"),
-    "content": Elements.atom_content,
-    **_all("content_encoded fullitem", Elements.encoded),
-    **_all("body xhtml_body", Elements.body),
+    "content": Elements.content,
+    **_all("content_encoded fullitem", _ENCODED),
+    **_all("body xhtml_body", Elements.full_text),
     **_all("published issued pubdate", _plain("published")),
     **_all("updated modified lastbuilddate", _plain("updated")),
     "created": _plain("created"),
@@ -260,9 +252,9 @@ _ENTRY: dict[str, Any] = {
     **_all("category keywords dc_subject", Elements.category),
     "media_category": _media_category,
     "itunes_category": itunes_category,
-    "itunes_keywords": _keywords("http://www.itunes.com/"),
-    "media_keywords": _keywords(None),
-    "tags": lambda reader, element, _attributes, _depth: reader.keywords(None, element, {}),
+    "itunes_keywords": partial(Elements.keywords, scheme="http://www.itunes.com/"),
+    "media_keywords": partial(Elements.keywords, scheme=None),
+    "tags": lambda reader, element, _attributes, _depth: reader.keywords(element, {}, 0, scheme=None),
     "psc_chapters": Elements.transparent,
     "psc_chapter": chapter,
     "itunes_owner": pass_person,
@@ -284,17 +276,17 @@ _FEED: dict[str, Any] = {
     "description": _text("subtitle", "text/html"),
     "abstract": _text("subtitle", "text/plain"),
     **_all("skiphours skipdays", _Reader.skipped),
-    **_all("ttl sy_updateperiod sy_updatefrequency", _Reader.pace),
+    **_all("ttl sy_updateperiod sy_updatefrequency", _Reader.interval),
     **_all(
         "published issued pubdate dcterms_issued updated modified lastbuilddate dc_date dcterms_modified created "
         "dcterms_created category keywords dc_subject media_category itunes_keywords media_keywords tags",
         Elements.ignored,
     ),
     "summary": Elements.summary,
-    "content": Elements.atom_content,
-    **_all("content_encoded fullitem", Elements.encoded),
+    "content": Elements.content,
+    **_all("content_encoded fullitem", _ENCODED),
     "enclosure": Elements.enclosure,
     "itunes_category": _Reader.nested,
-    **_all("author managingeditor dc_author dc_creator itunes_author", _Reader.of_feed_author),
-    "itunes_owner": _Reader.of_feed_owner,
+    **_all("author managingeditor dc_author dc_creator itunes_author", _feed_author),
+    "itunes_owner": pass_person,
 }

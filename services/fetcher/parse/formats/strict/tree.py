@@ -1,8 +1,8 @@
-"""A document as a tree, with the names that feedparser has for its elements and attributes.
+"""A document as a tree, with feedparser's names for its elements and attributes.
 
-Built by expat, which is also the parser beneath feedparser: what is well-formed for one is for the other. feedparser
-knows namespaces by their URI, whatever the prefix, and also by their usual prefix, whatever the URI; an unknown default
-namespace counts as none; declarations stay in force after their element has ended. All of this is told again here.
+expat builds it, which is also the parser beneath feedparser: both agree on what is well-formed. feedparser's rules for
+namespaces are repeated here: it knows them by their URI with any prefix, and also by their usual prefix with any URI;
+an unknown default namespace counts as none; declarations hold beyond the end of their element.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _XLINK = "http://www.w3.org/1999/xlink"
 _STANDARD: dict[str, str] = {uri.lower(): prefix for uri, prefix in _FeedParserMixin.namespaces.items()}
 _USUAL = frozenset(_STANDARD.values()) - {""}
 _ASKED_FOR = frozenset({"rdf", "xhtml"})
-"""Prefixes by which the readers ask for attributes and elements."""
+"""Prefixes that the tables of the strict tier use."""
 _CASELESS = frozenset({"rel", "type"})
 
 Attributes = dict[str, str]
 
 
 class Tree:
-    """The root element, what its elements and attributes are called, and the version that tells Atom from RSS.
+    """The root element, the names of its elements, and the version that tells Atom from RSS.
 
-    Comments and processing instructions are left out, the text around them is one. expat calls the builder, which is
-    compiled, without a step in Python between the two: that is half of what a tree costs.
+    Comments and processing instructions are left out; the text around them is joined. expat calls the compiled builder
+    directly, without Python code between them: that halves the cost of a tree.
     """
 
     def __init__(self, source: str, deadline: Deadline | None = None) -> None:
         self.version = ""
         self._prefixes: dict[str, str | None] = {}
-        """Of unknown namespaces."""
+        """The prefixes of unknown namespaces, by URI."""
         self._mapped: dict[str, str] = {}
-        """Prefixes of known namespaces to their usual ones."""
+        """The usual prefixes of known namespaces, by the prefixes in the document."""
         self.names = _Names(self._prefixes, self._mapped)
         """feedparser's name (`title`, `dc_date`, `foo_bar`) by the tag of an element."""
         self._meanings: dict[str, str] = {}
         self._declared: Attributes = {}
-        """Attributes that the element that begins next carries beside its own."""
+        """Attributes that are added to the next element's own."""
         self._is_open = False
         check_time(deadline)
         if len(source) > MAX_TAGS and source.count("<") + source.count("=") > MAX_TAGS:
@@ -95,8 +95,8 @@ class Tree:
         if not prefix:
             return
         meaning = standard if standard is not None else uri
-        # Names are asked for when all is read: a prefix has to mean the same in all of it, in capitals too. One that
-        # takes the place of a usual prefix does so from the root element on.
+        # Names are computed when all is read. So a prefix must mean the same in the whole document, in capitals too.
+        # A prefix that replaces a usual one must do so from the root element on.
         is_late = self._is_open and self._mapped.get(prefix) != standard
         if self._meanings.setdefault(prefix.lower(), meaning) != meaning or (
             prefix in _USUAL and standard not in {None, prefix} and (is_late or prefix in _ASKED_FOR)
@@ -106,7 +106,7 @@ class Tree:
             self._mapped[prefix] = standard
 
     def _add_prefix(self, uri: str, prefix: str | None) -> None:
-        """Have the first prefix of an unknown namespace be the name of all its elements, as feedparser has."""
+        """Name all elements of an unknown namespace by its first prefix, as feedparser does."""
         known = self._prefixes.setdefault(uri, prefix)
         if known == prefix:
             return
@@ -115,7 +115,7 @@ class Tree:
         self._prefixes[uri] = known or prefix
 
     def _declare_attribute(self, name: str, value: str) -> None:
-        """Have the element that begins next carry an attribute of this name."""
+        """Add an attribute to the next element."""
         self._declared[name] = value
 
         def start_next(tag: str, given: Attributes) -> None:
@@ -127,14 +127,14 @@ class Tree:
 
 
 class _Names(dict[str, str]):
-    """What each tag is called; found out once for each."""
+    """feedparser's name for each tag; computed once for each."""
 
     def __init__(self, prefixes: dict[str, str | None], mapped: dict[str, str]) -> None:
         super().__init__()
         self._prefixes, self._mapped = prefixes, mapped
 
     def __missing__(self, tag: str) -> str:
-        uri, local = tag.split(" ")[:2] if " " in tag else ("", tag)  # and the given prefix, if there is one
+        uri, local = tag.split(" ")[:2] if " " in tag else ("", tag)  # a third part is the prefix in the document
         local, prefix = local.lower(), ""
         if uri:
             lower = uri.lower()
@@ -151,7 +151,7 @@ def local_name(element: Element) -> str:
 
 
 def attributes_of(element: Element) -> Attributes:
-    """Return the attributes of an element by feedparser's names, for the caller to keep."""
+    """Return the attributes of an element by feedparser's names, in a new dictionary."""
     found: Attributes = {}
     for key, value in element.items():
         if " " in key:
@@ -162,7 +162,7 @@ def attributes_of(element: Element) -> Attributes:
 
 
 def _namespaced(given: Iterable[tuple[str, str]]) -> Attributes:
-    """Return attributes by the names that feedparser has for them; one with a prefix has two."""
+    """Return attributes by feedparser's names; one with a prefix has two names."""
     found: Attributes = {}
     qualified: Attributes = {}
     for key, value in given:
@@ -172,7 +172,7 @@ def _namespaced(given: Iterable[tuple[str, str]]) -> Attributes:
             continue
         uri, local, prefix = key.split(" ")
         standard = _STANDARD.get(uri.lower(), "")
-        # An attribute of an unknown namespace stands in for one of none.
+        # An attribute of an unknown namespace also counts as one without a namespace.
         name = f"{standard}:{local}".lower() if standard else local.lower()
         found[name] = value.lower() if name in _CASELESS else value
         qualified[f"{prefix}:{local}".lower()] = value
