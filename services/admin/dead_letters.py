@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from services.admin.pending_articles import the_one
 from shared.broker.port import Broker, Delivery, Publication, Session
 from shared.broker.topology import EXCHANGE, Stage, Topology
 from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
@@ -71,6 +72,7 @@ class DeadLetter:
         headers = self.delivery.headers
         return {
             "message_id": self.delivery.message_id,
+            "feed_id": headers.get("feed_id"),
             "queue": self.queue,
             "first_queue": self.first_queue,
             "type": mask_credentials(self.delivery.type),
@@ -190,6 +192,25 @@ async def read_letters(
     return found
 
 
+def match_ids(given: Sequence[str], found: Collection[str]) -> list[str]:
+    """Return for each id, or beginning of one, the id that was found.
+
+    Raises:
+        ConfigurationError: one fits none of them, or several.
+    """
+    return [_match(prefix, set(found)) for prefix in given]
+
+
+def _match(prefix: str, found: Collection[str]) -> str:
+    fitting = [prefix] if prefix in found else sorted(id_ for id_ in found if id_.startswith(prefix))
+    match = the_one(prefix, fitting)
+    if match is None:
+        raise ConfigurationError(
+            f"there is no dead letter {prefix} among those that were looked at: see `feedmill dead list`"
+        )
+    return match
+
+
 async def requeue_letters(
     broker: Broker, topology: Topology, stages: list[Stage], ids: Collection[str] | None, most: int
 ) -> int:
@@ -219,7 +240,7 @@ async def _requeue_round(
     async with holding(broker, topology, stage.dead, most, is_meant) as (session, letters):
         for letter in letters:
             if is_meant(letter.delivery):
-                await session.publish(_way_back(letter, stage))
+                await session.publish(way_back(letter, stage))
                 await session.ack(letter.delivery)
                 requeued += 1
     return requeued
@@ -239,7 +260,7 @@ async def purge_letters(
     return purged
 
 
-def _way_back(letter: DeadLetter, stage: Stage) -> Publication:
+def way_back(letter: DeadLetter, stage: Stage) -> Publication:
     """Return the letter as it first was: without failures and reasons, with its attempt."""
     delivery = letter.delivery
     kept = {

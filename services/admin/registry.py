@@ -1,4 +1,4 @@
-"""The feed registry as the command sees it: add, list, count."""
+"""Registers feeds; opens the connections of commands."""
 
 from __future__ import annotations
 
@@ -136,16 +136,3 @@ def make_config(
     if timeout_seconds is not None:
         config["timeout_seconds"] = timeout_seconds
     return config
-
-
-def list_feeds(connection: Connection) -> list[dict[str, Any]]:
-    """Return what a person wants to see of every feed, by id. Credentials in URLs are masked."""
-    rows = connection.execute(
-        """
-        SELECT id, url, coalesce(name, title) AS name, enabled, disabled_reason, priority, interval_seconds,
-            poll_seconds, next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error, failures,
-            claim_expires_at > now() AS in_flight
-        FROM feeds ORDER BY id
-        """
-    ).fetchall()
-    return [row | {"url": mask_credentials(row["url"])} for row in rows]
