@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from services.admin.pending_articles import the_one
+from services.admin.pending_articles import PREFIX_CHARACTERS, the_one
 from shared.broker.port import Broker, Delivery, Publication, Session
 from shared.broker.topology import EXCHANGE, Stage, Topology
 from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
@@ -202,7 +202,11 @@ def match_ids(given: Sequence[str], found: Collection[str]) -> list[str]:
 
 
 def _match(prefix: str, found: Collection[str]) -> str:
-    fitting = [prefix] if prefix in found else sorted(id_ for id_ in found if id_.startswith(prefix))
+    fitting = (
+        [prefix]
+        if prefix in found
+        else sorted(id_ for id_ in found if id_.startswith(prefix) and len(prefix) >= PREFIX_CHARACTERS)
+    )
     match = the_one(prefix, fitting)
     if match is None:
         raise ConfigurationError(

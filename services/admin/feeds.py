@@ -20,7 +20,7 @@ RESTART_SECONDS = 300.0
 WAITS_FOR_RETRY = "(enabled AND claim_id IS NOT NULL AND claim_expires_at > now() AND issued_at IS NULL)"
 """SQL: the feed's job failed softly or was skipped, and waits in the retry queue (or is on its way back)."""
 
-FAILING = f"(enabled AND (failures > 0 OR last_outcome = '{Outcome.SOFT_ERROR}'))"
+FAILING = f"(enabled AND (failures > 0 OR coalesce(last_outcome, '') = '{Outcome.SOFT_ERROR}'))"
 """SQL: the last attempt failed, whether or not it is to be retried."""
 
 # What a retry needs: its number (0: the feed was only put off, and not asked yet) and when the queue lets it go.

@@ -10,6 +10,9 @@ from shared.errors import ConfigurationError
 
 KEY_CHARACTERS = 32
 
+PREFIX_CHARACTERS = 4
+"""A beginning of an id has so many characters at least: a slip of the finger must not mean somebody's article."""
+
 _COUNTS = """
 SELECT count(*) AS pending,
     count(*) FILTER (WHERE claimed_until IS NULL OR claimed_until <= now()) AS claimable,
@@ -80,7 +83,7 @@ def read_article(connection: Connection, md5: str) -> dict[str, Any] | None:
 
 
 def find_keys(connection: Connection, given: Sequence[str], *, pending: bool = True, dead: bool = False) -> list[str]:
-    """Return whole keys for the keys, or beginnings of keys, that are given; one that fits none as it is.
+    """Return whole keys for the keys, or beginnings of keys, that are given. One that fits none is returned as it is.
 
     Raises:
         ConfigurationError: a beginning fits several.
@@ -89,7 +92,7 @@ def find_keys(connection: Connection, given: Sequence[str], *, pending: bool = T
 
 
 def _find_key(connection: Connection, key: str, *, pending: bool, dead: bool) -> str:
-    if len(key) >= KEY_CHARACTERS or not key.isalnum():
+    if not PREFIX_CHARACTERS <= len(key) < KEY_CHARACTERS or not key.isalnum():
         return key
     rows = connection.execute(
         """

@@ -35,7 +35,7 @@ def span(least: float = 0.0, most: float = YEAR_SECONDS) -> Callable[[str], floa
         seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
         if not least <= seconds <= most:
             raise typer.BadParameter(
-                f"{str(text)[:50]!r}: expected {least:g} to {most:g} seconds, as 90, 90s, 5m, 2h or 1d"
+                f"{str(text)[:50]!r}: expected {least:g} to {most:,.0f} seconds, written as 90, 90s, 5m, 2h or 1d"
             )
         return seconds
 

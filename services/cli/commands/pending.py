@@ -19,8 +19,8 @@ from shared.observability.display import ascii_json, safe_to_show
 
 app = typer.Typer(help="Articles that wait for a consumer: count, look, settle by hand.", invoke_without_command=True)
 
-Md5 = Annotated[str, typer.Argument(help="The article's key, or its beginning.")]
-Md5s = Annotated[list[str], typer.Argument(help="Keys of articles, or their beginnings.")]
+Md5 = Annotated[str, typer.Argument(help="The article's key, or its beginning (four characters or more).")]
+Md5s = Annotated[list[str], typer.Argument(help="Keys of articles, or their beginnings (four characters or more).")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="So many at most.")]
 
 

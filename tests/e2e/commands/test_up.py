@@ -88,6 +88,8 @@ def test_a_feed_that_is_added_is_polled_and_is_still_there_the_next_day(home: Pa
         with up(home) as process:
             lines = wait_for(process, "management UI", "fetcher", "writer", "consuming")
             assert not any("://feedmill:" in line for line in lines), "a password was printed"
+            assert any(f"PGSERVICEFILE={home}/up/pg_service.conf psql service=feedmill" in line for line in lines)
+            assert (home / "up" / "pg_service.conf").stat().st_mode & 0o777 == 0o600
             added = feedmill(home, "feeds", "add", url, "--name", "The site", "--priority", "5")
             assert (added.returncode, "added as feed 1" in added.stdout) == (0, True), added.stdout + added.stderr
             assert "already" in feedmill(home, "feeds", "add", url).stdout
