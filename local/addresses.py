@@ -37,7 +37,7 @@ class Addresses:
         return {"FEEDMILL_AMQP_URL": self.amqp_url, "FEEDMILL_DATABASE_URL": self.database_url}
 
 
-def given(settings: LocalSettings) -> Addresses | None:
+def configured(settings: LocalSettings) -> Addresses | None:
     """Return the servers that the environment names, if it does.
 
     Raises:
@@ -57,7 +57,7 @@ def find(settings: LocalSettings) -> Addresses:
     Raises:
         ConfigurationError: there are neither.
     """
-    there = given(settings)
+    there = configured(settings)
     if there is not None:
         return there
     try:
@@ -79,7 +79,7 @@ def find_broker(settings: LocalSettings) -> str:
     return str(settings.amqp_url) if settings.amqp_url else find(settings).amqp_url
 
 
-def running_here(settings: LocalSettings) -> Addresses | None:
+def find_running(settings: LocalSettings) -> Addresses | None:
     """Return the private servers that another process runs in this directory (`feedmill up`), if one does."""
     if not is_held(settings.home / "up"):
         return None
@@ -90,9 +90,9 @@ def running_here(settings: LocalSettings) -> Addresses | None:
 
 
 @contextmanager
-def given_or_kept(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers | None]]:
+def open_servers(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers | None]]:
     """Yield the given servers, else private ones whose data is kept between runs; other commands `find` them."""
-    there = given(settings)
+    there = configured(settings)
     if there is not None:
         yield there, None
         return
@@ -126,7 +126,7 @@ def _psql_service(database_url: str) -> str:
 
 
 @contextmanager
-def database_here(settings: LocalSettings, *, create: bool = False) -> Iterator[str]:
+def open_database(settings: LocalSettings, *, create: bool = False) -> Iterator[str]:
     """Yield the given database, else that of the servers that run here; else run the kept one for the block.
 
     The broker need not be given.
@@ -141,7 +141,7 @@ def database_here(settings: LocalSettings, *, create: bool = False) -> Iterator[
     if settings.database_url:
         yield str(settings.database_url)
         return
-    there = given(settings) or running_here(settings)
+    there = configured(settings) or find_running(settings)
     if there is not None:
         yield there.database_url
         return

@@ -17,7 +17,7 @@ from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
 from shared.observability.display import readable_json, safe_to_show
 from shared.observability.secrets import MASK, mask_credentials, mask_within
 from shared.waiting import pause
-from shared.wire.bodies import has_more_values, unpack, unpack_beginning
+from shared.wire.envelope import has_more_values, unpack, unpack_beginning
 
 IDLE_SECONDS = 2.0
 """No letter for so long means that the broker has handed out all that it will."""

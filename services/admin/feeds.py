@@ -12,7 +12,7 @@ from services.fetcher.settings import FetcherSettings
 from services.writer.schedule.bounds import plan_first
 from shared.errors import ConfigurationError
 from shared.observability.secrets import mask_credentials
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 
 RESTART_SECONDS = 300.0
 """A feed that is enabled again has its first poll within this time, at a moment that depends on its id."""
@@ -20,7 +20,9 @@ RESTART_SECONDS = 300.0
 WAITS_FOR_RETRY = "(enabled AND claim_id IS NOT NULL AND claim_expires_at > now() AND issued_at IS NULL)"
 """SQL: the feed's job failed softly or was skipped, and waits in the retry queue (or is on its way back)."""
 
-FAILING = f"(enabled AND (failures > 0 OR coalesce(last_outcome, '') = '{Outcome.SOFT_ERROR}'))"
+_RETRIED = ", ".join(f"'{outcome}'" for outcome in Outcome if outcome.is_attempt and not outcome.is_final)
+
+FAILING = f"(enabled AND (failures > 0 OR coalesce(last_outcome, '') IN ({_RETRIED})))"
 """SQL: the last attempt failed, whether or not it is to be retried."""
 
 # What a retry needs: its number (0: the feed was only put off, and not asked yet) and when the queue lets it go.
@@ -28,7 +30,7 @@ _RETRY = f"""
 {FAILING} AS failing,
 CASE WHEN {WAITS_FOR_RETRY} THEN claim_expires_at - make_interval(secs => %(claim_seconds)s) END AS retry_at,
 CASE WHEN {WAITS_FOR_RETRY} THEN (
-    SELECT attempt + (outcome = '{Outcome.SOFT_ERROR}')::int FROM feed_fetch_log
+    SELECT attempt + (outcome IN ({_RETRIED}))::int FROM feed_fetch_log
     WHERE feed_id = feeds.id ORDER BY started_at DESC, id DESC LIMIT 1
 ) END AS retry,
 CASE WHEN {WAITS_FOR_RETRY} THEN %(max_retries)s::int END AS retries

@@ -14,7 +14,7 @@ from services.admin.registry import Connection
 from shared.broker.port import Broker, Delivery
 from shared.broker.topology import Topology
 from shared.errors import DecodeError, MessageTooLarge
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 
 MOST_JOBS = 20_000
 """Jobs of the retry queue that are looked at. The broker hands all of them out to find one."""

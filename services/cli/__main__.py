@@ -6,8 +6,7 @@ import sys
 
 import typer
 
-from local.screen import print_error
-from local.terminal import Interrupted
+from local.terminal import Interrupted, print_error
 from services.cli.commands import dead, feeds, local, pending, services
 from services.cli.commands.parse import parse
 from services.cli.commands.status import status

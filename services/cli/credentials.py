@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from local.screen import Screen
+from local.terminal import Terminal
 from shared.errors import ConfigurationError
 from shared.observability.secrets import is_secret_name
 
@@ -64,7 +64,7 @@ def warn_of_secrets(url: str, user: str | None, headers: Sequence[str]) -> None:
         ways.append("--header (--header-file reads it)")
     for way in ways:
         said = f"warning: every user of this machine sees {way} in the process list, and the shell may keep it"
-        Screen(stderr=True).print(said, soft_wrap=True)
+        Terminal(stderr=True).print(said, soft_wrap=True)
 
 
 def _read(path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from local.addresses import database_here
+from local.addresses import open_database
 from services.admin.registry import Connection, connect
 from services.cli.settings import CliSettings
 from shared.settings import read_settings
@@ -44,9 +44,9 @@ def span(least: float = 0.0, most: float = YEAR_SECONDS) -> Callable[[str], floa
 
 @contextmanager
 def connect_here(*, create: bool = False) -> Iterator[Connection]:
-    """Like `connect`, to the database that is given, or else to the private one here (`database_here`)."""
+    """Like `connect`, to the database that is given, or else to the private one here (`open_database`)."""
     with (
-        database_here(read_settings(CliSettings), create=create) as database_url,
+        open_database(read_settings(CliSettings), create=create) as database_url,
         connect(database_url) as connection,
     ):
         yield connection

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from local.screen import Screen
+from local.terminal import Terminal
 from shared.observability.display import safe_to_show
 
-console = Screen()
+console = Terminal()
 
 GAP = "  "
 LEAST_CELLS = 10

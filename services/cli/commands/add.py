@@ -20,7 +20,7 @@ from services.cli.output import console
 from services.cli.settings import CliSettings
 from shared.observability.display import safe_to_show
 from shared.settings import read_settings
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 if TYPE_CHECKING:
     from services.admin.discovery import Found
@@ -72,7 +72,7 @@ def add(
         timeout,
     )
     url = registry.check_feed(registry.NewFeed(url, config=config))
-    with addresses.database_here(settings, create=True) as database_url:
+    with addresses.open_database(settings, create=True) as database_url:
         found = _find(database_url, url, config, check=check, yes=yes)
         config = config_for(config, url, found.url)
         feed = registry.NewFeed(found.url, name=name, interval_seconds=interval, priority=priority, config=config)

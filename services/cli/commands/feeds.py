@@ -23,6 +23,7 @@ from shared.broker.rabbitmq import RabbitMQ
 from shared.errors import BrokerUnavailable, ConfigurationError
 from shared.observability.display import ascii_json
 from shared.settings import read_settings
+from shared.wire.outcomes import words_of
 
 app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
 app.command("add")(add)
@@ -53,7 +54,16 @@ def list_(
         Column("last outcome", flexible=True),
         Column("url", below=True),
     )
-    texts = [(row["id"], row["name"] or "(no name yet)", _next(row, times), _last(row), row["url"]) for row in rows]
+    texts = [
+        (
+            row["id"],
+            row["name"] or "(no name yet)",
+            _next(row, times),
+            _last(row) if row["enabled"] else row["disabled_reason"],
+            row["url"],
+        )
+        for row in rows
+    ]
     failing = sum(row["failing"] for row in rows)
     print_table(columns, texts, wide=wide, note=f"{len(rows)} feeds, {failing} failing; {times.note}")
 
@@ -75,13 +85,10 @@ def _retry(row: dict[str, Any], at: str) -> str:
 
 
 def _last(row: dict[str, Any]) -> str:
-    if not row["enabled"]:
-        return str(row["disabled_reason"] or "")
     if not row["last_outcome"]:
         return "never polled"
     count = f" ({row['failures']} in a row)" if row["failures"] else ""
-    error = f": {row['last_error']}" if row["last_error"] else ""
-    return f"{row['last_outcome']}{count}{error}"
+    return f"{row['last_outcome']}{count}: {row['last_error'] or words_of(row['last_outcome'])}"
 
 
 @app.command()
@@ -119,11 +126,10 @@ def _facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("pace", _pace(row)),
         ("in flight", _in_flight(row, times)),
         ("host throttled until", times.with_zone(row["throttled_until"])),
-        ("last outcome", " - ".join(filter(None, (row["last_outcome"], row["last_error"]))) or "never polled"),
+        ("last outcome", _last(row)),
         ("last success", _ago(row["seconds_since_success"])),
         ("last new items", _ago(row["seconds_since_news"])),
         ("stale", "yes: it answers, and nothing new comes" if row["stale"] else None),
-        ("failures in a row", str(row["failures"]) if row["failures"] else None),
         ("this week", _week(row)),
         ("moving to", f"{row['moved_to']} (seen {row['moved_sightings']} times)" if row["moved_to"] else None),
         ("304 untrue since", times.with_zone(row["lying_since"])),

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from local.screen import Screen
-from local.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
+from local.terminal import Interrupted, Terminal, interrupt_on_sigterm, run_interruptible
 from services.cli.options import AsJson, span
 from services.cli.output import console
 from services.cli.settings import CliSettings
@@ -39,20 +38,20 @@ def demo(as_json: AsJson = False) -> None:
 
     Exit code 0 only if every expected article is in the table exactly once.
     """
-    from local.demo import view as demo_view
+    from local.demo import report as demo_report
     from local.demo.demo import Demo
-    from local.demo.venue import open_venue
+    from local.demo.sandbox import open_sandbox
 
     interrupt_on_sigterm()
-    shown = Screen(stderr=True) if as_json else console
+    shown = Terminal(stderr=True) if as_json else console
     shown.print("starting the servers and the feed farm ...")
-    with open_venue(read_settings(CliSettings)) as venue:
-        result = run_interruptible(demo_view.watch(Demo(venue), shown))
-    demo_view.show_summary(result, shown, venue.logs)
+    with open_sandbox(read_settings(CliSettings)) as sandbox:
+        result = run_interruptible(demo_report.run_with_progress(Demo(sandbox), shown))
+    demo_report.print_summary(result, shown, sandbox.logs)
     if as_json:
         print(ascii_json(dataclasses.asdict(result)))
     elif result.perfect:
-        console.print(demo_view.WAY_ON, soft_wrap=True)
+        console.print(demo_report.NEXT_STEPS, soft_wrap=True)
     raise typer.Exit(0 if result.perfect else 1)
 
 
@@ -71,7 +70,7 @@ def farm(
 
     Ready (`feedmill health`) while every article is there exactly once. SIGUSR1 lets new articles appear.
     """
-    from local.farm_service import FarmService, Plan
+    from local.farm.service import FarmService, Plan
     from local.settings import FarmSettings
     from shared.service import run_service
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from local.screen import Screen, print_error
+from local.terminal import Terminal, print_error
 from services.cli.options import AsJson, Utc, Wide
 from services.cli.output import Column, Times, console, print_facts, print_table
 from shared.observability.display import ascii_json, safe_to_show
@@ -38,7 +38,7 @@ def parse(
         if as_json:
             print(ascii_json({"error": {"outcome": error.outcome.value, "reason": str(error)}}))
         else:
-            Screen(stderr=True).print(safe_to_show(f"{source}: {error.outcome.value}: {error}", None), soft_wrap=True)
+            Terminal(stderr=True).print(safe_to_show(f"{source}: {error.outcome.value}: {error}", None), soft_wrap=True)
         raise typer.Exit(1) from None
     except OSError as error:
         print_error(f"{source!r} can't be read: {error.strerror}; the URL of a feed begins with http:// or https://")

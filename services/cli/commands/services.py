@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from local.addresses import find_broker, find_database
-from local.screen import print_error
-from local.terminal import interrupt_on_sigterm
+from local.terminal import interrupt_on_sigterm, print_error
 from services.cli.options import AsJson, span
 from services.cli.output import console
 from services.cli.settings import CliSettings
@@ -59,7 +58,7 @@ def batch(
     Exit code 0 also if feeds failed. Without given servers: those of the `feedmill up` that runs here, else private
     ones, whose data is kept.
     """
-    from services.batch.command import batch as run
+    from services.cli.commands.batch import batch as run
 
     interrupt_on_sigterm()
     run(read_settings(CliSettings), most_seconds=most_seconds, writer=writer, as_json=as_json)

@@ -9,14 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from local.addresses import Addresses, given_or_kept, psql_command
-from local.log_view import LogView
-from local.screen import Screen
-from local.server_watch import looking_after
-from local.servers import Servers
+from local.addresses import Addresses, open_servers, psql_command
+from local.servers import Servers, keep_running
 from local.settings import child_environment
 from local.supervisor import FREE_PORTS, Process, Supervisor, all_processes
-from local.terminal import run_interruptible
+from local.terminal import LogPrinter, Terminal, run_interruptible
 from services.cli.output import console
 from services.cli.settings import CliSettings
 from shared.database.migrate import migrate
@@ -35,16 +32,16 @@ def up(settings: CliSettings, *, fetchers: int, writers: int) -> None:
     """
     telemetry = read_settings(TelemetrySettings)
     as_json = "log_format" in telemetry.model_fields_set and telemetry.log_format == "json"
-    screen = Screen(stderr=True) if as_json else console  # then standard output is for the services' lines
+    screen = Terminal(stderr=True) if as_json else console  # then standard output is for the services' lines
     processes = _with_ports(all_processes(fetchers=fetchers, writers=writers), telemetry)
     screen.print("starting RabbitMQ and PostgreSQL ...")
-    with given_or_kept(settings) as (addresses, servers):
+    with open_servers(settings) as (addresses, servers):
         for line in _where(addresses, settings, processes):
             screen.print(line, soft_wrap=True)
         for migration in migrate(addresses.database_url):
             screen.print(f"applied migration {migration.version:04d}_{migration.name}")
         try:
-            show = print_json if as_json else LogView(console).show
+            show = print_json if as_json else LogPrinter(console).show
             run_interruptible(_supervise(addresses, servers, screen, processes, show))
         finally:
             screen.print("stopping")
@@ -53,12 +50,12 @@ def up(settings: CliSettings, *, fetchers: int, writers: int) -> None:
 async def _supervise(
     addresses: Addresses,
     servers: Servers | None,
-    screen: Screen,
+    screen: Terminal,
     processes: list[Process],
     show: Callable[[str, str], None],
 ) -> None:
     supervisor = Supervisor(processes, child_environment(addresses.environment() | FREE_PORTS), show)
-    async with supervisor.run(), looking_after(servers, screen.print):
+    async with supervisor.run(), keep_running(servers, screen.print):
         await until_any(supervisor.failed)
     raise ConfigurationError("a service refused its configuration; see its line above")
 

@@ -22,9 +22,9 @@ from services.admin.discovery import (
 )
 from services.admin.host_slot import LeftAlone
 from services.fetcher.__main__ import make_client
-from services.fetcher.attempt import Clock
+from services.fetcher.clock import Clock
 from services.fetcher.settings import FetcherSettings
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 from tests.integration.fetcher.raw_server import answer, serving
 from tests.unit.parse.feeds import rss
 

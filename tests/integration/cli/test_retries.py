@@ -11,11 +11,10 @@ from typer.testing import CliRunner
 
 from services.admin.registry import NewFeed, add_feed, connect
 from services.cli.__main__ import app
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Delivery
+from shared.broker.port import Delivery, Outgoing
 from shared.broker.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 from tests.factories import make_job
 
 TOPOLOGY = BrokerSettings().topology()
@@ -45,7 +44,7 @@ class Waiting:
     async def publish(self, feed: int, claim: UUID) -> None:
         job = make_job(feed_id=feed, claim_id=claim, attempt=1, group="news.example")
         async with self._broker().connect(TOPOLOGY) as session:
-            await session.publish(encode_outgoing(Outgoing.after(STAGE.retry, job, then=STAGE.queue_of(job.group))))
+            await session.publish(Outgoing.after(STAGE.retry, job, then=STAGE.queue_of(job.group)).to_publication())
 
     async def ready(self, queue: str, number: int) -> None:
         async with self._broker().connect(TOPOLOGY) as session, asyncio.timeout(10):

@@ -9,7 +9,7 @@ import pytest
 from services.admin.registry import NewFeed, add_feed, connect
 from services.admin.status import look
 from services.cli.commands.status import show
-from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Outgoing
 from shared.broker.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings
 from tests.factories import make_job
@@ -25,7 +25,7 @@ async def test_jobs_in_a_shard_that_no_fetcher_knows_of_are_told(
     async with broker.connect(BrokerSettings(fetcher_shards=4).topology()) as session:
         for queue, jobs in {"fetcher.01": 2, "fetcher.02": 3}.items():
             for n in range(jobs):
-                await session.publish(encode_outgoing(Outgoing.into(queue, make_job(feed_id=n))))
+                await session.publish(Outgoing.into(queue, make_job(feed_id=n)).to_publication())
         await session.consume("fetcher.00", prefetch=1, deliver=lambda delivery: None)
         await session.consume("fetcher.01", prefetch=1, deliver=lambda delivery: None)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from local.screen import Screen
+from local.terminal import Terminal
 from services.cli import output
 from services.cli.commands.dead import show_letters
 from services.cli.output import Column, Times, print_facts, print_table
@@ -43,7 +43,7 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
 
 def screen(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> Iterator[Shown]:
     file = io.StringIO()
-    console = Screen()
+    console = Terminal()
     console.file = file
     console._width, console._force_terminal, console._color_system = 80, is_terminal, None
     monkeypatch.setattr(output, "console", console)

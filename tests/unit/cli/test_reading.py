@@ -13,7 +13,7 @@ from services.admin.preview import ReadingFailed, as_json, read_bytes
 from services.cli.__main__ import app, main
 from services.cli.commands.parse import show
 from services.cli.output import Times
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 from tests.unit.parse.feeds import atom, rss
 
 FEED = atom(
