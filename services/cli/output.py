@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -24,6 +25,8 @@ class Column:
     """A column of a table, and what becomes of it where there is too little room."""
 
     name: str
+    of: str | Callable[[Any], object] | None = None
+    """The key of its value in a row, if that is not the name; or what makes the value of a row."""
     flexible: bool = False
     """Its texts may be cut."""
     cut: int | None = None
@@ -34,19 +37,22 @@ class Column:
     """It is left out at a terminal, but for `--wide`."""
     right: bool = False
 
+    def text(self, row: Any) -> str:
+        """Return what the row shows in this column, safe to show; nothing for None."""
+        value = self.of(row) if callable(self.of) else row[self.of or self.name]
+        return "" if value is None else safe_to_show(value, None)
 
-def print_table(
-    columns: Sequence[Column], rows: Sequence[Sequence[object]], *, wide: bool = False, note: str = ""
-) -> None:
+
+def print_table(columns: Sequence[Column], rows: Sequence[Any], *, wide: bool = False, note: str = "") -> None:
     """Print a table that fits the terminal. With `wide`, and where nobody looks (a pipe, a file), nothing is cut.
 
     Args:
         columns: in their order; what has no value in any row is left out at a terminal.
-        rows: as many values as columns; None is shown as nothing.
+        rows: what the columns take their values from.
         wide: cut nothing, and give each column a place in the row.
         note: a line below the table.
     """
-    texts = [["" if value is None else safe_to_show(value, None) for value in row] for row in rows]
+    texts = [[column.text(row) for column in columns] for row in rows]
     if wide or not console.is_terminal:
         _print_rows(columns, texts, None)
     else:

@@ -79,16 +79,14 @@ def _feed_id(feed: str) -> int:
 def show_letters(rows: Sequence[dict[str, Any]], times: Times, *, wide: bool, note: str) -> None:
     """Print letters (`DeadLetter.summary`) as a table."""
     columns = (
-        Column("died"),
+        Column("died", lambda row: _moment(row["died_at"], times)),
         Column("reason"),
         Column("error", flexible=True),
-        Column("feed", right=True),
+        Column("feed", "feed_id", right=True),
         Column("queue", flexible=True),
-        Column("message", cut=8),
+        Column("message", "message_id", cut=8),
     )
-    names = ("reason", "error", "feed_id", "queue", "message_id")
-    texts = [(_moment(row["died_at"], times), *(row[name] for name in names)) for row in rows]
-    print_table(columns, texts, wide=wide, note=note)
+    print_table(columns, rows, wide=wide, note=note)
 
 
 def _moment(text: str, times: Times) -> str:

@@ -49,23 +49,13 @@ def list_(
     times = Times(utc=utc, wide=wide)
     columns = (
         Column("id", right=True),
-        Column("feed", flexible=True),
-        Column("next fetch"),
-        Column("last outcome", flexible=True),
+        Column("feed", lambda row: row["name"] or "(no name yet)", flexible=True),
+        Column("next fetch", lambda row: _next(row, times)),
+        Column("last outcome", lambda row: _last(row) if row["enabled"] else row["disabled_reason"], flexible=True),
         Column("url", below=True),
     )
-    texts = [
-        (
-            row["id"],
-            row["name"] or "(no name yet)",
-            _next(row, times),
-            _last(row) if row["enabled"] else row["disabled_reason"],
-            row["url"],
-        )
-        for row in rows
-    ]
     failing = sum(row["failing"] for row in rows)
-    print_table(columns, texts, wide=wide, note=f"{len(rows)} feeds, {failing} failing; {times.note}")
+    print_table(columns, rows, wide=wide, note=f"{len(rows)} feeds, {failing} failing; {times.note}")
 
 
 def _next(row: dict[str, Any], times: Times) -> str:
@@ -84,11 +74,12 @@ def _retry(row: dict[str, Any], at: str) -> str:
     return f"{what} at {at}" if row["retry"] else f"{what} to {at}"
 
 
-def _last(row: dict[str, Any]) -> str:
+def _last(row: dict[str, Any], *, with_words: bool = False) -> str:
     if not row["last_outcome"]:
         return "never polled"
     count = f" ({row['failures']} in a row)" if row["failures"] else ""
-    return f"{row['last_outcome']}{count}: {row['last_error'] or words_of(row['last_outcome'])}"
+    detail = row["last_error"] or (words_of(row["last_outcome"]) if with_words else "")
+    return f"{row['last_outcome']}{count}" + f": {detail}" * bool(detail)
 
 
 @app.command()
@@ -126,7 +117,7 @@ def _facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("pace", _pace(row)),
         ("in flight", _in_flight(row, times)),
         ("host throttled until", times.with_zone(row["throttled_until"])),
-        ("last outcome", _last(row)),
+        ("last outcome", _last(row, with_words=True)),
         ("last success", _ago(row["seconds_since_success"])),
         ("last new items", _ago(row["seconds_since_news"])),
         ("stale", "yes: it answers, and nothing new comes" if row["stale"] else None),
@@ -181,27 +172,15 @@ def _ago(seconds: float | None) -> str | None:
 
 def _show_attempts(log: list[dict[str, Any]], times: Times, *, wide: bool) -> None:
     columns = (
-        Column("started"),
+        Column("started", lambda row: times(row["started_at"])),
         Column("outcome"),
         Column("status"),
-        Column("entries", right=True),
-        Column("new", right=True),
-        Column("seconds", right=True),
+        Column("entries", "items_seen", right=True),
+        Column("new", "items_new", right=True),
+        Column("seconds", lambda row: f"{row['elapsed_seconds']:.2f}", right=True),
         Column("error", flexible=True),
     )
-    rows = [
-        (
-            times(row["started_at"]),
-            row["outcome"],
-            row["status"],
-            row["items_seen"],
-            row["items_new"],
-            f"{row['elapsed_seconds']:.2f}",
-            row["error"],
-        )
-        for row in log
-    ]
-    print_table(columns, rows, wide=wide, note=f"last attempts; {times.note}")
+    print_table(columns, log, wide=wide, note=f"last attempts; {times.note}")
 
 
 Interval = Annotated[

@@ -58,25 +58,14 @@ def show(parsed: ParsedFeed, times: Times, *, wide: bool = False) -> None:
     print_facts([*facts, ("read by", f"the {parsed.tier} tier")])
     console.print()
     columns = (
-        Column("published"),
-        Column("title", flexible=True),
-        Column("quality"),
-        Column("characters", right=True),
-        Column("flags", flexible=True),
-        Column("url", below=True),
+        Column("published", lambda entry: times(entry.published_at) or "-"),
+        Column("title", lambda entry: entry.title, flexible=True),
+        Column("quality", lambda entry: entry.content_quality),
+        Column("characters", lambda entry: len(entry.body), right=True),
+        Column("flags", lambda entry: ", ".join(entry.flags), flexible=True),
+        Column("url", lambda entry: entry.url, below=True),
     )
-    rows = [
-        (
-            times(entry.published_at) or "-",
-            entry.title,
-            entry.content_quality,
-            len(entry.body),
-            ", ".join(entry.flags),
-            entry.url,
-        )
-        for entry in parsed.entries
-    ]
-    print_table(columns, rows, wide=wide, note=f"{len(rows)} entries; {times.note}")
+    print_table(columns, parsed.entries, wide=wide, note=f"{len(parsed.entries)} entries; {times.note}")
     for warning in parsed.warnings:
         console.print(f"warning: {safe_to_show(warning)}", style="yellow", soft_wrap=True)
 

@@ -55,29 +55,16 @@ def list_pending(
         return
     times = Times(utc=utc, wide=wide)
     columns = (
-        Column("created"),
-        Column("feed", right=True),
+        Column("created", lambda row: times(row["created_at"])),
+        Column("feed", "feed_id", right=True),
         Column("title", flexible=True),
         Column("state"),
-        Column("failures", right=True),
-        Column("error", flexible=True),
+        Column("failures", lambda row: row["retry_count"] + row["expiries"] or None, right=True),
+        Column("error", "last_error", flexible=True),
         Column("md5", cut=8),
         Column("url", only_wide=True),
     )
-    texts = [
-        (
-            times(row["created_at"]),
-            row["feed_id"],
-            row["title"],
-            row["state"],
-            row["retry_count"] + row["expiries"] or None,
-            row["last_error"],
-            row["md5"],
-            row["url"],
-        )
-        for row in rows
-    ]
-    print_table(columns, texts, wide=wide, note=f"{len(rows)} shown; {times.note}")
+    print_table(columns, rows, wide=wide, note=f"{len(rows)} shown; {times.note}")
 
 
 @app.command("dead")
@@ -96,16 +83,14 @@ def list_dead(
         return
     times = Times(utc=utc, wide=wide)
     columns = (
-        Column("died"),
-        Column("feed", right=True),
+        Column("died", lambda row: times(row["failed_at"])),
+        Column("feed", "feed_id", right=True),
         Column("title", flexible=True),
         Column("error", flexible=True),
         Column("md5", cut=8),
         Column("url", only_wide=True),
     )
-    names = ("feed_id", "title", "error", "md5", "url")
-    texts = [(times(row["failed_at"]), *(row[name] for name in names)) for row in rows]
-    print_table(columns, texts, wide=wide, note=f"{len(rows)} shown; {times.note}")
+    print_table(columns, rows, wide=wide, note=f"{len(rows)} shown; {times.note}")
 
 
 Lister = Callable[[Connection, int, int | None, str | None], list[dict[str, Any]]]

@@ -32,12 +32,12 @@ def status(as_json: AsJson = False) -> None:
 
 def show(status: Status) -> None:
     """Print it: the queues, the counts, the reasons."""
-    columns = (Column("queue"), Column("messages ready", right=True), Column("consumers", right=True))
-    rows = [
-        (name, f"{level.ready:,}", level.consumers) if level else (name, "not declared", "")
-        for name, level in _in_brief(status.queues).items()
-    ]
-    print_table(columns, rows)
+    columns = (
+        Column("queue", lambda row: row[0]),
+        Column("messages ready", lambda row: f"{row[1].ready:,}" if row[1] else "not declared", right=True),
+        Column("consumers", lambda row: row[1] and row[1].consumers, right=True),
+    )
+    print_table(columns, list(_in_brief(status.queues).items()))
     console.print()
     print_facts(_facts(status.counts, status.busiest))
     for reason in status.reasons:

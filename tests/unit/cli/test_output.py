@@ -28,7 +28,13 @@ COLUMNS = (
 )
 MD5 = "0123456789abcdef" * 2
 URL = "http://news.example/" + "long/" * 30
-ROW = ("15:03:21", "A title of some length that tells " * 4, "why " * 10, MD5, "more", URL)
+ROW = dict(
+    zip(
+        ("created", "title", "error", "md5", "note", "url"),
+        ("15:03:21", "A title of some length that tells " * 4, "why " * 10, MD5, "more", URL),
+        strict=True,
+    )
+)
 
 
 @pytest.fixture
@@ -51,7 +57,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> Iterator[Sh
 
 
 def test_at_80_columns_each_row_fits_and_its_id_is_cut(at_terminal: Shown) -> None:
-    print_table(COLUMNS, [ROW, ("15:03:22", "短い題名" * 20, "", MD5, "more", None)], note="2 shown")
+    print_table(COLUMNS, [ROW, ROW | {"title": "短い題名" * 20, "error": "", "url": None}], note="2 shown")
     header, row, below, other, note = at_terminal().splitlines()
     assert header.split() == ["created", "title", "error", "md5"]
     assert "A title of some length" in row
@@ -63,7 +69,7 @@ def test_at_80_columns_each_row_fits_and_its_id_is_cut(at_terminal: Shown) -> No
 
 
 def test_a_column_that_nobody_has_a_value_for_is_left_out_at_a_terminal(at_terminal: Shown) -> None:
-    print_table(COLUMNS, [(*ROW[:2], None, *ROW[3:])])
+    print_table(COLUMNS, [ROW | {"error": None}])
     assert "error" not in at_terminal()
 
 
@@ -71,16 +77,19 @@ def test_nothing_is_cut_in_a_pipe(piped: Shown) -> None:
     print_table(COLUMNS, [ROW])
     header, row = piped().splitlines()
     assert header.split() == ["created", "title", "error", "md5", "note", "url"]
-    assert all(value.strip() in row for value in ROW)
+    assert all(value.strip() in row for value in ROW.values())
 
 
 def test_nothing_is_cut_with_wide(at_terminal: Shown) -> None:
     print_table(COLUMNS, [ROW], wide=True)
-    assert all(value.strip() in at_terminal().splitlines()[1] for value in ROW)
+    assert all(value.strip() in at_terminal().splitlines()[1] for value in ROW.values())
 
 
 def test_what_strangers_wrote_stays_on_its_line_and_does_nothing(at_terminal: Shown) -> None:
-    print_table([Column("title"), Column("url", below=True)], [("a\x1b[2J\nb [/b] :smile:", "http://me:secret@h/\x07")])
+    print_table(
+        [Column("title"), Column("url", below=True)],
+        [{"title": "a\x1b[2J\nb [/b] :smile:", "url": "http://me:secret@h/\x07"}],
+    )
     print_facts([("title", "c\x1b[2J\nd")])
     assert r"a\u001b[2J\nb [/b] :smile:" in at_terminal()
     assert r"c\u001b[2J\nd" in at_terminal()
