@@ -54,7 +54,7 @@ class NewFeed:
 
 
 FIRST_CLAIM = "1 minute"
-"""How long a feed that was asked while it was added waits for what came of it. If that is lost, it is due."""
+"""How long a feed that was fetched while it was added is claimed for the result. If that is lost, the feed is due."""
 
 
 def add_feed(
@@ -65,7 +65,7 @@ def add_feed(
 ) -> tuple[int, bool]:
     """Return the feed's id, and whether it is new. A feed that is there already stays as it is.
 
-    With a `claim_id` a new feed is not due: the result of that claim is about to be written.
+    With a `claim_id` a new feed is not due, because the result of that claim is written next.
 
     Raises:
         ConfigurationError: the URL can't be fetched from, or its own settings can't be used; says why.

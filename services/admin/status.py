@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from services.admin.diagnosis import LATE_SECONDS, FeedCounts, Marks, QueueLevel, Situation, explain
+from services.admin.diagnosis import LATE_SECONDS, FeedCounts, QueueLevel, Situation, Thresholds, explain
 from services.admin.feeds import FAILING
 from services.admin.registry import Connection, connect
 from services.fetcher.settings import FetcherSettings
@@ -52,13 +52,13 @@ def look(amqp_url: str, database_url: str) -> Status:
     topology = read_settings(BrokerSettings).topology()
     queues = asyncio.run(_levels(amqp_url, topology))
     shards = {name: level for name, level in queues.items() if is_shard(name)}
-    situation = Situation(counts, shards, queues[topology.writer.queue], busiest, _marks())
+    situation = Situation(counts, shards, queues[topology.writer.queue], busiest, _thresholds())
     return Status(queues, counts, busiest, explain(situation))
 
 
-def _marks() -> Marks:
+def _thresholds() -> Thresholds:
     scheduler, fetcher = read_settings(SchedulerSettings), read_settings(FetcherSettings)
-    return Marks(
+    return Thresholds(
         fetcher_high_water=scheduler.fetcher_high_water,
         writer_high_water=fetcher.writer_high_water,
         group_jobs=scheduler.group_jobs,
@@ -108,14 +108,14 @@ FROM feeds
 
 
 def count_all(connection: Connection) -> FeedCounts:
-    """Return how the feeds stand, and the articles that are pending."""
+    """Return how many feeds are in which state, and how many articles are pending."""
     row = connection.execute(_COUNTS.encode(), {"late": LATE_SECONDS}).fetchone()
     assert row is not None
     return FeedCounts(**row)
 
 
 def busiest_groups(connection: Connection, most: int = 5) -> dict[str, int]:
-    """Return the politeness groups with the most jobs of which nothing is heard yet, and how many."""
+    """Return the politeness groups with the most jobs without a result yet, and how many."""
     rows = connection.execute(
         """
         SELECT politeness_group, count(*) AS jobs FROM feeds

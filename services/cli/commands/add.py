@@ -1,4 +1,4 @@
-"""The command `feedmill feeds add`: what it asks of a person and of a server, and what it registers."""
+"""The command `feedmill feeds add`: registers a feed, or the feed that a page links to."""
 
 from __future__ import annotations
 

@@ -17,7 +17,10 @@ from services.cli.output import Column, Times, console, print_facts, print_table
 from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json, safe_to_show
 
-app = typer.Typer(help="Articles that wait for a consumer: count, look, settle by hand.", invoke_without_command=True)
+app = typer.Typer(
+    help="Articles that wait for a consumer: count, look, acknowledge, release, bury, revive.",
+    invoke_without_command=True,
+)
 
 Md5 = Annotated[str, typer.Argument(help="The article's key, or its beginning (four characters or more).")]
 Md5s = Annotated[list[str], typer.Argument(help="Keys of articles, or their beginnings (four characters or more).")]
