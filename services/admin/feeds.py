@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import sql
 
 from services.admin.registry import Connection
-from services.fetcher.settings import FetcherSettings
+from services.fetcher.outcomes import RetryRules
 from services.writer.schedule.bounds import plan_first
 from shared.errors import ConfigurationError
 from shared.observability.secrets import mask_credentials
@@ -80,23 +80,23 @@ def find_feed(connection: Connection, feed: str) -> int:
 
 
 def list_feeds(
-    connection: Connection, settings: FetcherSettings, *, text: str | None = None, limit: int | None = None
+    connection: Connection, rules: RetryRules, *, text: str | None = None, limit: int | None = None
 ) -> list[dict[str, Any]]:
     """Return what a person wants to see of every feed, by id. Credentials in URLs are masked.
 
     Args:
         connection: to the database.
-        settings: the fetchers' settings: when and how often they retry.
+        rules: when and how often fetchers retry.
         text: only feeds with this text in name, title or URL.
         limit: so many at most.
     """
-    rows = connection.execute(_LIST.encode(), {**_rules(settings), "text": text, "limit": limit}).fetchall()
+    rows = connection.execute(_LIST.encode(), {**vars(rules), "text": text, "limit": limit}).fetchall()
     return [row | {"url": mask_credentials(row["url"])} for row in rows]
 
 
-def read_feed(connection: Connection, settings: FetcherSettings, id_: int) -> dict[str, Any]:
+def read_feed(connection: Connection, rules: RetryRules, id_: int) -> dict[str, Any]:
     """Return one feed's state and its health over a week. Credentials in URLs are masked."""
-    row = connection.execute(_STATE.encode(), {**_rules(settings), "id": id_}).fetchone()
+    row = connection.execute(_STATE.encode(), {**vars(rules), "id": id_}).fetchone()
     assert row is not None
     return row | {name: mask_credentials(row[name]) for name in ("url", "moved_to") if row[name]}
 
@@ -104,10 +104,6 @@ def read_feed(connection: Connection, settings: FetcherSettings, id_: int) -> di
 def read_attempts(connection: Connection, id_: int, most: int) -> list[dict[str, Any]]:
     """Return the feed's last attempts, the latest first."""
     return connection.execute(_ATTEMPTS, [id_, most]).fetchall()
-
-
-def _rules(settings: FetcherSettings) -> dict[str, float]:
-    return {"claim_seconds": settings.claim_seconds, "max_retries": settings.max_retries}
 
 
 def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, enable: bool | None = None) -> None:

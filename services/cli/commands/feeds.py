@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from calendar import day_name
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,12 +18,15 @@ from services.cli.commands.add import add
 from services.cli.options import AsJson, Grep, Utc, Wide, Yes, connect_here, span
 from services.cli.output import Column, Times, console, print_facts, print_table
 from services.cli.settings import CliSettings
-from services.fetcher.settings import FetcherSettings
+from services.fetcher.outcomes import RetryRules
 from shared.broker.rabbitmq import RabbitMQ
 from shared.errors import BrokerUnavailable, ConfigurationError
 from shared.observability.display import ascii_json
 from shared.settings import read_settings
 from shared.wire.outcomes import words_of
+
+if TYPE_CHECKING:
+    from services.fetcher.settings import FetcherSettings
 
 app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
 app.command("add")(add)
@@ -42,7 +45,7 @@ def list_(
 ) -> None:
     """List all feeds with how they fare."""
     with connect_here() as connection:
-        rows = registered.list_feeds(connection, read_settings(FetcherSettings), text=grep, limit=limit)
+        rows = registered.list_feeds(connection, _retry_rules(), text=grep, limit=limit)
     if as_json:
         print(ascii_json(rows))
         return
@@ -56,6 +59,17 @@ def list_(
     )
     failing = sum(row["failing"] for row in rows)
     print_table(columns, rows, wide=wide, note=f"{len(rows)} feeds, {failing} failing; {times.note}")
+
+
+def _retry_rules() -> RetryRules:
+    settings = _fetcher_settings()
+    return RetryRules(settings.max_retries, settings.retry_delay_seconds, settings.claim_seconds)
+
+
+def _fetcher_settings() -> FetcherSettings:
+    from services.fetcher.settings import FetcherSettings  # its imports take as long as all others of the command
+
+    return read_settings(FetcherSettings)
 
 
 def _next(row: dict[str, Any], times: Times) -> str:
@@ -93,7 +107,7 @@ def show(
     """Show one feed: its state, its health over a week, when it is polled and why, its last attempts."""
     with connect_here() as connection:
         id_ = registered.find_feed(connection, feed)
-        row = registered.read_feed(connection, read_settings(FetcherSettings), id_)
+        row = registered.read_feed(connection, _retry_rules(), id_)
         log = registered.read_attempts(connection, id_, attempts)
     if as_json:
         print(ascii_json({**row, "last_attempts": log}))
@@ -229,8 +243,8 @@ def fetch(feeds: Feeds, utc: Utc = False) -> None:
 
 def _fetch_now(connection: Connection, id_: int, times: Times) -> str:
     """End the wait of a feed that waits for its retry; return what becomes of the feed now."""
-    settings = read_settings(FetcherSettings)
-    row = registered.read_feed(connection, settings, id_)
+    settings = _fetcher_settings()
+    row = registered.read_feed(connection, _retry_rules(), id_)
     group = row["politeness_group"]
     if row["throttled_until"]:
         return f"waits: {group} asked to be left alone until {times.with_zone(row['throttled_until'])}"
