@@ -109,7 +109,7 @@ def open_servers(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers |
             yield addresses, servers
         finally:
             for file in files:
-                file.unlink()
+                file.unlink(missing_ok=True)
 
 
 def psql_command(settings: LocalSettings) -> str:
