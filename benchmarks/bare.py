@@ -16,8 +16,8 @@ from typing import Self
 import httpx
 
 from benchmarks.laps import BenchError, Lap, check_errors
-from services.fetcher.http.client import ACCEPT
 from services.fetcher.http.decoding import ACCEPT_ENCODING
+from services.fetcher.http.request import ACCEPT
 
 PROCESS = "bare"
 FAILED = 0

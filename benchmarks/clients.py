@@ -8,8 +8,9 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from benchmarks.bare import FAILED, HEADERS, Fetch, Loop
-from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
+from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.http.failure import FetchFailed
+from services.fetcher.http.request import HttpRequest
 
 
 class StandardLoop(Loop):

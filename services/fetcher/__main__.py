@@ -136,9 +136,9 @@ def fetching(
         if not may_leave(stage.queue_of(group)):
             raise NackAndRequeue("the shard of its group was lost")
 
-    reader = FeedFetcher(client, clock, settings.fetch_limits(), check_leaving)
+    fetcher = FeedFetcher(client, clock, settings.fetch_limits(), check_leaving)
     proxy_hosts = settings.proxy_host_set()
-    handler = FetchFeeds(reader, slots, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
+    handler = FetchFeeds(fetcher, slots, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:
         yield Fetching(
             handler, slots, prefetch_limit, BoardWatch(board, lock, workers, prefetch_limit, clock.monotonic, owned)

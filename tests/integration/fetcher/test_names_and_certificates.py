@@ -18,9 +18,10 @@ import pytest
 import trustme
 
 from services.fetcher.http import network
-from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
+from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.http.failure import Failure, FetchFailed
 from services.fetcher.http.network import MAX_ADDRESSES, RESOLVERS
+from services.fetcher.http.request import HttpRequest
 from tests.integration.fetcher.raw_server import answer, saying, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
