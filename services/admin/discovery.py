@@ -25,7 +25,7 @@ from services.fetcher.http.client import HttpResponse
 from services.fetcher.http.options import RequestConfig, read_config
 from services.fetcher.http.request import HttpRequest
 from services.fetcher.outcomes import WAIT_STATUSES, RetryRules, decide_retry
-from services.fetcher.parse.formats.pieces import read_attributes
+from services.fetcher.parse.document import read_attributes
 from services.fetcher.parse.text.links import absolute
 from services.fetcher.request import FeedRequest, prepare_request
 from services.fetcher.settings import FetcherSettings
@@ -51,17 +51,6 @@ _BASE = re.compile(r"<base(\s[^<>]*+)>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+-->")
 
 
-_TAKEN = {
-    Outcome.FETCHED,
-    Outcome.UNPARSEABLE,
-    Outcome.TOO_LARGE,
-    Outcome.GAVE_UP,
-    Outcome.THROTTLED,
-    Outcome.BLOCKED,
-}
-"""What is there is a feed, was meant to be one, or may well be one tomorrow."""
-
-
 class NoFeed(FeedmillError):
     """There is no feed to add. Says what was found instead."""
 
@@ -77,7 +66,7 @@ class Found:
     """What came of asking there, if somebody did: a final result, as the writer takes it."""
 
 
-def looks_meant(url: str) -> bool:
+def looks_like_feed(url: str) -> bool:
     """Return whether a URL says that it is a feed: by a word such as `feed`, `rss` or `xml`, or by a query."""
     return bool(_SAYS_FEED.search(url.partition("://")[2]))
 
@@ -137,7 +126,7 @@ class Discovery:
         fetched = self._fetch(url, self._config)
         if fetched is None:
             raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
-        if fetched.status is None or fetched.outcome in _TAKEN:
+        if fetched.status is None or fetched.outcome.may_be_feed:
             return [Found(url, fetched=fetched)]
         if fetched.outcome is not Outcome.NOT_A_FEED or self._heard.answer is None:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
@@ -195,7 +184,7 @@ class _Heard:
         return self.answer
 
 
-def settle_url(
+def choose_feed(
     url: str, discovery: Discovery, choose: Callable[[list[Found]], Found], say: Callable[[str], None]
 ) -> Found:
     """Return what to register for `url`: itself, or the feed chosen among those of the page.

@@ -85,10 +85,10 @@ def decide_retry(
       queue.
     - Any other outcome is final.
     """
-    if fetched.outcome not in {Outcome.SOFT_ERROR, Outcome.SKIPPED}:
+    if fetched.outcome.is_final:
         return fetched, None
     wait = (fetched.not_before - now).total_seconds() if fetched.not_before else 0.0
-    is_skip = fetched.outcome is Outcome.SKIPPED
+    is_skip = not fetched.outcome.is_attempt
     if wait > rules.retry_delay_seconds:
         error_class = Outcome.THROTTLED.value if is_skip else fetched.error_class
         return fetched.model_copy(update={"outcome": Outcome.THROTTLED, "error_class": error_class}), None

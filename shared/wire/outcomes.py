@@ -30,7 +30,8 @@ class BackOff(Enum):
     USUAL = "usual", None
     """Not a failure: the publication rate decides."""
     AS_ASKED = "as asked", None
-    """Not a failure: at the usual time, but not before the server allows it."""
+    """Not a failure: at the usual time, but not before the server allows it. The index that the alarm of silence reads
+    names `throttled`: a second outcome of this kind needs a migration (services/scheduler/silence.sql)."""
     STILL_DUE = "still due", None
     """Not an attempt: the feed stays due."""
     TEN_MINUTES = "ten minutes", 600.0
@@ -93,6 +94,11 @@ class OutcomeRow(StrEnum):
     def is_attempt(self) -> bool:
         """False if the server was not asked."""
         return self.outcome_class is not OutcomeClass.UNASKED
+
+    @property
+    def is_deferred(self) -> bool:
+        """True if the job comes back and the server was not asked."""
+        return not self.is_attempt and not self.is_final
 
 
 _SUCCESS, _SOFT, _HARD, _UNASKED = OutcomeClass

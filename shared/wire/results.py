@@ -38,8 +38,10 @@ class Entry(Record):
     body: str
     """Plain text, paragraphs kept apart by newlines."""
     html: str | None = Field(default=None, exclude_if=lambda html: html is None)
-    """The body as HTML that is safe to show, if it was kept and has markup (docs/configuration.md); else not sent, so
-    that older readers of this version take the message."""
+    """The body as HTML that is safe to show, if it was kept and has markup (docs/reference/configuration.md).
+
+    Else it is not sent, so that older readers of this version take the message.
+    """
     content_quality: ContentQuality
     published_at: Moment | None = None
     updated_at: Moment | None = None
@@ -48,11 +50,11 @@ class Entry(Record):
     enclosures: Many[Enclosure] = ()
     language: str | None = None
     md5: str = Field(pattern=r"^[0-9a-f]{32}$")
-    """MD5(url + title), lower-case hex: the name of the article if it is new (docs/writing.md)."""
+    """MD5(url + title), lower-case hex: the name of the article if it is new (docs/explanation/articles.md)."""
     content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
     flags: Many[str] = ()
-    """What the reader had to guess or to cut, e.g. `date_guessed`, `date_clamped` (docs/messages.md)."""
+    """What the reader had to guess or to cut, e.g. `date_guessed`, `date_clamped` (docs/reference/queues.md)."""
 
     @classmethod
     def of_valid(cls, fields: dict[str, Any]) -> Self:

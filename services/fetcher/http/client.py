@@ -93,8 +93,8 @@ class ClientLimits:
 class FeedClient:
     """Fetches feeds. Safe to use from many threads; each request stays on the thread that calls.
 
-    Every request has a connection of its own, without a pool (docs/decisions.md). Feeds are spread over many hosts, so
-    keep-alive saves little, and a connection that nobody shares can't be closed by another thread.
+    Every request has a connection of its own, without a pool (docs/explanation/decisions.md). Feeds are spread over
+    many hosts, so keep-alive saves little, and a connection that nobody shares can't be closed by another thread.
     """
 
     def __init__(

@@ -107,7 +107,7 @@ class Slots:
     Args:
         clock: monotonic seconds.
         threads: how many turns `pool` runs at a time.
-        shard_of: which of the queues behind the prefetch_limit the jobs of a group come from, if there are several.
+        shard_of: which of the queues behind the prefetch limit the jobs of a group come from, if there are several.
         may_leave: asked on a worker thread before a request begins: whether those of this queue are ours to make. It
             may wait.
     """

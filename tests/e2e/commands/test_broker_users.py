@@ -90,9 +90,9 @@ async def pipeline_of(
 
 @pytest.fixture
 def scheduler_database_url(database_url: str) -> Iterator[str]:
-    """The database for the role that docs/operations.md describes."""
+    """The database for the role that docs/how-to/operate.md describes."""
     (granted,) = re.findall(
-        r"```sql\n(CREATE ROLE feedmill_scheduler.*?)```", (ROOT / "docs/operations.md").read_text(), re.DOTALL
+        r"```sql\n(CREATE ROLE feedmill_scheduler.*?)```", (ROOT / "docs/how-to/operate.md").read_text(), re.DOTALL
     )
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(granted.encode())

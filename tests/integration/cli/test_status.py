@@ -8,9 +8,9 @@ import io
 import pytest
 from rich.console import Console
 
-from local.addresses import Addresses
 from services.admin.registry import NewFeed, add_feed, connect
-from services.cli.commands.status import look, show
+from services.admin.status import look
+from services.cli.commands.status import show
 from shared.broker.port import Outgoing
 from shared.broker.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings
@@ -34,7 +34,7 @@ async def test_jobs_in_a_shard_that_no_fetcher_knows_of_are_told(
         async def look_until_counted() -> None:
             async with asyncio.timeout(10):
                 while True:
-                    status = await asyncio.to_thread(look, Addresses(amqp_url, database_url))
+                    status = await asyncio.to_thread(look, amqp_url, database_url)
                     if any("no fetcher reads `fetcher.02`, where 3 jobs wait" in reason for reason in status.reasons):
                         break
             shown = io.StringIO()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from services.batch.claims import Claims
+from services.batch.service import Claims
 from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
 from services.scheduler.tick import IN_FLIGHT, Tick
 from services.scheduler.ticker import Ticker

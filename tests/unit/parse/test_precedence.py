@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from services.fetcher.parse.formats.pieces import read_piece
+from services.fetcher.parse.formats.salvage.pieces import read_piece
 from shared.wire.results import Entry
 from tests.unit.parse.feeds import atom, read, read_by_both, rss, with_prefixes
 

@@ -11,8 +11,8 @@ import pytest
 
 from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
 from services.fetcher.parse.document import prepare
-from services.fetcher.parse.formats.guarded_feedparser import run_feedparser
 from services.fetcher.parse.formats.lenient import read_lenient
+from services.fetcher.parse.formats.lenient.guarded_feedparser import run_feedparser
 from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.text.charset import decode
