@@ -116,10 +116,8 @@ def fetching(
 ) -> Iterator[FetcherParts]:
     """Put a fetcher together. Its threads end with the block. `feedmill batch` uses it, too.
 
-    Args:
-        owns: whether this process makes the requests to groups of a queue.
-        owned: the queues for which `owns` is true.
-        may_leave: the same as `owns`, but certain: it checks the lease. Asked on a worker thread before each request.
+    `owns`: whether this process makes the requests to groups of a queue; `owned`: the queues for which that is so;
+    `may_leave`: the same as `owns`, but certain, since it checks the lease; asked on a worker thread.
 
     Raises:
         ConfigurationError: a source type is installed that can't be used.
