@@ -151,12 +151,12 @@ class FeedFetcher:
 
     def _judge(self, request: FeedRequest, response: HttpResponse, now: datetime) -> Findings:
         job, status = request.job, response.status
-        findings = read_response(response, request.chain.moved_to, now)
         outcome = outcome_of_status(status, conditional=_is_conditional(job, response.url))
-        if outcome is not None and not outcome.is_success:
-            return findings.failed(outcome, f"http_{status}", f"the server answered {status}")
+        findings = read_response(response, outcome or Outcome.FETCHED, request.chain.moved_to, now)
+        if not findings.outcome.is_success:
+            return findings.failed(findings.outcome, f"http_{status}", f"the server answered {status}")
         if outcome is not None:
-            return replace(findings, outcome=outcome)
+            return findings
         body_hash = hashlib.sha256(response.body).hexdigest()
         if body_hash == job.body_hash:
             return replace(findings, outcome=Outcome.UNCHANGED, body_hash=body_hash)
@@ -169,7 +169,7 @@ class FeedFetcher:
             return findings.without_validators().failed(outcome, error_class, str(error))
         if not (reading.notices_cuts or response.has_end):
             findings = findings.without_validators()  # the body may be cut, and the rest comes with the next one
-        return replace(findings.with_reading(reading), body_hash=body_hash)
+        return findings.with_reading(reading, body_hash)
 
     def _read(self, request: FeedRequest, response: HttpResponse, now: datetime) -> Reading:
         end = self._clock.cpu() + self._limits.parse_seconds

@@ -47,7 +47,7 @@ class Findings:
         """Return the same without the body's validators, so that the server sends the body again next time."""
         return replace(self, etag=None, last_modified=None)
 
-    def with_reading(self, reading: Reading) -> Findings:
+    def with_reading(self, reading: Reading, body_hash: str) -> Findings:
         """Return the same with the contents of the body."""
         hints = ServerHints(
             max_age_seconds=self.hints.max_age_seconds,
@@ -56,7 +56,9 @@ class Findings:
             skip_hours=reading.hints.skip_hours,
             skip_days=reading.hints.skip_days,
         )
-        return replace(self, tier=reading.tier, feed=reading.feed, entries=reading.entries, hints=hints)
+        return replace(
+            self, body_hash=body_hash, hints=hints, tier=reading.tier, feed=reading.feed, entries=reading.entries
+        )
 
     def to_result(self, job: FetchFeed, started_at: datetime, elapsed_seconds: float) -> FeedFetched:
         """Return the message. It is final until `decide_retry` says otherwise."""
@@ -90,14 +92,14 @@ class Findings:
         )
 
 
-def read_response(response: HttpResponse, moved_to: str | None, now: datetime) -> Findings:
-    """Return what a response says apart from its body; the outcome is for the caller to decide."""
+def read_response(response: HttpResponse, outcome: Outcome, moved_to: str | None, now: datetime) -> Findings:
+    """Return what a response with this outcome says apart from its body."""
     headers, wait = response.headers, None
     if response.status in WAIT_STATUSES:
         wait = retry_after_seconds(headers.get("retry-after"), now)
     max_age = max_age_seconds(headers.get("cache-control"), headers.get("expires"), headers.get("date"))
     return Findings(
-        Outcome.FETCHED,
+        outcome,
         response.status,
         final_url=response.url,
         moved_to=moved_to,

@@ -24,7 +24,7 @@ from services.fetcher.http.http1 import BadResponse, Head, ResponseReader, conte
 from services.fetcher.http.network import ConnectFailed, Connection, Connector, Deadline
 from services.fetcher.http.redirects import REDIRECTS, check_url
 from services.fetcher.http.request import HEADER_ENCODING, HttpRequest, compose_request, default_headers
-from shared.politeness import DEFAULT_PORTS, BadUrl, host_of
+from shared.politeness import DEFAULT_PORTS, BadUrl
 
 
 class Permit:
@@ -232,9 +232,11 @@ class _Fetch:
 
 def _parse(text: str) -> httpx.URL:
     """Return the URL with the host that its group was found by: two readers of a URL may see two hosts in it."""
-    check_url(text)
+    host = check_url(text)
     try:
-        url = httpx.URL(text).copy_with(host=host_of(text))
+        url = httpx.URL(text)
+        if url.raw_host.decode() != host:
+            url = url.copy_with(host=host)
     except (httpx.InvalidURL, UnicodeError) as error:
         raise BadUrl(f"not a URL: {error}") from error
     if url.scheme not in DEFAULT_PORTS:  # one reader of URLs may see http where another sees something else

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urljoin, urlsplit
 
 from services.fetcher.http.failure import Failure, FetchFailed
-from shared.politeness import BadUrl, politeness_group, why_no_url
+from shared.politeness import BadUrl, host_of, why_no_url
 
 MAX_REDIRECTS = 10
 """Redirects that one fetch follows."""
@@ -102,12 +102,12 @@ def _normal(url: str) -> str:
     return f"{scheme.lower()}://{userinfo}{at}{host.lower()}{quote(rest[end:], safe=_URL_CHARACTERS)}"
 
 
-def check_url(url: str) -> None:
-    """Return if `url` is one that can be asked for.
+def check_url(url: str) -> str:
+    """Return the host of `url`, as it is looked up, if the URL can be fetched.
 
     Raises:
-        BadUrl: as `resolve`.
+        BadUrl: not http(s), no host, a host that is no name, or over `MAX_URL` characters.
     """
     if len(url) > MAX_URL:
         raise BadUrl(f"it has {len(url)} characters; at most {MAX_URL} are taken")
-    politeness_group(url)  # refuses schemes and hosts that can't be fetched
+    return host_of(url)
