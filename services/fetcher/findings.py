@@ -15,12 +15,12 @@ from shared.wire.outcomes import Outcome
 from shared.wire.results import Entry, FeedFetched, FeedInfo, ServerHints
 
 ERROR_CHARACTERS = 500
-"""Of an error's text in the result. It is masked before it is cut: a cut could hide the `@` behind a password."""
+"""Of an error's text, which is masked before it is cut: a cut could hide the `@` behind a password."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What one attempt found. The fields are those of `FeedFetched`."""
+    """What one attempt found. Each field becomes the field of `FeedFetched` with the same name."""
 
     outcome: Outcome
     status: int | None = None
@@ -62,33 +62,19 @@ class Findings:
 
     def to_result(self, job: FetchFeed, started_at: datetime, elapsed_seconds: float) -> FeedFetched:
         """Return the message. It is final until `decide_retry` says otherwise."""
+        error = self.error and mask_credentials(self.error)[:ERROR_CHARACTERS]
         return FeedFetched(
             feed_id=job.feed_id,
             url=job.url,
             claim_id=job.claim_id,
             reason=job.reason,
             probe=job.probe,
-            outcome=self.outcome,
-            final=True,
             attempt=job.attempt,
-            status=self.status,
-            final_url=self.final_url,
-            moved_to=self.moved_to,
-            etag=self.etag,
-            last_modified=self.last_modified,
-            body_hash=self.body_hash,
-            hints=self.hints,
-            not_before=self.not_before,
             queued_at=job.queued_at,
+            final=True,
             started_at=started_at,
             elapsed_seconds=elapsed_seconds,
-            wire_bytes=self.wire_bytes,
-            decoded_bytes=self.decoded_bytes,
-            tier=self.tier,
-            feed=self.feed,
-            entries=self.entries,
-            error_class=self.error_class,
-            error=self.error and mask_credentials(self.error)[:ERROR_CHARACTERS],
+            **(vars(self) | {"error": error}),
         )
 
 

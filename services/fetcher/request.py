@@ -62,14 +62,7 @@ class FeedRequest:
         if not self.is_redirected:
             return self.job
         assert self.started_at is not None
-        state = ResumeState(
-            url=self.chain.url,
-            visited=self.chain.visited,
-            moved_to=self.chain.moved_to,
-            permanent=self.chain.permanent,
-            started_at=self.started_at,
-            spent_seconds=self.spent_seconds,
-        )
+        state = ResumeState(**vars(self.chain), started_at=self.started_at, spent_seconds=self.spent_seconds)
         return self.job.model_copy(update={"resume": state})
 
 

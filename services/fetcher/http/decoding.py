@@ -10,23 +10,19 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from io import BytesIO
 from itertools import chain
-from typing import Any, Protocol
+from typing import Protocol
+
+import brotli  # type: ignore[import-untyped]
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        return None
-
-
-brotli = _import("brotli")
-zstd = _import("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-
-ACCEPT_ENCODING = ", ".join(["gzip", "deflate", *(["br"] if brotli else []), *(["zstd"] if zstd else [])])
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 """The encodings that we offer, and can undo."""
 
 MAX_LAYERS = 3
@@ -49,7 +45,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_WINDOW_LOG = 23
 """8 MiB: the most that a body's zstd frame may ask its reader to remember (RFC 9659)."""
 
-_BROKEN = (zlib.error, *([brotli.error] if brotli else []), *([zstd.ZstdError] if zstd else []))
+_BROKEN = (zlib.error, brotli.error, zstd.ZstdError)
 
 
 class BodyTooLarge(Exception):
@@ -251,7 +247,7 @@ class _Zstd:
         return True
 
     @staticmethod
-    def _open() -> Any:
+    def _open() -> zstd.ZstdDecompressor:
         return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
 
 
@@ -269,6 +265,6 @@ _DECODERS: dict[str, Callable[[bytes], _Decoder]] = {
     "gzip": _Gzip,
     "x-gzip": _Gzip,
     "deflate": _Deflate,
-    **({"br": _Brotli} if brotli else {}),
-    **({"zstd": _Zstd} if zstd else {}),
+    "br": _Brotli,
+    "zstd": _Zstd,
 }
