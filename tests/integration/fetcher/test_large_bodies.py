@@ -74,7 +74,7 @@ def test_waiting_for_room_has_an_end(server: RawServer, make_client: Callable[..
     assert (caught.value.failure, caught.value.status) == (Failure.TIMEOUT, 200)
 
 
-def test_room_is_given_back_once_and_whatever_happens(
+def test_a_permit_is_released_once_and_whatever_happens(
     server: RawServer, make_client: Callable[..., FeedClient]
 ) -> None:
     client = make_client(large_body_wait_seconds=0.1)
