@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from services.fetcher.http.client import HttpResponse
+from services.fetcher.http.hints import max_age_seconds, retry_after_seconds
 from services.fetcher.outcomes import WAIT_STATUSES
-from services.fetcher.politeness.hints import max_age_seconds, retry_after_seconds
 from services.fetcher.sources import Reading
 from shared.observability.secrets import mask_credentials
 from shared.wire.jobs import FetchFeed

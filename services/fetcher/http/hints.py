@@ -1,4 +1,4 @@
-"""Pure: what a server asks of our pace, from its headers."""
+"""Pure: how long a server asks us to wait, from the headers of its response."""
 
 from __future__ import annotations
 
