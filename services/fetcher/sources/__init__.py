@@ -21,8 +21,10 @@ from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from services.fetcher.http.options import BadOptions, RequestConfig, read_config
-from services.fetcher.parse.entries import build_entries
+from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
 from services.fetcher.parse.model import Deadline, NotAFeed, RawEntry, RawFeed, Text, Unparseable
+from services.fetcher.parse.text import clean_title
+from services.fetcher.parse.text.links import absolute
 from shared.errors import ConfigurationError
 from shared.wire.results import Entry, FeedInfo, ServerHints
 
@@ -86,7 +88,8 @@ class SourceType(Generic[C]):
 
     read: Callable[[bytes, ReadContext[C]], Reading]
     """Pure and safe to call from many threads. Raises NotAFeed if the body is something else, and Unparseable if it is
-    too broken to be read; both say what was found."""
+    too broken to be read; both say what was found. Any other error counts as a bug: the job is retried, then
+    dead-lettered."""
     config: type[C]
     """The schema of a feed's settings: `RequestConfig` or a class that extends it."""
 
@@ -100,16 +103,18 @@ def make_reading(raw: RawFeed, context: ReadContext[C]) -> Reading:
 
     The entries become what a feed's entries become: links absolute, texts plain, dates checked, duplicates dropped.
     """
+    title, site_url = clean_title(raw.title)[:MAX_TITLE_CHARS], absolute(raw.link, context.url)
+    feed = FeedInfo(title=title or None, site_url=site_url or None, language=read_language(raw.language))
     entries, _ = build_entries(
         raw,
-        bases=(context.url,),
-        language=raw.language or None,
+        bases=tuple(filter(None, (site_url, context.url))),
+        language=feed.language,
         now=context.now,
         max_entries=context.max_entries,
         keep_html=context.keep_html,
         deadline=context.deadline,
     )
-    return Reading(entries, FeedInfo(title=raw.title.value or None), raw.hints)
+    return Reading(entries, feed, raw.hints)
 
 
 @cache

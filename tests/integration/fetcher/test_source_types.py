@@ -72,6 +72,7 @@ async def test_a_feed_of_an_installed_source_type_is_registered_claimed_fetched_
     assert [(entry.url, entry.title) for entry in found.entries] == [
         ("https://site.example/news/a-new-page", "a new page")
     ]
+    assert found.feed.title == "The & site"
     assert "X-Key: k" in asked, "what requests need is the same for all source types"
 
 

@@ -40,7 +40,7 @@ def read(body: bytes, context: ReadContext[SitemapConfig]) -> Reading:
         if f"/{context.config.section}" in link:
             title = Text(link.rpartition("/")[2].replace("-", " "))
             entries.append(RawEntry(link=link, title=title, published_at=datetime.fromisoformat(moment)))
-    return make_reading(RawFeed(entries=tuple(entries)), context)
+    return make_reading(RawFeed(title=Text("The &amp; site", is_html=True), entries=tuple(entries)), context)
 
 
 SITEMAP = SourceType(read, SitemapConfig)
