@@ -21,6 +21,9 @@ MAX_LABEL_CHARACTERS = 63
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
+MAX_SERVER_WAIT_SECONDS = 86400.0
+"""The longest wait that a server may ask for. Every place that honours such a wait reads this."""
+
 
 class BadUrl(ValueError):
     """Not a URL that a feed can be fetched from; the message says why."""

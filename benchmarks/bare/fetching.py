@@ -20,9 +20,10 @@ from urllib.parse import urlsplit
 import httpx
 
 from benchmarks.laps import BenchError, Lap, check_errors
-from services.fetcher.http.client import ACCEPT, ClientLimits, FeedClient, HttpRequest
+from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.http.decoding import ACCEPT_ENCODING
 from services.fetcher.http.failure import FetchFailed
+from services.fetcher.http.request import ACCEPT, HttpRequest
 
 PROCESS = "bare"
 FAILED = 0

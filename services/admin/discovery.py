@@ -21,8 +21,9 @@ from uuid import uuid4
 from services.admin.host_slot import LeftAlone
 from services.fetcher.attempt import Client, FeedFetcher
 from services.fetcher.clock import Clock
-from services.fetcher.http.client import HttpRequest, HttpResponse
-from services.fetcher.http.options import read_options
+from services.fetcher.http.client import HttpResponse
+from services.fetcher.http.options import RequestConfig, read_config
+from services.fetcher.http.request import HttpRequest
 from services.fetcher.outcomes import WAIT_STATUSES, RetryRules, decide_retry
 from services.fetcher.parse.document import read_attributes
 from services.fetcher.parse.text.links import absolute
@@ -212,7 +213,7 @@ def config_for(config: dict[str, Any], origin: str, url: str) -> dict[str, Any]:
 
     Headers and credentials for one origin are not given to another one. The same holds for redirects.
     """
-    own = read_options(config).for_url(origin, url)
+    own = read_config(RequestConfig, config).for_url(origin, url)
     if own.headers or own.credentials:
         return config
     return {name: value for name, value in config.items() if name not in {"headers", "user", "password"}}

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from services.fetcher.__main__ import make_client
-from services.fetcher.http.client import HttpRequest
 from services.fetcher.http.decoding import BodyBroken, BodyTooLarge, decode_body
 from services.fetcher.http.failure import FetchFailed
 from services.fetcher.http.redirects import RedirectChain
-from services.fetcher.outcomes import outcome_of_failure, outcome_of_status
-from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
+from services.fetcher.http.request import HttpRequest
+from services.fetcher.outcomes import outcome_of_failure, outcome_of_parse_error, outcome_of_status
+from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
 from services.fetcher.settings import FetcherSettings
 from shared.observability.secrets import mask_credentials
 from shared.settings import read_settings
@@ -63,8 +63,7 @@ def _parse(body: bytes, url: str, content_type: str | None, settings: FetcherSet
             deadline=lambda: time.thread_time() > end,
         )
     except ParseError as error:
-        outcome = Outcome.NOT_A_FEED if isinstance(error, NotAFeed) else Outcome.UNPARSEABLE
-        raise ReadingFailed(outcome, str(error)) from error
+        raise ReadingFailed(outcome_of_parse_error(error), str(error)) from error
 
 
 def _unpacked(body: bytes, limit: int) -> bytes:

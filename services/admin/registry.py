@@ -13,11 +13,13 @@ from psycopg import errors
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from services.fetcher.http.options import BadOptions, read_options
+from services.fetcher.http.options import BadOptions
+from services.fetcher.sources import find_source_type
 from shared.database.postgres import LIVELINESS, transaction_bounds
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl, clean_url, politeness_group
+from shared.wire.jobs import DEFAULT_SOURCE_TYPE
 
 Connection = psycopg.Connection[DictRow]
 
@@ -50,7 +52,8 @@ class NewFeed:
     interval_seconds: float | None = None
     priority: int = 0
     config: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Its own `headers`, `user` and `password`, `timeout_seconds` (services/fetcher/http/options.py)."""
+    """Its own settings, as the schema of its source type has them: `headers`, `user`, `password`, `timeout_seconds`."""
+    source_type: str = DEFAULT_SOURCE_TYPE
 
 
 FIRST_CLAIM = "1 minute"
@@ -74,9 +77,9 @@ def add_feed(
     group = politeness_group(url, proxy_hosts)
     row = connection.execute(
         """
-        INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group, source_config, claim_id,
-            claim_expires_at)
-        VALUES (%(url)s, %(name)s, %(interval)s, %(priority)s, %(group)s, %(config)s, %(claim_id)s,
+        INSERT INTO feeds (url, name, interval_seconds, priority, politeness_group, source_type, source_config,
+            claim_id, claim_expires_at)
+        VALUES (%(url)s, %(name)s, %(interval)s, %(priority)s, %(group)s, %(source_type)s, %(config)s, %(claim_id)s,
             CASE WHEN %(claim_id)s::uuid IS NOT NULL THEN now() + %(span)s::interval END)
         ON CONFLICT (url) DO NOTHING RETURNING id
         """,
@@ -86,6 +89,7 @@ def add_feed(
             "interval": feed.interval_seconds,
             "priority": feed.priority,
             "group": group,
+            "source_type": feed.source_type,
             "config": Jsonb(feed.config),
             "claim_id": claim_id,
             "span": FIRST_CLAIM,
@@ -110,7 +114,7 @@ def check_feed(feed: NewFeed) -> str:
         ConfigurationError: the URL can't be fetched from, or its own settings can't be used; says why.
     """
     try:
-        read_options(feed.config)
+        find_source_type(feed.source_type).read_config(feed.config)
         return clean_url(feed.url)
     except (BadUrl, BadOptions) as error:
         shown = mask_credentials("".join(feed.url.split()))  # a space within a password would end the URL

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.wire.outcomes import Outcome
+from services.fetcher.outcomes import give_up
 from shared.wire.results import FeedFetched
 
 
@@ -16,8 +16,9 @@ def final_result(fetched: FeedFetched) -> FeedFetched:
     A feed that failed before is given up until its back-off is over. A feed without any request (its host is down)
     stays due.
     """
-    outcome = fetched.outcome if fetched.outcome.is_deferred and not fetched.attempt else Outcome.GAVE_UP
-    return fetched.model_copy(update={"outcome": outcome, "final": True, "claim_until": None})
+    if fetched.outcome.is_deferred and not fetched.attempt:
+        return fetched.model_copy(update={"final": True, "claim_until": None})
+    return give_up(fetched)
 
 
 @dataclass

@@ -23,6 +23,7 @@ from services.fetcher.politeness.workers import Workers
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.shards.lease import Lease, lease_seconds
 from services.fetcher.shards.ownership import Shards
+from services.fetcher.sources import load_source_types
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS, Consumer
 from shared.broker.prefetch import PrefetchLimit
@@ -52,16 +53,17 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         topology.fetcher,
         rules,
         clock=Clock(now=server_clock.now, monotonic=time.monotonic, confirmed=clock_sync.confirmed),
-        owns=lambda queue: shards.owns(queue),  # noqa: PLW0108 - they stand on the room, and come after it
+        # Lambdas, since the shards are made from parts of the fetcher.
+        owns=lambda queue: shards.owns(queue),  # noqa: PLW0108
         owned=lambda: shards.owned(),  # noqa: PLW0108
         may_leave=lambda queue: shards.may_leave(queue),  # noqa: PLW0108
-    ) as room:
+    ) as parts:
         broker = RabbitMQ(str(settings.amqp_url), name="feedmill fetcher", max_message_bytes=settings.max_message_bytes)
         shards = Shards(
             broker,
             topology.fetcher,
-            room.prefetch_limit,
-            room.slots,
+            parts.prefetch_limit,
+            parts.slots,
             stop=stop,
             drain_seconds=drain_seconds,
             clock=time.monotonic,
@@ -74,25 +76,25 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             topology,
             topology.fetcher,
             FetchFeed,
-            room.handler,
-            prefetch=room.prefetch_limit,
+            parts.handler,
+            prefetch=parts.prefetch_limit,
             failures=settings.message_retries,
             drain_seconds=drain_seconds,
         )
         behind = [stage.queue for stage in topology.behind(topology.fetcher)]
-        backpressure = Backpressure(behind, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit)
+        backpressure = Backpressure(behind, high_water=settings.writer_high_water, prefetch_limit=parts.prefetch_limit)
         health.add_check("broker", consumer.check)
         health.add_warning("clock", server_clock.check)
-        health.add_page("/debug/scoreboard", room.watch.dump)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, room.watch.log_dump)
+        health.add_page("/debug/scoreboard", parts.watch.dump)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, parts.watch.log_dump)
         backpressure_watch = backpressure.watch(lambda: consumer.session, stop)
-        async with beside(stop, room.slots.stop_when(stop), room.watch.watch(), backpressure_watch):
+        async with beside(stop, parts.slots.stop_when(stop), parts.watch.watch(), backpressure_watch):
             await consumer.run(stop)
 
 
 @dataclass(frozen=True)
-class Fetching:
-    """The fetcher without its queue: the handler, who may begin when, how many jobs to take, and how it fares."""
+class FetcherParts:
+    """The fetcher without its queue."""
 
     handler: FetchFeeds
     slots: Slots
@@ -110,12 +112,16 @@ def fetching(
     owns: Callable[[str], bool] = lambda queue: True,
     owned: Callable[[], list[str]] = list,
     may_leave: Callable[[str], bool] = lambda queue: True,
-) -> Iterator[Fetching]:
-    """Put together what these settings describe; its threads end with the block. `feedmill batch` uses it too.
+) -> Iterator[FetcherParts]:
+    """Put a fetcher together. Its threads end with the block. `feedmill batch` uses it, too.
 
-    `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are;
-    `may_leave`: the same as `owns`, asked on a worker thread before each request, and certain.
+    `owns`: whether this process makes the requests to groups of a queue; `owned`: the queues for which that is so;
+    `may_leave`: the same as `owns`, but certain, since it checks the lease; asked on a worker thread.
+
+    Raises:
+        ConfigurationError: a source type is installed that can't be used.
     """
+    load_source_types()
     lock, prefetch_limit = TimedLock(), PrefetchLimit(settings.fetcher_prefetch)
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
@@ -135,11 +141,11 @@ def fetching(
         if not may_leave(stage.queue_of(group)):
             raise NackAndRequeue("the shard of its group was lost")
 
-    reader = FeedFetcher(client, clock, settings.fetch_limits(), check_leaving)
+    fetcher = FeedFetcher(client, clock, settings.fetch_limits(), check_leaving)
     proxy_hosts = settings.proxy_host_set()
-    handler = FetchFeeds(reader, slots, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
+    handler = FetchFeeds(fetcher, slots, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:
-        yield Fetching(
+        yield FetcherParts(
             handler, slots, prefetch_limit, BoardWatch(board, lock, workers, prefetch_limit, clock.monotonic, owned)
         )
     finally:

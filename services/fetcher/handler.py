@@ -1,4 +1,4 @@
-"""From a job to what follows from it: its turns, what they found, the verdict."""
+"""The fetcher's handler: from a job to its requests, their slots, and the messages that follow."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from services.fetcher.attempt import FeedFetcher, Sent, unattempted
+from services.fetcher.attempt import FeedFetcher, Sent
 from services.fetcher.clock import Clock
-from services.fetcher.http.options import BadOptions, read_options
-from services.fetcher.http.redirects import check_url
+from services.fetcher.findings import Findings
+from services.fetcher.http.options import BadOptions
 from services.fetcher.outcomes import RetryRules, decide_retry
 from services.fetcher.politeness.decisions import FastDelay, Report, Skip
 from services.fetcher.politeness.slots import Slots
@@ -37,13 +37,10 @@ MOVED_ON = Counter("feedmill_jobs_moved_on_total", "Jobs that were sent to the s
 ACTIVE = Gauge("feedmill_fetches_active", "Requests under way in this process.")
 
 LOGGED_CHARACTERS = 2000
-"""Of a URL: whoever publishes a job may have made it as long as a message can be."""
-
-SOURCE_TYPE = "feed"
-"""The one kind of source that there is a reader for."""
+"""Of a URL. A job that somebody else published may hold a URL as long as a message can be."""
 
 ORPHAN_SECONDS = 600.0
-"""How long a fetch is kept whose job was lost with its session: longer than a broker takes to come back."""
+"""How long the result of an orphaned fetch is kept: longer than a broker takes to come back."""
 
 
 @dataclass
@@ -51,25 +48,26 @@ class _Progress:
     """How far a fetch has come."""
 
     begun: bool = False
-    """A server was asked for something."""
+    """A request was made."""
 
 
 class FetchFeeds:
-    """The fetcher's handler: one job at a time per call, many calls side by side.
+    """Handles one job per call, many calls side by side.
 
-    A fetch that has begun comes to its end even if its call is cancelled (the session is lost that its job came
-    through). The broker hands the job out again, and it then gets what that fetch came to: nobody is asked twice.
+    A fetch that has begun runs to its end, even if its call is cancelled because the session that brought its job is
+    lost. Such a fetch is orphaned. When the broker delivers the job again, the job gets the orphaned fetch's result, so
+    no server is asked twice.
 
     Args:
-        reader: makes the requests, on threads.
-        slots: who may begin when, and on which thread.
-        owns: whether requests to groups of this queue are this process's to make. What belongs elsewhere (a redirect
-            led there, or the number of shards was another one) is sent there.
+        fetcher: makes the requests, on threads.
+        slots: decides when a request may start, and on which thread.
+        owns: whether this process makes the requests to groups of this queue. Other jobs are sent to the queue of
+            their group's owner: a redirect led there, or the number of shards has changed.
     """
 
     def __init__(
         self,
-        reader: FeedFetcher,
+        fetcher: FeedFetcher,
         slots: Slots,
         stage: Stage,
         *,
@@ -78,7 +76,7 @@ class FetchFeeds:
         proxy_hosts: frozenset[str] = frozenset(),
         owns: Callable[[str], bool] = lambda queue: True,
     ) -> None:
-        self._reader = reader
+        self._fetcher = fetcher
         self._slots = slots
         self._stage = stage
         self._rules = rules
@@ -91,7 +89,7 @@ class FetchFeeds:
         """Handle one job. Raises NackAndRequeue if it can't begin in this process."""
         (job,) = batch
         progress = _Progress(begun=True)
-        fetch = self._orphaned.take(_identity(job))
+        fetch = self._orphaned.take(_key_of(job))
         if fetch is None:
             progress.begun = False
             fetch = asyncio.create_task(self._fetch(job, progress))
@@ -99,55 +97,55 @@ class FetchFeeds:
             return await asyncio.shield(fetch)
         except asyncio.CancelledError:
             if progress.begun:
-                fetch.add_done_callback(_forgive)
-                self._orphaned.put(_identity(job), fetch)
+                fetch.add_done_callback(_ignore_error)
+                self._orphaned.put(_key_of(job), fetch)
             else:
                 fetch.cancel()
             raise
 
     async def _fetch(self, job: FetchFeed, progress: _Progress) -> Sequence[Outgoing]:
         if await self._is_stale(job):
-            return self._end_unattempted(job, Outcome.STALE, "the claim's deadline passed in the queue")
+            return self._end_unasked(job, Outcome.STALE, "the claim's deadline passed in the queue")
         try:
-            request = self._prepare(job)
-        except (BadOptions, BadUrl) as error:
-            kind = "bad_url" if isinstance(error, BadUrl) else "bad_options"
-            return self._end_unattempted(job, Outcome.HARD_ERROR, str(error), kind)
-        front = False  # a job that comes with its resume state keeps it when its message is requeued
+            request = prepare_request(job, self._proxy_hosts)
+        except (BadUrl, BadOptions) as error:
+            error_class = "bad_url" if isinstance(error, BadUrl) else "bad_options"
+            return self._end_unasked(job, Outcome.HARD_ERROR, str(error), error_class)
         while True:
             queue = self._stage.queue_of(request.group)
             if not self._owns(queue):
                 MOVED_ON.inc()
                 return [Outgoing.into(queue, request.to_job())]
-            found = await self._run_in_slot(job, request, progress, front=front)
-            match found:
-                case FeedFetched():
-                    return self._follow_up(job, found)
-                case FeedRequest():
-                    request, front = found, True
+            match await self._run_in_slot(request, progress):
+                case FeedFetched() as fetched:
+                    return self._end(job, fetched)
+                case FeedRequest() as following:
+                    request = following
                 case FastDelay():
                     REQUEUES.inc()
                     assert self._stage.fast_delay is not None
                     return [Outgoing.after(self._stage.fast_delay, request.to_job(), then=queue)]
-                case Skip():
-                    return self._skip(job, request.group, found)
+                case Skip() as skip:
+                    return self._skip(job, request.group, skip)
 
     async def _is_stale(self, job: FetchFeed) -> bool:
-        """Return whether the claim is over; after a start, by a clock that somebody has confirmed."""
+        """Return whether the claim is over. A clock that says so shortly after a start is confirmed first."""
         if job.not_after > self._clock.now():
             return False
         await self._clock.confirmed()
         return job.not_after <= self._clock.now()
 
     async def _run_in_slot(
-        self, job: FetchFeed, request: FeedRequest, progress: _Progress, *, front: bool
+        self, request: FeedRequest, progress: _Progress
     ) -> FeedFetched | FeedRequest | FastDelay | Skip:
         def make_request(sent: Sent) -> tuple[FeedFetched | FeedRequest, Report]:
             progress.begun = True
             with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
-                return self._reader.make_request(request, sent)
+                return self._fetcher.make_request(request, sent)
 
-        label = f"feed {job.feed_id} {mask_credentials(request.chain.url)}"
+        label = f"feed {request.job.feed_id} {request.url}"
+        # A redirect that this process followed: the delivered message does not know of it, so it can't be requeued.
+        front = progress.begun
         try:
             return await self._slots.run(request.group, label, make_request, target=request.target, front=front)
         except NackAndRequeue:
@@ -155,30 +153,26 @@ class FetchFeeds:
                 return FastDelay()
             raise
 
-    def _prepare(self, job: FetchFeed) -> FeedRequest:
-        """Return the job's first request. Raises BadOptions and BadUrl for what a person has to put right."""
-        if job.source_type != SOURCE_TYPE:
-            raise BadOptions(f"source_type: expected {SOURCE_TYPE!r}, found {job.source_type[:50]!r}")
-        read_options(job.source_config)
-        check_url(job.url)
-        return prepare_request(job, self._proxy_hosts)
-
     def _skip(self, job: FetchFeed, group: str, skip: Skip) -> Sequence[Outgoing]:
         if not skip.throttled:
-            return self._end_unattempted(job, Outcome.SKIPPED, f"{group} could not be connected to a short while ago")
+            return self._end_unasked(job, Outcome.SKIPPED, f"{group} could not be connected to a short while ago")
+        not_before = self._clock.now() + timedelta(seconds=skip.seconds)
         reason = f"{group} asked to be left alone for a while"
-        if skip.seconds <= self._rules.retry_delay_seconds:
-            return self._end_unattempted(job, Outcome.SKIPPED, reason)
-        result = unattempted(job, Outcome.THROTTLED, self._clock.now(), reason)
-        until = self._clock.now() + timedelta(seconds=skip.seconds)
-        return self._follow_up(job, result.model_copy(update={"not_before": until}))
+        return self._end_unasked(job, Outcome.SKIPPED, reason, not_before=not_before)
 
-    def _end_unattempted(
-        self, job: FetchFeed, outcome: Outcome, reason: str, error_class: str | None = None
+    def _end_unasked(
+        self,
+        job: FetchFeed,
+        outcome: Outcome,
+        reason: str,
+        error_class: str | None = None,
+        not_before: datetime | None = None,
     ) -> Sequence[Outgoing]:
-        return self._follow_up(job, unattempted(job, outcome, self._clock.now(), reason, error_class))
+        """Return the messages of a job whose server was not asked."""
+        findings = Findings(outcome, error_class=error_class or outcome.value, error=reason, not_before=not_before)
+        return self._end(job, findings.to_result(job, self._clock.now(), 0.0))
 
-    def _follow_up(self, job: FetchFeed, fetched: FeedFetched) -> list[Outgoing]:
+    def _end(self, job: FetchFeed, fetched: FeedFetched) -> Sequence[Outgoing]:
         result, again = decide_retry(job, fetched, self._rules, self._clock.now())
         FETCHES.labels(result.outcome.value).inc()
         log.info(
@@ -187,7 +181,7 @@ class FetchFeeds:
                 "outcome": result.outcome.value,
                 "feed_id": job.feed_id,
                 "claim_id": str(job.claim_id),
-                "url": mask_credentials(job.url)[:LOGGED_CHARACTERS],
+                "url": _shown(job.url),
                 "attempt": job.attempt,
                 "status": result.status,
                 "entries": len(result.entries),
@@ -203,12 +197,17 @@ class FetchFeeds:
         return outgoing
 
 
-def _identity(job: FetchFeed) -> Hashable:
-    """Return what a job has in common only with itself when it comes again."""
+def _key_of(job: FetchFeed) -> Hashable:
+    """Return what tells a job from others, and is the same when the broker delivers it again."""
     return job.feed_id, job.claim_id, job.attempt, job.skips, job.resume and job.resume.url
 
 
-def _forgive(fetch: asyncio.Task[Sequence[Outgoing]]) -> None:
-    """Take note of how a fetch ended that perhaps nobody asks for any more."""
+def _ignore_error(fetch: asyncio.Task[Sequence[Outgoing]]) -> None:
+    """Retrieve the error of an orphaned fetch whose job may never come again."""
     if not fetch.cancelled():
         fetch.exception()
+
+
+def _shown(url: str) -> str:
+    """Return a URL for a log line. The log masks credentials; a URL that is cut has to be masked before."""
+    return url if len(url) <= LOGGED_CHARACTERS else mask_credentials(url)[:LOGGED_CHARACTERS]

@@ -1,4 +1,7 @@
-"""Pure: what an attempt means. From a status or a failure to one outcome, and from there to what happens next."""
+"""Pure: what an attempt means. From a status, a failure or an unreadable body to one outcome, and to what happens next.
+
+What each outcome stands for is the table in `shared/wire/outcomes.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.fetcher.http.failure import Failure
+from services.fetcher.parse.model import NotAFeed, ParseError
 from shared.wire.jobs import FetchFeed
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
 SOFT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 527, 530})
-"""Statuses of a server that may be well again in an hour (DESIGN: soft errors)."""
+"""Statuses of a server that may work again in an hour."""
 
 WAIT_STATUSES = frozenset({429, 503})
 """Statuses on which Retry-After is honoured (RFC 9110, RFC 6585)."""
@@ -37,14 +41,14 @@ class RetryRules:
 
 
 def outcome_of_failure(failure: Failure) -> Outcome:
-    """Return the outcome of an attempt that got no answer."""
+    """Return the outcome of an attempt that got no response."""
     return _FAILURES[failure]
 
 
 def outcome_of_status(status: int, *, conditional: bool = False) -> Outcome | None:
-    """Return the outcome that a status means by itself; None for 200 and its kin, whose body decides.
+    """Return the outcome that a status means by itself. None for 200 and its kin: the body decides.
 
-    A 304 to a request that was not `conditional` tells nothing: there is no earlier answer that it could stand for.
+    A 304 to a request that was not `conditional` is an error: it refers to no earlier response.
     """
     if status == 304:
         return Outcome.NOT_MODIFIED if conditional else Outcome.HARD_ERROR
@@ -59,31 +63,46 @@ def outcome_of_status(status: int, *, conditional: bool = False) -> Outcome | No
     return Outcome.HARD_ERROR
 
 
+def outcome_of_parse_error(error: ParseError, *, was_feed: bool = False) -> Outcome:
+    """Return the outcome of a body that can't be read.
+
+    If the URL `was_feed` before, a body that is something else passes by itself: an error page with status 200, or the
+    portal of a hotel.
+    """
+    if not isinstance(error, NotAFeed):
+        return Outcome.UNPARSEABLE
+    return Outcome.SOFT_ERROR if was_feed else Outcome.NOT_A_FEED
+
+
 def decide_retry(
     job: FetchFeed, fetched: FeedFetched, rules: RetryRules, now: datetime
 ) -> tuple[FeedFetched, FetchFeed | None]:
-    """Return the result as it goes to the writer, and the job that is to be retried, if any.
+    """Return the result as it goes to the next stage, and the job to retry, if any. All retry endings are here.
 
-    A soft error is retried after the retry delay, up to `max_retries` times, then it is `gave_up`. A wait that the
-    server asks for and that is longer than the retry delay is not kept in the queue: the job ends as `throttled`.
+    - A soft error is retried after the retry delay. After `max_retries` attempts the feed is `gave_up`.
+    - A skipped job comes back after the retry delay, too. It counts as a skip, not as an attempt.
+    - If the server asks for a longer wait than the retry delay, the job ends as `throttled`, and does not wait in the
+      queue.
+    - Any other outcome is final.
     """
     if fetched.outcome.is_final:
         return fetched, None
-    if not fetched.outcome.is_attempt:
-        return _come_back(job, fetched, rules, now, job.attempt, job.skips + 1)
     wait = (fetched.not_before - now).total_seconds() if fetched.not_before else 0.0
+    is_skip = not fetched.outcome.is_attempt
     if wait > rules.retry_delay_seconds:
-        return fetched.model_copy(update={"outcome": Outcome.THROTTLED}), None
-    return _come_back(job, fetched, rules, now, job.attempt + 1, job.skips)
-
-
-def _come_back(
-    job: FetchFeed, fetched: FeedFetched, rules: RetryRules, now: datetime, attempt: int, skips: int
-) -> tuple[FeedFetched, FetchFeed | None]:
+        error_class = Outcome.THROTTLED.value if is_skip else fetched.error_class
+        return fetched.model_copy(update={"outcome": Outcome.THROTTLED, "error_class": error_class}), None
+    if is_skip:  # its host asked for this wait, not the feed's own response
+        fetched = fetched.model_copy(update={"not_before": None})
+    attempt, skips = job.attempt + (not is_skip), job.skips + is_skip
     if attempt > rules.max_retries or skips > rules.max_retries:
-        return fetched.model_copy(update={"outcome": Outcome.GAVE_UP, "final": True}), None
+        return give_up(fetched), None
     until = now + timedelta(seconds=rules.retry_delay_seconds + rules.claim_seconds)
     # No probe any more: a server in trouble, or one that asked us to slow down, is asked conditionally.
     changes = {"attempt": attempt, "skips": skips, "not_after": until, "resume": None, "probe": False}
-    again = job.model_copy(update=changes)
-    return fetched.model_copy(update={"final": False, "claim_until": until}), again
+    return fetched.model_copy(update={"final": False, "claim_until": until}), job.model_copy(update=changes)
+
+
+def give_up(fetched: FeedFetched) -> FeedFetched:
+    """Return a result as the last one of its job: no retry follows."""
+    return fetched.model_copy(update={"outcome": Outcome.GAVE_UP, "final": True, "claim_until": None})

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from services.fetcher.http.redirects import RedirectChain
+from services.fetcher.http.options import RequestConfig
+from services.fetcher.http.redirects import RedirectChain, check_url
 from services.fetcher.politeness.decisions import Target
+from services.fetcher.sources import SourceType, find_source_type
 from shared.politeness import host_of, politeness_group
 from shared.wire.jobs import FetchFeed, ResumeState
 
@@ -16,6 +19,10 @@ class FeedRequest:
     """The next request of a fetch."""
 
     job: FetchFeed
+    source: SourceType[Any]
+    """How the body is read."""
+    config: RequestConfig
+    """The feed's settings, checked; an instance of `source.config`."""
     chain: RedirectChain
     group: str
     """The politeness group whose slot it waits for."""
@@ -55,14 +62,7 @@ class FeedRequest:
         if not self.is_redirected:
             return self.job
         assert self.started_at is not None
-        state = ResumeState(
-            url=self.chain.url,
-            visited=self.chain.visited,
-            moved_to=self.chain.moved_to,
-            permanent=self.chain.permanent,
-            started_at=self.started_at,
-            spent_seconds=self.spent_seconds,
-        )
+        state = ResumeState(**vars(self.chain), started_at=self.started_at, spent_seconds=self.spent_seconds)
         return self.job.model_copy(update={"resume": state})
 
 
@@ -70,10 +70,15 @@ def prepare_request(job: FetchFeed, proxy_hosts: frozenset[str]) -> FeedRequest:
     """Return the request that a job begins with: its feed's URL, or where a redirect led before.
 
     Raises:
-        BadUrl: the resume state's URL can't be fetched.
+        BadOptions: the source type is not installed, or the feed's settings can't be used.
+        BadUrl: the URL can't be fetched.
     """
+    source = find_source_type(job.source_type)
+    config = source.read_config(job.source_config)
+    check_url(job.url)
     state = job.resume
     if state is None:
-        return FeedRequest(job, RedirectChain(job.url), job.group)
+        return FeedRequest(job, source, config, RedirectChain(job.url), job.group)
     chain = RedirectChain(state.url, state.visited, state.moved_to, state.permanent)
-    return FeedRequest(job, chain, politeness_group(state.url, proxy_hosts), state.started_at, state.spent_seconds)
+    group = politeness_group(state.url, proxy_hosts)
+    return FeedRequest(job, source, config, chain, group, state.started_at, state.spent_seconds)

@@ -47,7 +47,7 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
     fetcher_prefetch: Prefetch = Field(
         400,
         description="Jobs that one fetcher takes from its queues at a time, at least four from each, running or waiting"
-        " for their turn; while it changes how many it takes, those that it has come on top.",
+        " for a slot; while this number changes, the jobs that it has already come on top.",
     )
     max_active: Count = Field(200, description="Fetches under way in one process, at most.")
     host_concurrency: Count = Field(2, description="Fetches under way per politeness group, at most.")
@@ -97,7 +97,7 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
         return _parse_networks(self.allow_networks)
 
     def limits(self) -> Limits:
-        """Return what the scoreboard needs of these settings."""
+        """Return the scoreboard's limits."""
         return Limits(
             host_concurrency=self.host_concurrency,
             host_min_interval_seconds=self.host_min_interval_seconds,
@@ -110,11 +110,11 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
         )
 
     def longest_fetch_seconds(self) -> float:
-        """Return how long a fetch may take at most; a feed may have a deadline of its own."""
+        """Return how long any fetch may take. A feed may have a deadline of its own."""
         return max(self.fetch_deadline_seconds, MOST_TIMEOUT_SECONDS)
 
     def fetch_limits(self) -> FetchLimits:
-        """Return what the reader needs of these settings."""
+        """Return the limits of one fetch."""
         return FetchLimits(
             self.fetch_deadline_seconds,
             self.max_entries,

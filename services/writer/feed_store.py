@@ -16,11 +16,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from services.writer.schedule.advance import advance
-from services.writer.schedule.bounds import DAY_SECONDS
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules
 from services.writer.schedule.publication_rate import PublicationRate
 from shared.database.postgres import Connection
-from shared.politeness import politeness_group
+from shared.politeness import MAX_SERVER_WAIT_SECONDS, politeness_group
 from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
@@ -134,7 +133,7 @@ async def note_throttles(connection: Connection, batch: Sequence[FeedFetched], p
         if fetched.status == 429 and fetched.not_before is not None:
             group = politeness_group(fetched.final_url or fetched.url, proxy_hosts)
             is_own = group == politeness_group(fetched.url, proxy_hosts)
-            key = group, DAY_SECONDS if is_own else FOREIGN_THROTTLE_SECONDS
+            key = group, MAX_SERVER_WAIT_SECONDS if is_own else FOREIGN_THROTTLE_SECONDS
             until[key] = max(until.get(key, fetched.not_before), fetched.not_before)
     if not until:
         return

@@ -13,6 +13,9 @@ from shared.wire.envelope import Listed, Many, Message, Moment, Record
 Reason = Literal["due", "manual", "batch"]
 """Why a feed is fetched."""
 
+DEFAULT_SOURCE_TYPE = "feed"
+"""Of feeds that were registered without one."""
+
 REASONS = Listed(frozenset(get_args(Reason)), lambda _: "due")
 
 
@@ -44,7 +47,8 @@ class FetchFeed(Message):
 
     feed_id: int
     url: str
-    source_type: str = "feed"
+    source_type: str = DEFAULT_SOURCE_TYPE
+    """How the body is read: the name of an installed source type."""
     source_config: dict[str, JsonValue] = Field(default_factory=dict)
     etag: str | None = None
     """Verbatim as the server sent it, quotes and `W/` included."""

@@ -22,15 +22,15 @@ import asyncio, json
 from shared.wire.outcomes import Outcome, words_of
 from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_result
-from tests.unit.fetch_room import Room
+from tests.unit.fetcher.harness import Harness
 from tests.unit.writer.test_feed_state import after, feed
 
 PAYWALLED = Outcome("paywalled")
 
 async def fetch():
-    room = Room()
-    room.reader.answer = lambda *_: make_result(outcome=PAYWALLED, status=402)
-    return [message for _, message in await room.handle()]
+    harness = Harness()
+    harness.reader.answer = lambda *_: make_result(outcome=PAYWALLED, status=402)
+    return [message for _, message in await harness.handle()]
 
 (fetched,) = asyncio.run(fetch())
 state = after(feed(), outcome=PAYWALLED)

@@ -19,7 +19,7 @@ from shared.wire.results import FeedFetched
 from tests.contract.test_broker_conformance import until, until_ready
 from tests.factories import make_entry, make_job, make_result
 from tests.monitoring.rules import ROOT
-from tests.unit.fetch_room import Room
+from tests.unit.fetcher.harness import Harness
 
 DELAYS = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
 ENRICHED = build_topology((CHAIN[0], StageEntry("enricher"), CHAIN[1]), **DELAYS, fetcher_shards=1)
@@ -130,9 +130,9 @@ async def test_the_fetcher_hands_on_to_whoever_is_next() -> None:
 
 
 async def keys_of(stage: Stage) -> list[str]:
-    room = Room()
-    room.handler._stage = stage
-    return [item.routing_key for item in await room.handler([make_job()])]
+    harness = Harness()
+    harness.handler._stage = stage
+    return [item.routing_key for item in await harness.handler([make_job()])]
 
 
 def test_the_users_of_a_new_stage_may_do_its_work_and_no_more() -> None:

@@ -10,7 +10,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
-"""All that IANA gives out of IPv6; outside of it are site-local, compatible and other forms of private addresses."""
+"""All IPv6 addresses that IANA assigns. Site-local, compatible and other private forms are outside of it."""
 
 _ALSO_REFUSED = tuple(
     map(
@@ -25,7 +25,7 @@ _ALSO_REFUSED = tuple(
 
 
 class Blocked(Exception):
-    """The address is not one that feeds are fetched from."""
+    """Feeds are not fetched from this address."""
 
 
 def check_address(text: str, allowed: tuple[Network, ...] = ()) -> None:

@@ -1,9 +1,8 @@
 """Pure: undoing Content-Encoding (RFC 9110 8.4) piece by piece, no layer ever giving more than the limit.
 
-What servers say of their bodies is often wrong, so two things are read otherwise than browsers and curl do, which
-fail on the first and show rubbish for the second: a body that is announced as gzip and is not, is taken as it is; and
-what still is gzip when all announced layers are off, is unpacked once more. No feed begins with gzip's magic, and
-a parser is the better judge of what is left.
+Servers often announce the wrong encoding, so two cases are read more leniently than browsers and curl do. A body that
+is announced as gzip but is not is taken as it is. A body that is still gzip after all announced layers are undone is
+unpacked once more: no feed begins with gzip's magic.
 """
 
 from __future__ import annotations
@@ -11,46 +10,42 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from io import BytesIO
 from itertools import chain
-from typing import Any, Protocol
+from typing import Protocol
+
+import brotli  # type: ignore[import-untyped]
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        return None
-
-
-brotli = _import("brotli")
-zstd = _import("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-
-ACCEPT_ENCODING = ", ".join(["gzip", "deflate", *(["br"] if brotli else []), *(["zstd"] if zstd else [])])
-"""What we offer: what can be undone here."""
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+"""The encodings that we offer, and can undo."""
 
 MAX_LAYERS = 3
 """Encodings one upon the other."""
 
 MAX_MEMBERS = 1000
-"""Members of a gzip body, frames of a zstd one: empty ones cost time and give nothing."""
+"""Members of a gzip body, or frames of a zstd one. Empty ones cost time and give nothing."""
 
 FREE_BYTES = 512 * 1024
-"""What any decoded body may hold; for more of it, `before_large` has to agree first."""
+"""Bytes that any decoded body may hold. Before a body holds more, `before_large` is called."""
 
 _PIECE_BYTES = 128 * 1024
-"""What a layer gives at a time, more or less: so much of a bomb is in memory when it is noticed."""
+"""About how much a layer gives at a time, and so how much of a bomb is in memory when it is noticed."""
 
 OVERHEAD_BYTES = 65536
-"""What an encoding may add to a body that does not compress, and garbage behind its end."""
+"""What an encoding may add to a body that does not compress, garbage after its end included."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_WINDOW_LOG = 23
 """8 MiB: the most that a body's zstd frame may ask its reader to remember (RFC 9659)."""
 
-_BROKEN = (zlib.error, *([brotli.error] if brotli else []), *([zstd.ZstdError] if zstd else []))
+_BROKEN = (zlib.error, brotli.error, zstd.ZstdError)
 
 
 class BodyTooLarge(Exception):
@@ -66,7 +61,7 @@ class _Decoder(Protocol):
         """Yield what `data` adds, in bounded pieces."""
 
     def is_complete(self) -> bool:
-        """Whether the end was there."""
+        """Return whether the end was reached."""
 
 
 def decode_body(
@@ -101,7 +96,7 @@ def decode_body(
             before_large()
             asked = True
         body.write(piece)
-    return body.getvalue(), wire  # which copies nothing: the buffer itself becomes the value
+    return body.getvalue(), wire  # copies nothing: the buffer itself becomes the value
 
 
 def _names(content_encoding: str) -> list[str]:
@@ -158,7 +153,7 @@ def _run(decoder: _Decoder, name: str, pieces: Iterator[bytes], limit: int) -> I
 
 
 class _Gzip:
-    """All members one after the other (RFC 1952 2.2); garbage behind the last is let go."""
+    """All members one after the other (RFC 1952 2.2); garbage after the last is ignored."""
 
     def __init__(self, _: bytes) -> None:
         self._stream = _inflate(zlib.MAX_WBITS | 16)
@@ -178,7 +173,7 @@ class _Gzip:
 
     def _next_member(self, data: bytes) -> bool:
         if data == _GZIP_MAGIC[:1]:
-            self._rest = data  # perhaps half of the next member's mark
+            self._rest = data  # perhaps half of the next member's magic
             return False
         if not data.startswith(_GZIP_MAGIC):
             return False
@@ -190,7 +185,7 @@ class _Gzip:
 class _Deflate:
     """RFC 9110 8.4.1.2 says zlib, but servers also send raw deflate; a zlib header starts with 0x?8.
 
-    Garbage behind the end is let go.
+    Garbage after the end is ignored.
     """
 
     def __init__(self, start: bytes) -> None:
@@ -223,7 +218,7 @@ class _Brotli:
 
 
 class _Zstd:
-    """All frames one after the other (RFC 8878 3), their windows bounded; garbage behind the last is let go."""
+    """All frames one after the other (RFC 8878 3), their windows bounded; garbage after the last is ignored."""
 
     def __init__(self, _: bytes) -> None:
         self._frames = 1
@@ -243,7 +238,7 @@ class _Zstd:
 
     def _next_frame(self, data: bytes) -> bool:
         if len(data) < len(_ZSTD_MAGIC) and _ZSTD_MAGIC.startswith(data):
-            self._rest = data  # perhaps a part of the next frame's mark
+            self._rest = data  # perhaps a part of the next frame's magic
             return False
         if not data.startswith(_ZSTD_MAGIC):
             return False
@@ -252,7 +247,7 @@ class _Zstd:
         return True
 
     @staticmethod
-    def _open() -> Any:
+    def _open() -> zstd.ZstdDecompressor:
         return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
 
 
@@ -270,6 +265,6 @@ _DECODERS: dict[str, Callable[[bytes], _Decoder]] = {
     "gzip": _Gzip,
     "x-gzip": _Gzip,
     "deflate": _Deflate,
-    **({"br": _Brotli} if brotli else {}),
-    **({"zstd": _Zstd} if zstd else {}),
+    "br": _Brotli,
+    "zstd": _Zstd,
 }

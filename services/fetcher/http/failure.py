@@ -1,4 +1,4 @@
-"""Pure: why an answer could not be had or used."""
+"""Pure: why there is no response, or none that can be used."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from shared.observability.secrets import mask_credentials
 
 
 class Failure(StrEnum):
-    """Why no answer could be had or used."""
+    """Why there is no response, or none that can be used. Recorded as the result's `error_class`."""
 
     CONNECT = "connect"
-    """DNS, refused, connect timeout, TLS: nothing of HTTP happened."""
+    """DNS, refused, connect timeout, TLS: no HTTP happened."""
     TIMEOUT = "timeout"
     PROTOCOL = "protocol"
-    """No HTTP, an answer cut short, a broken encoding."""
+    """Not HTTP, a response cut short, a broken encoding."""
     TOO_LARGE = "too_large"
     BLOCKED = "blocked"
     REDIRECT = "redirect"
@@ -22,9 +22,10 @@ class Failure(StrEnum):
 
 
 class FetchFailed(Exception):
-    """There is no answer to judge. `failure` says why; `status` and `url` are the failing hop's, where known.
+    """There is no response to judge.
 
-    `is_ours`: it says nothing of the host, since a resource of ours was short. `ours_seconds`: how long these took.
+    `failure` says why; `status` and `url` are those of the failing request, where known. `is_ours`: it says nothing
+    about the host, since a resource of ours was short. `ours_seconds`: how long the fetch waited for our resources.
     """
 
     def __init__(

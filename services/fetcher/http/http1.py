@@ -1,7 +1,7 @@
-"""Pure: one HTTP/1.1 answer from the bytes of a connection that carries no second one (RFC 9112).
+"""Pure: one HTTP/1.1 response from the bytes of a connection that carries no second one (RFC 9112).
 
-Tolerant of what does no harm: bare line feeds, folded lines, white space before the colon, lines that are no header,
-a missing reason. Strict where a body's extent, or what is kept of a header, would be a guess.
+Tolerant where it does no harm: bare line feeds, folded lines, white space before the colon, lines that are no header, a
+missing reason. Strict where the length of a body, or the value of a header, would be a guess.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 MAX_HEAD_BYTES = 256 * 1024
 MAX_FIELDS = 4096
 MAX_INTERIM = 16
-"""Answers with a status 1xx before the one that counts."""
+"""Responses with a status 1xx before the final one."""
 
 MAX_CHUNK_LINE_BYTES = 4096
 MAX_FRAMING_BYTES = 1024 * 1024
-"""By so much a chunked body's framing may exceed its contents: chunks of one byte are an attack on the reader."""
+"""How much a chunked body's framing may exceed its contents. Chunks of one byte are an attack on the reader."""
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
@@ -29,7 +29,7 @@ _LENGTH = re.compile(rb"\d{1,18}")
 
 
 class BadResponse(Exception):
-    """The server's answer is no HTTP, contradicts itself or is cut short; the message says what was found."""
+    """The response is not HTTP, contradicts itself or is cut short. The message says what was found."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class Head:
 
 
 class ResponseReader:
-    """Reads head and body; `receive` gives the connection's next bytes, none at its end."""
+    """Reads head and body. `receive` returns the connection's next bytes, and none at its end."""
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
         self._receive = receive
         self._buffer = bytearray()
 
     def read_head(self) -> Head:
-        """Return the head of the final answer; interim ones (RFC 9110 15.2) are skipped.
+        """Return the head of the final response. Interim ones (RFC 9110 15.2) are skipped.
 
         Raises:
-            BadResponse: no HTTP, too large, cut short, too many interim answers, a NUL.
+            BadResponse: not HTTP, too large, cut short, too many interim responses, a NUL.
         """
         for _ in range(MAX_INTERIM + 1):
             head = parse_head(self._take_head())
@@ -67,11 +67,11 @@ class ResponseReader:
         raise BadResponse(f"more than {MAX_INTERIM} interim answers (status 1xx)")
 
     def read_body(self, head: Head) -> Iterator[bytes]:
-        """Return the body in pieces as they arrive, framing taken off (RFC 9112 6.3).
+        """Return the body in pieces as they arrive, without its framing (RFC 9112 6.3).
 
         Raises:
-            BadResponse: at once if the framing contradicts itself, and later for chunks that are none and for a body
-                that ends before its announced end.
+            BadResponse: at once if the framing contradicts itself; while reading, if a chunk is malformed or the body
+                ends too early.
         """
         length = content_length(head)
         if is_chunked(head):
@@ -103,7 +103,7 @@ class ResponseReader:
         piece = bytes(self._buffer)
         while True:
             if piece:
-                yield piece if len(piece) <= left else piece[:left]  # what comes behind the end is not ours
+                yield piece if len(piece) <= left else piece[:left]  # bytes after the end are ignored
             left -= len(piece)
             if left <= 0:
                 return
@@ -126,7 +126,7 @@ class ResponseReader:
                 raise BadResponse(f"no size of a chunk: {line[:24]!r}")
             left = int(match[1], 16)
             if left == 0:
-                return  # trailers may follow; nobody reads them, nor anything else on this connection
+                return  # trailers may follow; nothing more is read on this connection
             surplus += len(line) + 3 - left
             if surplus > MAX_FRAMING_BYTES:
                 raise BadResponse("the body is in chunks so small that they are more framing than body")
@@ -168,7 +168,7 @@ class ResponseReader:
 
 
 def parse_head(raw: bytes) -> Head:
-    """Return the head that `raw` is: status line and fields, without the empty line.
+    """Return the head in `raw`: status line and fields, without the empty line.
 
     Raises:
         BadResponse: no status line, a NUL, more than `MAX_FIELDS` lines.
@@ -193,10 +193,10 @@ def parse_head(raw: bytes) -> Head:
 
 
 def content_length(head: Head) -> int | None:
-    """Return the body's announced length in bytes, None if there is none. Said twice, it has to be the same.
+    """Return the body's announced length in bytes; None if there is none. Repeated lengths have to be the same.
 
     Raises:
-        BadResponse: no number, a negative one, or two that differ (RFC 9112 6.3).
+        BadResponse: not a number, negative, or two that differ (RFC 9112 6.3).
     """
     lengths = set(head.items(b"content-length"))
     if not lengths:
@@ -213,7 +213,7 @@ def is_chunked(head: Head) -> bool:
     """Return whether the body comes in chunks (RFC 9112 7.1).
 
     Raises:
-        BadResponse: another transfer coding; none was asked for.
+        BadResponse: another transfer coding. We ask for none.
     """
     codings = set(head.items(b"transfer-encoding")) - {b"identity", b""}
     if not codings:

@@ -1,7 +1,7 @@
 """Connections: guarded addresses, verified TLS, and a deadline that no server can stretch.
 
-A socket's own timeout is per operation: a server that sends a byte a second never trips it. Here each operation gets
-the smaller of its timeout and what is left of the fetch.
+A socket's own timeout holds for one operation, so a server that sends a byte a second never trips it. Here each
+operation gets its timeout or what is left of the fetch's time, whichever is less.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from services.fetcher.http.address_guard import Network, check_address
 
 RESOLVERS = 32
-"""Names that are looked up at the same time."""
+"""Names that are resolved at the same time."""
 
 MAX_ADDRESSES = 3
 """Addresses of one host that are tried before giving up."""
@@ -25,46 +25,46 @@ MAX_ADDRESSES = 3
 RECEIVE_BYTES = 65536
 
 _OUR_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""Errors of a connect that say nothing of the other side."""
+"""Errors of a connect that say nothing about the other side."""
 
 _Endpoint = tuple[int, tuple[Any, ...]]
 """Address family and socket address, as `getaddrinfo` gives them and `connect` takes them."""
 
-
 _OUR_NETWORK = frozenset({errno.ENETUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL})
-"""The same, of a part of the addresses: this machine has no way there, or no port to leave by."""
+"""The same for some addresses: this machine has no route to them, or no free port."""
 
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
-"""What a resolver says of the name. All else it says of itself: it can't be reached, refuses, or was not answered."""
+"""A resolver's errors about the name. Its other errors are about itself: unreachable, refused, no answer."""
 
 FAIR_SHARE = 0.5
-"""A host that does not answer is blamed if it had this part of the connect timeout, which another's waste may cut."""
+"""A host that does not answer counts as down only if it had at least this part of the connect timeout. The fetch's
+deadline may leave less."""
 
 
 class ConnectFailed(Exception):
-    """No connection: the name, the addresses, the TLS handshake, or all of it too slow. Nothing of HTTP happened."""
+    """No connection: the name, the addresses or the TLS handshake failed, or took too long. No HTTP happened."""
 
     def __init__(self, reason: str, *, is_ours: bool = False) -> None:
         super().__init__(reason)
         self.is_ours = is_ours
-        """It says nothing of the host: our resolver gave no answer, or no time was left for one."""
+        """It says nothing about the host: our resolver gave no answer, or there was no time left for one."""
 
 
 class Deadline:
-    """The moment (monotonic) at which one fetch is over."""
+    """The moment (monotonic) at which one fetch ends."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.ours = 0.0
-        """Seconds of the fetch that went to resources of ours: names, room in memory. The server did not take them."""
+        """Seconds that the fetch waited for our own resources (names, memory), and not for the server."""
         self._at = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Return the seconds that are left; not positive once it is over."""
+        """Return the seconds that are left. Zero or less once it is over."""
         return self._at - time.monotonic()
 
     def extend(self, seconds: float) -> None:
-        """Put the end off: so long we were waiting for ourselves, not for the server."""
+        """Put the end off by the time that the fetch waited for our own resources."""
         self._at += seconds
         self.ours += seconds
 
@@ -84,7 +84,7 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send all of `data`. A server that has hung up meanwhile may have answered first: reading will tell.
+        """Send all of `data`. A server that hangs up meanwhile is no error here: it may have answered first.
 
         Raises:
             TimeoutError: the server takes nothing, or the deadline passed.
@@ -98,7 +98,7 @@ class Connection:
             return
 
     def receive(self) -> bytes:
-        """Return the next bytes, at most `RECEIVE_BYTES`; none if the server has ended the connection.
+        """Return the next bytes, at most `RECEIVE_BYTES`; no bytes if the server has ended the connection.
 
         Raises:
             TimeoutError: silence, or the deadline passed.
@@ -137,7 +137,7 @@ class Connector:
         self._resolvers = ThreadPoolExecutor(RESOLVERS, thread_name_prefix="resolve")
 
     def close(self) -> None:
-        """Let go of the resolver threads; a look-up that still runs ends by itself."""
+        """Stop the resolver threads. A look-up that still runs ends by itself."""
         self._resolvers.shutdown(wait=False, cancel_futures=True)
 
     def connect(self, host: str, port: int, deadline: Deadline, *, tls: bool) -> Connection:
@@ -146,11 +146,11 @@ class Connector:
         Raises:
             Blocked: one of the host's addresses is not public.
             ConnectFailed: the name does not resolve, nobody answers, or the certificate is not to be trusted.
-            TimeoutError: we did not come to it within the deadline, which is nobody's fault but ours.
+            TimeoutError: there was no time left to connect, for reasons of our own.
             OSError: this machine has no socket or memory left.
         """
         if deadline.left() <= 0:
-            raise TimeoutError("nothing was left of the fetch's time when its turn came")
+            raise TimeoutError("nothing was left of the fetch's time when its slot came")
         reason, is_ours = f"{host} has no address", False
         for tried, (family, address) in enumerate(_interleave(self._resolve(host, port, deadline))[:MAX_ADDRESSES]):
             timeout = self._timeout(deadline)
@@ -185,7 +185,7 @@ class Connector:
             raise ConnectFailed(f"no TLS with {host}: {_reason(error)}", is_ours=is_ours) from error
 
     def _is_ours(self, error: OSError | ValueError, timeout: float) -> bool:
-        """Whether a failure to connect within `timeout` says nothing of the host."""
+        """Return whether a failure to connect within `timeout` says nothing about the host."""
         if isinstance(error, TimeoutError):
             return timeout < FAIR_SHARE * self._connect_seconds
         return isinstance(error, OSError) and error.errno in _OUR_NETWORK
@@ -204,13 +204,13 @@ class Connector:
         return endpoints
 
     def _look_up(self, host: str, port: int, deadline: Deadline) -> list[_Endpoint]:
-        # getaddrinfo takes no timeout: it goes on in its thread when we are no longer interested.
+        # getaddrinfo takes no timeout, so it runs on a thread of its own, and goes on there when we stop waiting.
         timeout, started = self._timeout(deadline), time.monotonic()
         looking = self._resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         try:
             found = looking.result(timeout)
         except TimeoutError as error:
-            if looking.cancel():  # it had not begun: all resolvers are busy with others
+            if looking.cancel():  # it had not begun, since all resolvers were busy
                 raise TimeoutError(f"no resolver was free to look up {host} in time") from error
             raise ConnectFailed(f"the name {host} was not resolved in time", is_ours=True) from error
         except (OSError, UnicodeError) as error:
@@ -233,9 +233,9 @@ def _reach(family: int, address: tuple[Any, ...], timeout: float) -> socket.sock
 
 
 def _literal(host: str, port: int) -> _Endpoint | None:
-    """Return the endpoint of a host that is an address already: nothing to look up, and nothing to wait for.
+    """Return the endpoint of a host that is an address already, so that nothing has to be resolved.
 
-    A zone id (RFC 6874) is dropped: what needs one is a neighbour, which `check_address` will say.
+    A zone id (RFC 6874) is dropped. Addresses that need one are link-local, and `check_address` refuses those.
     """
     host = host.partition("%")[0]
     family, address = (socket.AF_INET6, (host, port, 0, 0)) if ":" in host else (socket.AF_INET, (host, port))
@@ -247,11 +247,11 @@ def _literal(host: str, port: int) -> _Endpoint | None:
 
 
 def _interleave(endpoints: list[_Endpoint]) -> list[_Endpoint]:
-    """Return them with the families taking turns (RFC 8305 4), so that a family that is down does not use up all."""
+    """Return the endpoints with their families alternating (RFC 8305 4), so that one family can't use up all tries."""
     first = [endpoint for endpoint in endpoints if endpoint[0] == endpoints[0][0]]
     others = [endpoint for endpoint in endpoints if endpoint[0] != endpoints[0][0]]
-    turns = chain.from_iterable(zip_longest(first, others))
-    return [endpoint for endpoint in turns if endpoint is not None]
+    alternating = chain.from_iterable(zip_longest(first, others))
+    return [endpoint for endpoint in alternating if endpoint is not None]
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Pure: where a fetch stands between two hops. Each hop is a request of its own, cleared on its own."""
+"""Pure: redirects. Each one leads to a request of its own, with checks, a slot and a politeness group of its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from urllib.parse import quote, urljoin, urlsplit
 
 from services.fetcher.http.failure import Failure, FetchFailed
-from shared.politeness import BadUrl, politeness_group, why_no_url
+from shared.politeness import BadUrl, host_of, why_no_url
 
 MAX_REDIRECTS = 10
 """Redirects that one fetch follows."""
 
 MAX_URL = 8000
-"""Characters of a URL that is asked for: what RFC 9110 4.1 wants everyone to support, and signed links need."""
+"""Characters of a URL that is requested: RFC 9110 4.1 asks everyone to support so many, and signed links need them."""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """Statuses whose Location is followed (RFC 9110 15.4); 300, 304 and 305 are none of them."""
@@ -29,19 +29,19 @@ _AUTHORITY_END = re.compile(r"[/?]")
 
 @dataclass(frozen=True)
 class RedirectChain:
-    """Where a fetch stands between two hops."""
+    """The redirects that a fetch has followed so far."""
 
     url: str
-    """The next URL to ask."""
+    """The next URL to request."""
     visited: tuple[str, ...] = ()
-    """Those asked before, oldest first."""
+    """The URLs requested before, oldest first."""
     moved_to: str | None = None
-    """Where an unbroken prefix of permanent redirects (301, 308) from the start led."""
+    """Where the permanent redirects (301, 308) led before the first other one."""
     permanent: bool = True
-    """Whether every hop so far was permanent."""
+    """Whether every redirect so far was permanent."""
 
     def follow(self, status: int, location: str) -> RedirectChain:
-        """Return the chain behind a redirect to `location`, a URL reference (RFC 9110 10.2.2).
+        """Return the chain after a redirect to `location`, a URL reference (RFC 9110 10.2.2).
 
         Raises:
             FetchFailed: REDIRECT for a circle and for more than `MAX_REDIRECTS`; BAD_URL for a target that can't be
@@ -65,7 +65,7 @@ class RedirectChain:
 def _without_login(url: str, base: str) -> str:
     """Return `url` without user and password, unless they are those of `base` at its origin.
 
-    What a server puts there would be its guess at another server's.
+    No server knows the credentials for another one.
     """
     parts, own = urlsplit(url), urlsplit(_normal(base))
     if "@" not in parts.netloc or (parts.scheme, parts.netloc) == (own.scheme, own.netloc):
@@ -94,7 +94,7 @@ def resolve(base: str, reference: str) -> str:
 
 
 def _normal(url: str) -> str:
-    """Return `url` escaped, its host in lower case: two spellings of one URL are to be seen as one circle."""
+    """Return `url` escaped, its host in lower case, so that two spellings of one URL are seen as a circle."""
     scheme, _, rest = url.partition("://")
     found = _AUTHORITY_END.search(rest)
     end = found.start() if found else len(rest)
@@ -102,12 +102,12 @@ def _normal(url: str) -> str:
     return f"{scheme.lower()}://{userinfo}{at}{host.lower()}{quote(rest[end:], safe=_URL_CHARACTERS)}"
 
 
-def check_url(url: str) -> None:
-    """Return if `url` is one that can be asked for.
+def check_url(url: str) -> str:
+    """Return the host of `url`, as it is looked up, if the URL can be fetched.
 
     Raises:
-        BadUrl: as `resolve`.
+        BadUrl: not http(s), no host, a host that is no name, or over `MAX_URL` characters.
     """
     if len(url) > MAX_URL:
         raise BadUrl(f"it has {len(url)} characters; at most {MAX_URL} are taken")
-    politeness_group(url)  # refuses schemes and hosts that can't be fetched
+    return host_of(url)

@@ -8,12 +8,10 @@ from typing import Generic, TypeVar
 
 from services.fetcher.politeness.decisions import ANYWHERE, FastDelay, Refusal, Report, Skip, Target
 from services.fetcher.politeness.limits import MAX_WAIT_SHARE, Limits
+from shared.politeness import MAX_SERVER_WAIT_SECONDS
 
 EWMA_ALPHA = 0.25
 """Weight of the newest latency in the smoothed one."""
-
-MAX_THROTTLE_SECONDS = 86400.0
-"""A server may ask for at most this much patience with Retry-After."""
 
 MAX_DOWN_SECONDS = 3600.0
 """Repeated connect failures double the time that a group is left alone, up to this."""
@@ -72,7 +70,7 @@ class Throttle:
             self.times += 1
         bare = limits.throttle_seconds * 2.0 ** min(self.times - 1, 20)
         span = bare if asked is None else max(asked, limits.throttle_seconds)
-        self.until = max(self.until, now + min(span, MAX_THROTTLE_SECONDS))
+        self.until = max(self.until, now + min(span, MAX_SERVER_WAIT_SECONDS))
 
 
 @dataclass(eq=False)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
+from shared.politeness import MAX_SERVER_WAIT_SECONDS
 from shared.wire.outcomes import Outcome
 
 DAY_SECONDS = 86400.0
@@ -45,8 +46,8 @@ def server_lower_bound(spans: Iterable[float | None], now: datetime, not_before:
         not_before: from Retry-After.
     """
     asked = max((span for span in spans if span and span > 0), default=0.0)
-    earliest = add_seconds(now, min(asked, DAY_SECONDS))
-    return max(earliest, min(not_before, add_seconds(now, DAY_SECONDS))) if not_before else earliest
+    earliest = add_seconds(now, min(asked, MAX_SERVER_WAIT_SECONDS))
+    return max(earliest, min(not_before, add_seconds(now, MAX_SERVER_WAIT_SECONDS))) if not_before else earliest
 
 
 def plan_poll(

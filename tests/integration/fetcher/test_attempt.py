@@ -15,7 +15,8 @@ import pytest
 
 from services.fetcher.attempt import FeedFetcher, FetchLimits
 from services.fetcher.clock import Clock
-from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
+from services.fetcher.http.client import ClientLimits, FeedClient
+from services.fetcher.http.request import HttpRequest
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import prepare_request
 from services.fetcher.settings import FetcherSettings

@@ -10,8 +10,9 @@ from contextlib import suppress
 
 import pytest
 
-from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
+from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.http.failure import Failure, FetchFailed
+from services.fetcher.http.request import HttpRequest
 from tests.integration.fetcher.raw_server import answer, saying, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)

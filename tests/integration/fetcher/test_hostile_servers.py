@@ -16,10 +16,11 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from backports import zstd
 
-from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
+from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.http.failure import Failure, FetchFailed
 from services.fetcher.http.network import Connection, Deadline
 from services.fetcher.http.redirects import RedirectChain
+from services.fetcher.http.request import HttpRequest
 from tests.integration.fetcher.raw_server import Script, answer, saying, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)

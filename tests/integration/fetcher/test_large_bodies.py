@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest, HttpResponse
+from services.fetcher.http.client import ClientLimits, FeedClient, HttpResponse
 from services.fetcher.http.decoding import FREE_BYTES
 from services.fetcher.http.failure import Failure, FetchFailed
+from services.fetcher.http.request import HttpRequest
 from tests.integration.fetcher.raw_server import RawServer, answer, saying, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)
@@ -73,7 +74,7 @@ def test_waiting_for_room_has_an_end(server: RawServer, make_client: Callable[..
     assert (caught.value.failure, caught.value.status) == (Failure.TIMEOUT, 200)
 
 
-def test_room_is_given_back_once_and_whatever_happens(
+def test_a_permit_is_released_once_and_whatever_happens(
     server: RawServer, make_client: Callable[..., FeedClient]
 ) -> None:
     client = make_client(large_body_wait_seconds=0.1)
@@ -92,7 +93,8 @@ def test_room_is_given_back_once_and_whatever_happens(
 
 CROWD = """
 import ipaddress, resource, sys, threading
-from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
+from services.fetcher.http.client import ClientLimits, FeedClient
+from services.fetcher.http.request import HttpRequest
 
 url, errors = sys.argv[1], []
 client = FeedClient(ClientLimits(deadline_seconds=120, read_seconds=60), user_agent="t",

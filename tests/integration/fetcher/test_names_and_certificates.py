@@ -18,9 +18,10 @@ import pytest
 import trustme
 
 from services.fetcher.http import network
-from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
+from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.http.failure import Failure, FetchFailed
 from services.fetcher.http.network import MAX_ADDRESSES, RESOLVERS
+from services.fetcher.http.request import HttpRequest
 from tests.integration.fetcher.raw_server import answer, saying, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
@@ -121,7 +122,7 @@ def test_the_next_address_is_tried_when_one_refuses(client: FeedClient, names: N
     assert f"cannot connect to 127.0.0.4 port {server.port}: " in str(error)
 
 
-def test_the_families_take_turns(client: FeedClient, names: Names) -> None:
+def test_the_families_alternate(client: FeedClient, names: Names) -> None:
     names.addresses["six.example"] = ["::1", "::1", "::1", "::1", "127.0.0.1"]
     names.addresses["six.example"][1:4] = ["::ffff:127.0.0.7", "::ffff:127.0.0.8", "::ffff:127.0.0.9"]
     with serving(HELLO) as server:

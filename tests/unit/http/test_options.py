@@ -1,25 +1,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import pytest
 
-from services.fetcher.http.options import BadOptions, FeedOptions, read_options
+from services.fetcher.http.options import BadOptions, OwnHeaders, RequestConfig, read_config
 
 ORIGIN = "http://news.example/feed"
-OWN = FeedOptions({"X-Key": "k"}, ("me", "pass"), 20.0)
+OWN = RequestConfig(headers={"X-Key": "k"}, user="me", password="pass", timeout_seconds=20.0)
+OWN_HEADERS = OwnHeaders({"X-Key": "k"}, ("me", "pass"))
+
+
+def read(config: Mapping[str, object]) -> RequestConfig:
+    return read_config(RequestConfig, config)
 
 
 def test_nothing_asked_for_is_nothing() -> None:
-    assert read_options({}) == FeedOptions()
-    assert read_options({"headers": None, "user": None, "timeout_seconds": None, "mode": [1]}) == FeedOptions()
+    assert read({}) == RequestConfig()
+    assert read({"headers": None, "user": None, "timeout_seconds": None, "mode": [1]}) == RequestConfig()
+    assert RequestConfig().for_url(ORIGIN, ORIGIN) == OwnHeaders()
 
 
 def test_all_of_it_is_read() -> None:
     config = {"headers": {"X-Key": " k\u00e9 "}, "user": "me", "password": "p:\u00e9", "timeout_seconds": 20}
-    assert read_options(config) == FeedOptions({"X-Key": "k\u00e9"}, ("me", "p:\u00e9"), 20.0)
-    assert read_options({"user": "me"}).credentials == ("me", "")
-    assert read_options({"headers": {"authorization": "Bearer t"}}).headers == {"authorization": "Bearer t"}
+    found = read(config)
+    assert found.for_url(ORIGIN, ORIGIN) == OwnHeaders({"X-Key": "k\u00e9"}, ("me", "p:\u00e9"))
+    assert found.timeout_seconds == 20.0
+    assert read({"user": "me"}).for_url(ORIGIN, ORIGIN).credentials == ("me", "")
+    assert read({"headers": {"authorization": "Bearer t"}}).headers == {"authorization": "Bearer t"}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +59,7 @@ def test_all_of_it_is_read() -> None:
 )
 def test_what_cannot_be_used_is_named_by_its_key_and_never_by_a_secret(config: dict[str, object], key: str) -> None:
     with pytest.raises(BadOptions, match=re.escape(key)) as caught:
-        read_options(config)
+        read(config)
     assert "secret" not in str(caught.value)
 
 
@@ -63,7 +72,7 @@ def test_what_cannot_be_used_is_named_by_its_key_and_never_by_a_secret(config: d
 )
 def test_headers_that_are_ours_alone_are_refused(name: str) -> None:
     with pytest.raises(BadOptions, match="not a feed's to set"):
-        read_options({"headers": {name.lower(): "x"}})
+        read({"headers": {name.lower(): "x"}})
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,7 @@ def test_headers_that_are_ours_alone_are_refused(name: str) -> None:
     ],
 )
 def test_within_the_origin_all_of_it_is_sent(origin: str, url: str) -> None:
-    assert OWN.for_url(origin, url) == OWN
+    assert OWN.for_url(origin, url) == OWN_HEADERS
 
 
 @pytest.mark.parametrize(
@@ -92,14 +101,14 @@ def test_within_the_origin_all_of_it_is_sent(origin: str, url: str) -> None:
         (ORIGIN, "nonsense"),
     ],
 )
-def test_nothing_leaves_the_origin_but_the_deadline(origin: str, url: str) -> None:
-    assert OWN.for_url(origin, url) == FeedOptions(timeout_seconds=20.0)
+def test_nothing_leaves_the_origin(origin: str, url: str) -> None:
+    assert OWN.for_url(origin, url) == OwnHeaders()
 
 
 def test_a_urls_userinfo_counts_as_credentials_within_its_origin() -> None:
     origin = "http://me:p%40ss@news.example/feed"
-    assert FeedOptions().for_url(origin, "https://news.example/").credentials == ("me", "p@ss")
-    assert FeedOptions().for_url(origin, "https://other.example/").credentials is None
+    assert RequestConfig().for_url(origin, "https://news.example/").credentials == ("me", "p@ss")
+    assert RequestConfig().for_url(origin, "https://other.example/").credentials is None
     assert OWN.for_url(origin, ORIGIN).credentials == ("me", "pass")
-    token = FeedOptions({"Authorization": "Bearer t"})
-    assert token.for_url(origin, ORIGIN) == token
+    token = RequestConfig(headers={"Authorization": "Bearer t"})
+    assert token.for_url(origin, ORIGIN) == OwnHeaders({"Authorization": "Bearer t"}, None)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.fetcher.politeness.hints import max_age_seconds, retry_after_seconds
+from services.fetcher.http.hints import max_age_seconds, retry_after_seconds
 from tests.factories import NOW
 
 

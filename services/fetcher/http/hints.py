@@ -1,4 +1,4 @@
-"""Pure: what a server asks of our pace, from its headers."""
+"""Pure: how long a server asks us to wait, from the headers of its response."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-MAX_RETRY_AFTER_SECONDS = 86400.0
+from shared.politeness import MAX_SERVER_WAIT_SECONDS
 
 _DIRECTIVE = re.compile(r'([^\s,;="]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*)))?')
 """A name, and what may stand behind it: quoted or not. Servers also write semicolons or spaces for the comma."""
@@ -18,17 +18,17 @@ _DELTA = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)[0-9]*\s*(?:,|$)")
 
 
 def retry_after_seconds(value: str | None, now: datetime) -> float | None:
-    """Return the wait that a Retry-After header asks for, delta or HTTP-date (RFC 9110 10.2.3), at most 24 h."""
+    """Return the wait that a Retry-After header asks for, delta or HTTP-date (RFC 9110 10.2.3)."""
     if value is None:
         return None
     text = value.strip()
     delta = _DELTA.match(text)
     if delta:
-        return min(float(delta[1]), MAX_RETRY_AFTER_SECONDS)
+        return min(float(delta[1]), MAX_SERVER_WAIT_SECONDS)
     moment = _http_date(text)
     if moment is None:
         return None
-    return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_AFTER_SECONDS)
+    return min(max((moment - now).total_seconds(), 0.0), MAX_SERVER_WAIT_SECONDS)
 
 
 def max_age_seconds(cache_control: str | None, expires: str | None, date: str | None) -> float | None:

@@ -61,7 +61,7 @@ def where(item: Outgoing) -> str:
     return item.exchange if item.exchange in {STAGE.fast_delay, STAGE.retry} else item.routing_key
 
 
-class OnTheLoop:
+class LoopWorkers:
     """Instead of worker threads, in a loop whose clock jumps: only one thread may take part there."""
 
     def submit(self, label: str, task: Callable[[], None]) -> None:
@@ -71,7 +71,7 @@ class OnTheLoop:
         pass
 
 
-class Room:
+class Harness:
     """A handler with everything that it stands on; with `virtually` on the running loop's clock."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Room:
             **limits,
         }
         self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
-        self.workers = OnTheLoop() if virtually else Workers(threads)
+        self.workers = LoopWorkers() if virtually else Workers(threads)
         self.prefetch_limit = PrefetchLimit(prefetch)
         self.slots = Slots(
             self.board,
@@ -136,15 +136,15 @@ class Room:
 
 
 @pytest.fixture
-def rooms() -> Iterator[Callable[..., Room]]:
-    made: list[Room] = []
+def build() -> Iterator[Callable[..., Harness]]:
+    made: list[Harness] = []
 
-    def make(**settings: float) -> Room:
-        made.append(Room(**settings))  # type: ignore[arg-type]
+    def make(**settings: float) -> Harness:
+        made.append(Harness(**settings))  # type: ignore[arg-type]
         return made[-1]
 
     yield make
-    for room in made:
-        room.reader.gate.set()
-        room.workers.close()
-        assert room.board.counts() == (0, 0), "the scoreboard did not return to zero"
+    for harness in made:
+        harness.reader.gate.set()
+        harness.workers.close()
+        assert harness.board.counts() == (0, 0), "the scoreboard did not return to zero"

@@ -1,0 +1,125 @@
+"""A source type that another distribution brings: registered, fetched, read. No service knows its name."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.admin.registry import NewFeed, add_feed, connect
+from services.fetcher.attempt import FeedFetcher, FetchLimits
+from services.fetcher.clock import Clock
+from services.fetcher.http.client import ClientLimits, FeedClient
+from services.fetcher.http.options import BadOptions
+from services.fetcher.request import prepare_request
+from services.fetcher.sources import find_source_type, load_source_types
+from services.fetcher.sources.feed import FEED
+from services.scheduler.store import claim_due_feeds
+from shared.database.postgres import Database
+from shared.errors import ConfigurationError
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
+from tests.factories import NOW, make_job
+from tests.integration.fetcher.raw_server import answer, saying, serving
+from tests.integration.fetcher.toy_sitemap import SITEMAP
+
+PAGES = b"""<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<url><loc>https://site.example/news/a-new-page</loc><lastmod>2026-11-20T10:00:00+00:00</lastmod></url>
+<url><loc>https://site.example/about/us</loc><lastmod>2020-01-01T00:00:00+00:00</lastmod></url></urlset>"""
+
+TOY = "tests.integration.fetcher.toy_sitemap:SITEMAP"
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a distribution that registers source types."""
+
+    def install(name: str, **points: str) -> None:
+        metadata = tmp_path / f"{name}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = [f"{point} = {value}" for point, value in points.items()]
+        (metadata / "entry_points.txt").write_text("\n".join(["[feedmill.source_types]", *lines]))
+        monkeypatch.syspath_prepend(tmp_path)
+        load_source_types.cache_clear()
+
+    yield install
+    load_source_types.cache_clear()
+
+
+async def test_a_feed_of_an_installed_source_type_is_registered_claimed_fetched_and_read(
+    install: Install, database: Database, database_url: str
+) -> None:
+    install("toy", sitemap=TOY)
+    client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
+    fetcher = FeedFetcher(client, Clock(now=lambda: NOW, monotonic=time.monotonic), FetchLimits())
+    with serving(saying(answer(body=PAGES))) as server:
+        config = {"section": "news", "headers": {"X-Key": "k"}}
+        with connect(database_url) as connection:
+            add_feed(connection, NewFeed(server.url("/sitemap.xml"), source_type="sitemap", config=config))
+        async with database.transaction() as transaction:
+            (job,) = (await claim_due_feeds(transaction, limit=1, claim_seconds=60.0)).jobs
+        found, report = fetcher.make_request(prepare_request(job, frozenset()), lambda: None)
+        (asked,) = server.requests
+    client.close()
+    assert isinstance(found, FeedFetched)
+    assert (found.outcome, report.succeeded) == (Outcome.FETCHED, True)
+    assert [(entry.url, entry.title) for entry in found.entries] == [
+        ("https://site.example/news/a-new-page", "a new page")
+    ]
+    assert found.feed.title == "The & site"
+    assert "X-Key: k" in asked, "what requests need is the same for all source types"
+
+
+def test_what_its_reader_cannot_read_ends_as_that_of_a_feed(install: Install) -> None:
+    install("toy", sitemap=TOY)
+    client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
+    fetcher = FeedFetcher(client, Clock(now=lambda: NOW, monotonic=time.monotonic), FetchLimits())
+    for body, outcome in ((b"<rss/>", Outcome.NOT_A_FEED), (b"<urlset", Outcome.UNPARSEABLE)):
+        with serving(saying(answer(body=body))) as server:
+            job = make_job(url=server.url(), source_type="sitemap")
+            found, _ = fetcher.make_request(prepare_request(job, frozenset()), lambda: None)
+        assert isinstance(found, FeedFetched)
+        assert found.outcome is outcome
+    client.close()
+
+
+def test_its_settings_are_checked_when_a_feed_is_registered(install: Install, database_url: str) -> None:
+    install("toy", sitemap=TOY)
+    feed = NewFeed("https://site.example/map", source_type="sitemap", config={"section": "x" * 21})
+    with (
+        connect(database_url) as connection,
+        pytest.raises(ConfigurationError, match=r"section: expected a part of the path, of at most 20 characters"),
+    ):
+        add_feed(connection, feed)
+
+
+def test_our_own_is_registered_like_any_other(install: Install) -> None:
+    install("toy", sitemap=TOY)
+    assert load_source_types() == {"feed": FEED, "sitemap": SITEMAP}
+
+
+def test_an_unknown_one_is_refused_with_the_way_out() -> None:
+    with pytest.raises(BadOptions, match=r"'pigeon' is not installed here \(installed: feed\); install the package"):
+        find_source_type("pigeon")
+
+
+@pytest.mark.parametrize(
+    ("points", "complaint"),
+    [
+        ({"feed": TOY}, "'feed' is registered twice"),
+        ({"late": "nowhere:LATE"}, "'late' .* can't be loaded: No module named 'nowhere'"),
+        ({"odd": "tests.integration.fetcher.toy_sitemap:NAMES"}, "'odd' .* is no SourceType"),
+    ],
+)
+def test_a_package_that_brings_no_proper_source_type_is_named(
+    install: Install, points: dict[str, str], complaint: str
+) -> None:
+    install("toy", **points)
+    with pytest.raises(ConfigurationError, match=complaint):
+        load_source_types()
