@@ -19,7 +19,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from shared.broker.topology import MOST_SHARDS, SHARDS, Topology, build_topology
 from shared.errors import ConfigurationError
 from shared.observability.logs import LogFormat
-from shared.wire.messages import MAX_MESSAGE_BYTES
+from shared.wire.envelope import MAX_MESSAGE_BYTES
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 """A time span in seconds, at most a year, down to fractions, so that a day's behaviour can be watched in a minute."""

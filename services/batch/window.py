@@ -10,15 +10,15 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
-from services.fetcher.politeness.group import REACH, Limits
-from shared.wire.messages import FetchFeed
+from services.fetcher.politeness.limits import MAX_WAIT_SHARE, Limits
+from shared.wire.jobs import FetchFeed
 
 
 def share_of(limits: Limits, group: str) -> int:
     """Return how many jobs of a group the handler can make use of: what it begins soon, or has room for."""
     policy = limits.policy(group)
     assert policy.concurrency is not None
-    reach = REACH * limits.max_hold_seconds
+    reach = MAX_WAIT_SHARE * limits.max_hold_seconds
     within_reach = int(reach / policy.min_interval_seconds) if policy.min_interval_seconds else policy.concurrency + 1
     return max(min(policy.concurrency + 1, limits.max_held_per_group, within_reach), 1)
 

@@ -27,7 +27,8 @@ from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import EXCHANGE, FETCHERS, Topology
 from shared.errors import BrokerUnavailable, ConfigurationError
 from shared.settings import BrokerSettings, read_settings
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 
 NOTHING: Final = "^$"
 SHARD: Final = r"fetcher\.[0-9]{2}"

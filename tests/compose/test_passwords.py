@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from local.servers.ports import choose_ports
+from local.servers.identity import choose_ports
 from services.cli.broker_users import Rights, service_rights
 from shared.settings import BrokerSettings
 from tests.compose.stack import Stack, management, torn_down

@@ -27,9 +27,8 @@ from shared.broker.port import Publication
 from shared.broker.rabbitmq import RabbitMQ
 from shared.database.migrate import DIRECTORY, migrate
 from shared.database.postgres import SCHEMA_VERSION
-from shared.wire.messages import FeedFetched
-from tests.e2e.faults.test_faults import growing_specs
-from tests.e2e.pipeline import Pipeline
+from shared.wire.results import FeedFetched
+from tests.e2e.pipeline import Pipeline, growing_specs
 from tests.factories import make_entry, make_result
 
 pytestmark = pytest.mark.e2e

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Generic, TypeVar
+
+from services.fetcher.politeness.decisions import ANYWHERE, FastDelay, Refusal, Report, Skip, Target
+from services.fetcher.politeness.limits import MAX_WAIT_SHARE, Limits
 
 EWMA_ALPHA = 0.25
 """Weight of the newest latency in the smoothed one."""
@@ -21,119 +22,21 @@ TROUBLE_MEMORY_SECONDS = 7200.0
 """How long past its end a throttle or a down time is remembered, so that a repetition after the hourly retry counts
 as one. Twice the longest down time."""
 
-REACH = 0.8
-"""The part of a hold within which a job's turn must be foreseen: what is foreseen is not certain."""
-
 PATIENCE = 3.0
 """A throttle of up to so many holds is waited for in the fast-delay queue; a longer one in the retry queue."""
-
-_PORT = re.compile(r":\d+$")
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class HostPolicy:
-    """What holds for the groups that a pattern names (`*.example.org`), in place of the general limits."""
-
-    pattern: str
-    concurrency: int | None = None
-    min_interval_seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the scoreboard holds to; spans in seconds."""
-
-    host_concurrency: int = 2
-    host_min_interval_seconds: float = 1.0
-    max_active: int = 200
-    max_held_per_group: int = 100
-    max_hold_seconds: float = 20.0
-    connect_failure_seconds: float = 600.0
-    throttle_seconds: float = 30.0
-    policies: tuple[HostPolicy, ...] = ()
-    """The first whose pattern fits the group, its host with the port, or its host counts."""
-
-    def policy(self, name: str) -> HostPolicy:
-        """Return the policy for a group, filled in with the general limits."""
-        host_and_port = name.partition("/")[0]
-        host = _PORT.sub("", host_and_port)
-        for policy in self.policies:
-            if any(fnmatchcase(text, policy.pattern) for text in (name, host_and_port, host)):
-                break
-        else:
-            policy = HostPolicy(name)
-        interval = policy.min_interval_seconds
-        return HostPolicy(
-            policy.pattern,
-            policy.concurrency or self.host_concurrency,
-            self.host_min_interval_seconds if interval is None else interval,
-        )
-
-
-@dataclass(frozen=True)
-class Requeue:
-    """Not now and not here, but soon: to the fast-delay queue."""
-
-
-@dataclass(frozen=True)
-class Skip:
-    """The group wants to be left alone: to the retry queue, without burning an attempt."""
-
-    seconds: float
-    """For how long from now."""
-    throttled: bool = False
-    """Its server asked for it; otherwise it could not be connected to a short while ago."""
-
-
-Refusal = Requeue | Skip
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where a request goes within its group, which is a host and a port, or the default ports.
-
-    A failure to connect belongs to this: a host that serves no https may well serve http.
-    """
-
-    scheme: str = ""
-    is_rooted: bool = False
-    """The host is written with a dot at its end. It is looked up like that, and a resolver may not know it."""
-    is_foreign: bool = False
-    """A redirect from another group leads there. Whoever wrote it may have chosen what fails, so the group's own feeds
-    don't suffer from it."""
-
-    @property
-    def own(self) -> Target:
-        """The same for the group's own feeds."""
-        return replace(self, is_foreign=False)
-
-
-@dataclass(frozen=True)
-class Report:
-    """How a request went, as far as its group is concerned."""
-
-    latency_seconds: float | None
-    """What the server took; None if nothing was asked of it. Waits for resources of ours are not counted."""
-    connected: bool | None = True
-    """False if the host could not be connected to (no such name, refused, connect timeout, TLS) and for nothing else;
-    None if it did not come to that (no address that may be asked, a shortage of our own)."""
-    succeeded: bool = True
-    throttled: bool = False
-    """The server answered 429."""
-    retry_after_seconds: float | None = None
-
-
 @dataclass(eq=False)
-class Place(Generic[T]):
+class QueuedJob(Generic[T]):
     """A job's place in its group's line, later its place on the wire."""
 
     ticket: T
     group: Group[T]
     until: float
     """When it may be held no longer."""
-    target: Target = Target()
+    target: Target = ANYWHERE
     front: bool = False
     """It goes before those that have not begun yet, unless a stranger sent it (`Group.next_place`)."""
     left: bool = False
@@ -180,7 +83,7 @@ class Group(Generic[T]):
     concurrency: int
     min_interval: float
     limits: Limits = field(repr=False)
-    line: deque[Place[T]] = field(default_factory=deque)
+    line: deque[QueuedJob[T]] = field(default_factory=deque)
     active: int = 0
     foreign_active: int = 0
     """How many of the active ones a redirect from another group led here."""
@@ -188,7 +91,7 @@ class Group(Generic[T]):
     """Whether the last one that was called is such a one."""
     has_own: bool = False
     """Whether the group has feeds of its own, as far as this process has seen."""
-    at_door: Place[T] | None = None
+    at_door: QueuedJob[T] | None = None
     """Who was called and whose request has not left yet. The next one is called when it has."""
     latency: float = 0.0
     next_start: float = 0.0
@@ -205,7 +108,7 @@ class Group(Generic[T]):
         """Least time between two starts: slow hosts get longer ones, so that the cap on concurrency is rarely met."""
         return max(self.min_interval, self.latency / self.concurrency)
 
-    def next_place(self) -> Place[T] | None:
+    def next_place(self) -> QueuedJob[T] | None:
         """Return whose turn is next; None: those in line wait for another to end.
 
         Requests of other groups' feeds leave every second turn, and one of the slots, to the group's own feeds: whoever
@@ -249,19 +152,19 @@ class Group(Generic[T]):
     def has_room(self, now: float, position: int) -> bool:
         """Return whether a job at this position in line (0: the first) gets its turn within the hold."""
         wait = self.wait_of(position, now)
-        return position < self.limits.max_held_per_group and wait <= REACH * self.limits.max_hold_seconds
+        return position < self.limits.max_held_per_group and wait <= MAX_WAIT_SHARE * self.limits.max_hold_seconds
 
     def refusal(self, now: float, target: Target) -> Refusal | None:
         """Return why no job for `target` may stand in this line at the moment, if so."""
         down = max((down.until for down in self._downs(target)), default=0.0) - now
         if down > 0:
             return Skip(down)
-        throttled, most = self.throttle.until - now, REACH * self.limits.max_hold_seconds
+        throttled, most = self.throttle.until - now, MAX_WAIT_SHARE * self.limits.max_hold_seconds
         if target.is_foreign and self.foreign_throttle.until > self.throttle.until:
             throttled, most = self.foreign_throttle.until - now, 0.0  # in line it would keep others waiting
         if throttled > PATIENCE * self.limits.max_hold_seconds:
             return Skip(throttled, throttled=True)
-        return Requeue() if throttled > most else None
+        return FastDelay() if throttled > most else None
 
     def note(self, now: float, target: Target, report: Report) -> None:
         """Learn from a request that ended."""

@@ -1,6 +1,6 @@
 """Pure: how many jobs this process takes from the queue. So that a backlog of one group neither storms nor blocks.
 
-Jobs that find no room in their group's line (`Excess`) can be sent to fast-delay, to see what stands behind them in the
+Jobs that find no room in their group's line (`NoRoom`) can be sent to fast-delay, to see what stands behind them in the
 queue. That is worth it as long as work for others is found; if all that comes is more of the same, it is a storm: with
 a thousand jobs of one host at one a second, each would go round fifty times. So requeues are paid for:
 

@@ -21,8 +21,23 @@ from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
-from services.fetcher.politeness.admission import Admission, Call, Called, Excess, Held, LetOut, Nobody, Totals
-from services.fetcher.politeness.group import REACH, Group, Limits, Place, Refusal, Report, Requeue, Target
+from services.fetcher.politeness.decisions import (
+    ANYWHERE,
+    Admission,
+    Decision,
+    Evicted,
+    FastDelay,
+    Held,
+    Idle,
+    NoRoom,
+    Refusal,
+    Report,
+    Start,
+    Target,
+    Totals,
+)
+from services.fetcher.politeness.group import Group, QueuedJob
+from services.fetcher.politeness.limits import MAX_WAIT_SHARE, Limits
 
 RECENT_SECONDS = 60.0
 """A group counts as recent for this long after its last use."""
@@ -33,8 +48,6 @@ would never be asked, if fetchers come and go every day."""
 
 NEWS_HOLDS = 3.0
 """A group is news if nothing was asked of it for so many holds."""
-
-ANYWHERE = Target()
 
 T = TypeVar("T", bound=Hashable)
 
@@ -51,9 +64,9 @@ class Scoreboard(Generic[T]):
         self.max_hold_seconds = limits.max_hold_seconds
         self._lock = lock or threading.Lock()
         self._groups: dict[str, Group[T]] = {}
-        self._places: dict[T, Place[T]] = {}
-        self._by_age: deque[Place[T]] = deque()
-        self._let_out: deque[LetOut[T]] = deque()
+        self._places: dict[T, QueuedJob[T]] = {}
+        self._by_age: deque[QueuedJob[T]] = deque()
+        self._let_out: deque[Evicted[T]] = deque()
         self._plan: list[tuple[float, int, Group[T]]] = []
         self._numbers = itertools.count()
         self._active = 0
@@ -72,7 +85,7 @@ class Scoreboard(Generic[T]):
         """Put a job in its group's line, if there is room.
 
         `target`: where its request goes. `front`: it goes on with what it began elsewhere (a redirect led here), and
-        stands before those that have not begun, as far as `Group.next_place` lets it. It is never `Excess`. `since`:
+        stands before those that have not begun, as far as `Group.next_place` lets it. It is never `NoRoom`. `since`:
         when others may have asked the group for something last; it rests for an interval from then on.
         """
         with self._lock:
@@ -87,16 +100,16 @@ class Scoreboard(Generic[T]):
                 return refusal
             has_room = group.has_room(now, group.position_behind(target, front=front))
             if front and not has_room:
-                return Requeue()
+                return FastDelay()
             if not has_room:
                 # Where hardly one job fits into a hold there is no backlog to be held, and nothing to wait for.
-                is_slow = group.interval > REACH * self._limits.max_hold_seconds
-                return Requeue() if is_slow else Excess(self._room_in(group, now))
-            self._line_up(group, Place(ticket, group, now + self._limits.max_hold_seconds, target, front))
+                is_slow = group.interval > MAX_WAIT_SHARE * self._limits.max_hold_seconds
+                return FastDelay() if is_slow else NoRoom(self._room_in(group, now))
+            self._line_up(group, QueuedJob(ticket, group, now + self._limits.max_hold_seconds, target, front))
             due = group.next_due()
             return Held(len(group.line) == 1 and due is not None and due <= now, is_news)
 
-    def call_next(self, now: float) -> Call[T]:
+    def next_decision(self, now: float) -> Decision[T]:
         """Return whose turn it is. Ask until it is nobody's."""
         with self._lock:
             self._expire(now)
@@ -109,16 +122,16 @@ class Scoreboard(Generic[T]):
                     return self._call(self._plan[0][2])
             oldest = self._by_age[0].until if self._by_age else None
             times = [time for time in (due, oldest) if time is not None]
-            return Nobody(min(times) - now if times else None)
+            return Idle(min(times) - now if times else None)
 
-    def start(self, ticket: T, now: float) -> Refusal | None:
+    def confirm_start(self, ticket: T, now: float) -> Refusal | None:
         """Check the rules once more for a job that was called. A refusal ends it; None: its request may leave."""
         with self._lock:
             place = self._places[ticket]
             group = place.group
             refusal = group.refusal(now, place.target)
             if refusal is None and group.throttle.until > now:
-                refusal = Requeue()
+                refusal = FastDelay()
             if refusal is not None:
                 self._leave_wire(place)
                 return refusal
@@ -144,7 +157,7 @@ class Scoreboard(Generic[T]):
                 refusal = group.refusal(now, waiting.target)
                 if refusal is not None:
                     self._leave_line(waiting)
-                    self._let_out.append(LetOut(waiting.ticket, refusal))
+                    self._let_out.append(Evicted(waiting.ticket, refusal))
 
     def withdraw(self, ticket: T) -> bool:
         """Take a job back that stands in line. Return False if it does not (it was called, or it is unknown)."""
@@ -155,7 +168,7 @@ class Scoreboard(Generic[T]):
             self._leave_line(place)
             return True
 
-    def turn_away(self, ticket: T) -> None:
+    def cancel_start(self, ticket: T) -> None:
         """End a job that was called and will not be started."""
         with self._lock:
             self._leave_wire(self._places[ticket])
@@ -186,7 +199,7 @@ class Scoreboard(Generic[T]):
             ),
         )
 
-    def in_hand(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, int]:
         """Return how many jobs are held and how many are active."""
         with self._lock:
             return self._held, self._active
@@ -220,9 +233,11 @@ class Scoreboard(Generic[T]):
     def _room_in(self, group: Group[T], now: float) -> float:
         """Return when about half of the line will have gone, and its next one would get a turn within the hold."""
         half = (len(group.line) + 1) // 2
-        return max(group.wait_of(half, now) - REACH * self._limits.max_hold_seconds, half * group.interval, 0.0)
+        return max(
+            group.wait_of(half, now) - MAX_WAIT_SHARE * self._limits.max_hold_seconds, half * group.interval, 0.0
+        )
 
-    def _line_up(self, group: Group[T], place: Place[T]) -> None:
+    def _line_up(self, group: Group[T], place: QueuedJob[T]) -> None:
         if place.front:
             group.line.insert(sum(1 for other in group.line if other.front), place)
         else:
@@ -248,7 +263,7 @@ class Scoreboard(Generic[T]):
             heapq.heappop(self._plan)
         return None
 
-    def _call(self, group: Group[T]) -> Called[T]:
+    def _call(self, group: Group[T]) -> Start[T]:
         heapq.heappop(self._plan)
         place = group.next_place()
         assert place is not None
@@ -259,9 +274,9 @@ class Scoreboard(Generic[T]):
         self._active += 1
         group.at_door = place
         self._plan_start(group)
-        return Called(place.ticket)
+        return Start(place.ticket)
 
-    def _leave_line(self, place: Place[T], *, keep: bool = False) -> None:
+    def _leave_line(self, place: QueuedJob[T], *, keep: bool = False) -> None:
         place.left = True
         place.group.line.remove(place)
         self._held -= 1
@@ -269,14 +284,14 @@ class Scoreboard(Generic[T]):
             del self._places[place.ticket]
         self._plan_start(place.group)
 
-    def _open_door(self, place: Place[T], now: float) -> None:
+    def _open_door(self, place: QueuedJob[T], now: float) -> None:
         group = place.group
         if group.at_door is place:
             group.at_door = None
             group.next_start = now + group.interval
             self._plan_start(group)
 
-    def _leave_wire(self, place: Place[T]) -> None:
+    def _leave_wire(self, place: QueuedJob[T]) -> None:
         group = place.group
         del self._places[place.ticket]
         group.active -= 1
@@ -291,7 +306,7 @@ class Scoreboard(Generic[T]):
             place = self._by_age.popleft()
             if not place.left:
                 self._leave_line(place)
-                self._let_out.append(LetOut(place.ticket, None))
+                self._let_out.append(Evicted(place.ticket, None))
 
 
 def _describe(group: Group[Any], now: float) -> dict[str, str | int | float]:

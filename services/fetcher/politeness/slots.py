@@ -11,12 +11,23 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from services.fetcher.politeness.admission import Admission, Called, Excess, Held, LetOut, Nobody
-from services.fetcher.politeness.group import Refusal, Report, Requeue, Target
+from services.fetcher.politeness.decisions import (
+    ANYWHERE,
+    Admission,
+    Evicted,
+    FastDelay,
+    Held,
+    Idle,
+    NoRoom,
+    Refusal,
+    Report,
+    Start,
+    Target,
+)
 from services.fetcher.politeness.intake import Intake
-from services.fetcher.politeness.scoreboard import ANYWHERE, Scoreboard
-from shared.broker.prefetch import Valve
-from shared.errors import GiveBack
+from services.fetcher.politeness.scoreboard import Scoreboard
+from shared.broker.prefetch import PrefetchLimit
+from shared.errors import NackAndRequeue
 from shared.waiting import until_any
 
 WORTH = 0.25
@@ -35,17 +46,17 @@ Work = Callable[[Sent], tuple[R, Report]]
 class Pool(Protocol):
     """Where turns run: threads, or a simulation of them."""
 
-    def submit(self, label: str, task: _Turn[Any]) -> None:
+    def submit(self, label: str, task: SlotRequest[Any]) -> None:
         """Have `task` called."""
 
 
 @dataclass(eq=False)
-class _Turn(Generic[R]):
+class SlotRequest(Generic[R]):
     """One job's way through line and wire."""
 
-    turns: Turns
+    slots: Slots
     group: str
-    lane: Hashable
+    shard: Hashable
     label: str
     work: Work[R] = field(repr=False)
     ending: asyncio.Future[R | Refusal] = field(repr=False)
@@ -62,15 +73,15 @@ class _Turn(Generic[R]):
 
     def begin(self) -> bool:
         """Check the rules at the last moment; return whether the work may be done."""
-        board = self.turns.board
-        may_leave = self.turns.may_leave(self.lane)
+        board = self.slots.board
+        may_leave = self.slots.may_leave(self.shard)
         if self.ending.cancelled() or not may_leave:  # nobody can settle its message any more, or another asks there
-            board.turn_away(self)
-            refusal: Refusal | None = Requeue()
+            board.cancel_start(self)
+            refusal: Refusal | None = FastDelay()
         else:
-            refusal = board.start(self, self.turns.clock())
+            refusal = board.confirm_start(self, self.slots.clock())
         if refusal is not None:
-            self.turns.ended_elsewhere(self, refusal)
+            self.slots.ended_elsewhere(self, refusal)
         return refusal is None
 
     def do(self) -> tuple[R | BaseException, Report]:
@@ -82,21 +93,21 @@ class _Turn(Generic[R]):
 
     def end(self, result: R | BaseException, report: Report) -> None:
         """Make way for others, and hand the result over."""
-        self.turns.board.finish(self, self.turns.clock(), report)
-        self.turns.ended_elsewhere(self, result)
+        self.slots.board.finish(self, self.slots.clock(), report)
+        self.slots.ended_elsewhere(self, result)
 
     def _sent(self) -> None:
-        if self.turns.board.sent(self, self.turns.clock()):
-            self.turns.wake()
+        if self.slots.board.sent(self, self.slots.clock()):
+            self.slots.wake()
 
 
-class Turns:
+class Slots:
     """See the module.
 
     Args:
         clock: monotonic seconds.
         threads: how many turns `pool` runs at a time.
-        lane_of: which of the queues behind the valve the jobs of a group come from, if there are several.
+        shard_of: which of the queues behind the prefetch limit the jobs of a group come from, if there are several.
         may_leave: asked on a worker thread before a request begins: whether those of this queue are ours to make. It
             may wait.
     """
@@ -105,23 +116,23 @@ class Turns:
         self,
         board: Scoreboard[Any],
         pool: Pool,
-        valve: Valve,
+        prefetch_limit: PrefetchLimit,
         *,
         window: int,
         threads: int,
         clock: Callable[[], float],
-        lane_of: Callable[[str], Hashable] = lambda group: None,
-        may_leave: Callable[[Any], bool] = lambda lane: True,
+        shard_of: Callable[[str], Hashable] = lambda group: None,
+        may_leave: Callable[[Any], bool] = lambda shard: True,
     ) -> None:
         self.board = board
         self.clock = clock
         self._pool = pool
-        self._valve = valve
+        self._prefetch_limit = prefetch_limit
         self._intake = Intake(window, threads, board.max_hold_seconds)
         self._threads = threads
-        self._waiting: set[_Turn[Any]] = set()
-        self._aside: list[_Turn[Any]] = []
-        self._lane_of = lane_of
+        self._waiting: set[SlotRequest[Any]] = set()
+        self._aside: list[SlotRequest[Any]] = []
+        self._lane_of = shard_of
         self.may_leave = may_leave
         self._in_hand: Counter[Hashable] = Counter()
         self._opened: dict[Hashable, float] = {}
@@ -132,7 +143,7 @@ class Turns:
         self._decision: asyncio.TimerHandle | None = None
         self._returning = 0
 
-    async def take(
+    async def run(
         self, group: str, label: str, work: Work[R], *, target: Target = ANYWHERE, front: bool = False
     ) -> R | Refusal:
         """Wait for the group's next turn, do the work in it on a thread, return its result.
@@ -141,22 +152,22 @@ class Turns:
         does not know of that, so that it is requeued where another would be given back.
 
         Raises:
-            GiveBack: the service stops, or there is no room for this job in this process.
+            NackAndRequeue: the service stops, or there is no room for this job in this process.
         """
         self._loop = asyncio.get_running_loop()
-        lane = self._lane_of(group)
-        if self._stopped or lane in self._closed:
+        shard = self._lane_of(group)
+        if self._stopped or shard in self._closed:
             if front:
-                return Requeue()
-            raise GiveBack("stopping" if self._stopped else "the shard of its group is given up")
-        turn = _Turn(self, group, lane, label, work, self._loop.create_future(), target, front)
-        self._in_hand[lane] += 1
+                return FastDelay()
+            raise NackAndRequeue("stopping" if self._stopped else "the shard of its group is given up")
+        turn = SlotRequest(self, group, shard, label, work, self._loop.create_future(), target, front)
+        self._in_hand[shard] += 1
         try:
             return await self._wait(turn)
         finally:
-            self._in_hand[lane] -= 1
+            self._in_hand[shard] -= 1
 
-    async def _wait(self, turn: _Turn[R]) -> R | Refusal:
+    async def _wait(self, turn: SlotRequest[R]) -> R | Refusal:
         admission = self._admit(turn)
         match admission:
             case Held(at_once, is_news):
@@ -164,7 +175,7 @@ class Turns:
                     self._intake.note_find(news=is_news)
                 self._waiting.add(turn)
                 self._pump()
-            case Excess(seconds):
+            case NoRoom(seconds):
                 self._put_aside(turn, seconds)
             case refusal:
                 return refusal
@@ -174,23 +185,23 @@ class Turns:
             self._abandon(turn)
             raise
 
-    def _admit(self, turn: _Turn[Any]) -> Admission:
-        since = self._opened.get(turn.lane)
+    def _admit(self, turn: SlotRequest[Any]) -> Admission:
+        since = self._opened.get(turn.shard)
         return self.board.admit(turn.group, turn, self.clock(), target=turn.target, front=turn.front, since=since)
 
-    def open(self, lane: Hashable, now: float) -> None:
-        """Take jobs of this lane from now on. Others had it before: each of its groups rests for an interval first."""
-        self._closed.discard(lane)
-        self._opened[lane] = now
+    def open_shard(self, shard: Hashable, now: float) -> None:
+        """Take jobs of this shard from now on. Others had it before: each of its groups rests for an interval first."""
+        self._closed.discard(shard)
+        self._opened[shard] = now
 
-    def close(self, lane: Hashable) -> None:
-        """Take no more of this lane, and give back what waits of it; what runs comes to its end."""
-        self._closed.add(lane)
-        self._let_go(lambda turn: turn.lane == lane, "the shard of its group is given up")
+    def close_shard(self, shard: Hashable) -> None:
+        """Take no more of this shard, and give back what waits of it; what runs comes to its end."""
+        self._closed.add(shard)
+        self._let_go(lambda turn: turn.shard == shard, "the shard of its group is given up")
 
-    def in_hand(self, lane: Hashable) -> int:
-        """Return how many jobs of this lane wait or run."""
-        return self._in_hand[lane]
+    def count_jobs(self, shard: Hashable) -> int:
+        """Return how many jobs of this shard wait or run."""
+        return self._in_hand[shard]
 
     async def stop_when(self, stopping: asyncio.Event) -> None:
         """Give back all that waits once `stopping` is set; what runs comes to its end."""
@@ -198,53 +209,53 @@ class Turns:
         self._stopped = True
         self._let_go(lambda turn: True, "stopping")
 
-    def _let_go(self, chosen: Callable[[_Turn[Any]], bool], why: str) -> None:
+    def _let_go(self, chosen: Callable[[SlotRequest[Any]], bool], why: str) -> None:
         """Give back those that wait and are chosen."""
         waiting = [turn for turn in self._waiting if chosen(turn) and self.board.withdraw(turn)]
         aside = [turn for turn in self._aside if chosen(turn)]
         self._waiting.difference_update(waiting)
         self._aside = [turn for turn in self._aside if turn not in aside]
         for turn in (*waiting, *aside):
-            _settle(turn, Requeue() if turn.front else GiveBack(why))
+            _settle(turn, FastDelay() if turn.front else NackAndRequeue(why))
 
     def wake(self) -> None:
         """Look again who may start. From any thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._pump)
 
-    def ended_elsewhere(self, turn: _Turn[Any], ending: object) -> None:
+    def ended_elsewhere(self, turn: SlotRequest[Any], ending: object) -> None:
         """Hand over what a turn came to. From any thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._end, turn, ending)
 
-    def _end(self, turn: _Turn[Any], ending: object) -> None:
+    def _end(self, turn: SlotRequest[Any], ending: object) -> None:
         _settle(turn, ending)
         self._pump()
 
     def _pump(self) -> None:
         """Start whose turn it is, let out who was held too long, and set the timer for the next look."""
-        now, expired = self.clock(), list[_Turn[Any]]()
-        while not isinstance(call := self.board.call_next(now), Nobody):
+        now, expired = self.clock(), list[SlotRequest[Any]]()
+        while not isinstance(call := self.board.next_decision(now), Idle):
             turn = call.ticket
             self._waiting.discard(turn)
             match call:
-                case Called():
+                case Start():
                     self._intake.note_start()
                     self._pool.submit(turn.label, turn)
-                case LetOut(_, refusal):
+                case Evicted(_, refusal):
                     if refusal is None and turn.front:
-                        _settle(turn, Requeue())
+                        _settle(turn, FastDelay())
                     elif refusal is None:
                         expired.append(turn)
                     else:
                         _settle(turn, refusal)
         if expired:  # more was taken than could be started
             self._give_back(expired, starved=True)
-        held, active = self.board.in_hand()
+        held, active = self.board.counts()
         ask_again = None
         if not self._returning:
             ask_again = self._intake.tick(now, held=held, idle=active < self._threads)
-            self._valve.turn("intake", self._intake.window)
+            self._prefetch_limit.set("intake", self._intake.window)
         self._set_timer([seconds for seconds in (call.seconds, ask_again) if seconds is not None])
 
     def _set_timer(self, delays: list[float]) -> None:
@@ -253,11 +264,11 @@ class Turns:
         assert self._loop is not None
         self._timer = self._loop.call_later(max(min(delays), 0.0), self._pump) if delays else None
 
-    def _put_aside(self, turn: _Turn[Any], room_in_seconds: float) -> None:
+    def _put_aside(self, turn: SlotRequest[Any], room_in_seconds: float) -> None:
         assert self._loop is not None
         turn.room_in = room_in_seconds
         self._aside.append(turn)
-        is_full = self._in_hand[turn.lane] >= self._valve.share
+        is_full = self._in_hand[turn.shard] >= self._prefetch_limit.share
         if self._decision is not None and is_full:
             self._decision.cancel()
             self._decision = None
@@ -272,32 +283,32 @@ class Turns:
         far = [turn for turn in excess if turn.room_in >= WORTH * self.board.max_hold_seconds]
         requeued = set(far[len(far) - self._intake.pay(len(far)) :])  # the youngest
         for turn in requeued:
-            _settle(turn, Requeue())
+            _settle(turn, FastDelay())
         self._give_back([turn for turn in excess if turn not in requeued])
         self._pump()
 
-    def _give_back(self, turns: list[_Turn[Any]], *, starved: bool = False) -> None:
+    def _give_back(self, turns: list[SlotRequest[Any]], *, starved: bool = False) -> None:
         """Give back what can't be started in time, and take fewer."""
         if not turns:
             return
-        held, active = self.board.in_hand()
+        held, active = self.board.counts()
         room_in = min(turn.room_in for turn in turns)
         self._intake.narrow(self.clock(), held=held, active=active, room_in_seconds=room_in, starved=starved)
-        self._valve.turn("intake", 0)
+        self._prefetch_limit.set("intake", 0)
         # Only once nothing is taken any more: the broker would hand them to us again at once.
         self._returning += 1
-        self._valve.next_followed().add_done_callback(lambda _: self._hand_back(turns))
+        self._prefetch_limit.next_applied().add_done_callback(lambda _: self._hand_back(turns))
 
-    def _hand_back(self, turns: list[_Turn[Any]]) -> None:
+    def _hand_back(self, turns: list[SlotRequest[Any]]) -> None:
         self._returning -= 1
         for turn in turns:
-            _settle(turn, GiveBack("this process has no room for its group at the moment"))
+            _settle(turn, NackAndRequeue("this process has no room for its group at the moment"))
         self._pump()
 
-    def _admit_again(self, turn: _Turn[Any]) -> bool:
+    def _admit_again(self, turn: SlotRequest[Any]) -> bool:
         admission = self._admit(turn)
         match admission:
-            case Excess(seconds):
+            case NoRoom(seconds):
                 turn.room_in = seconds
                 return False
             case Held():
@@ -306,7 +317,7 @@ class Turns:
                 _settle(turn, refusal)
         return True
 
-    def _abandon(self, turn: _Turn[Any]) -> None:
+    def _abandon(self, turn: SlotRequest[Any]) -> None:
         """Forget a turn that nobody waits for. If it runs already, it frees its place when it is done."""
         self._waiting.discard(turn)
         if turn in self._aside:
@@ -314,7 +325,7 @@ class Turns:
         self.board.withdraw(turn)
 
 
-def _settle(turn: _Turn[Any], ending: object) -> None:
+def _settle(turn: SlotRequest[Any], ending: object) -> None:
     if turn.ending.done():
         return
     if isinstance(ending, BaseException):

@@ -10,7 +10,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Hello:
+class Heartbeat:
     """What a fetcher says of itself."""
 
     fetcher: str
@@ -19,7 +19,7 @@ class Hello:
     leaving: bool = False
     """It wants no shards any more, and gives back those that it has."""
     is_new: bool = False
-    """It asks all others to say hello at once."""
+    """It asks all others to say heartbeat at once."""
     shards: int = 0
     """How many there are in all, as it was told."""
 
@@ -32,7 +32,7 @@ class Steps:
     take: frozenset[str]
 
 
-def deal(owned: Mapping[str, Collection[str]], shards: Sequence[str]) -> dict[str, frozenset[str]]:
+def assign_shards(owned: Mapping[str, Collection[str]], shards: Sequence[str]) -> dict[str, frozenset[str]]:
     """Return the shards that each fetcher is to have: each shard once, in shares that differ by one at most.
 
     Who owns a shard keeps it as long as the shares allow, and the larger shares go to those who own most.
@@ -57,15 +57,15 @@ def deal(owned: Mapping[str, Collection[str]], shards: Sequence[str]) -> dict[st
 def next_steps(
     me: str,
     owned: AbstractSet[str],
-    others: Collection[Hello],
+    others: Collection[Heartbeat],
     shards: Sequence[str],
     busy: AbstractSet[str] = NOTHING,
 ) -> Steps:
     """Return what `me` has to give up, and what it may take: what is to be its own and nobody else's at the moment.
 
-    `busy`: what it runs something of, whether it owns that or not; the deal takes it for owned.
+    `busy`: what it runs something of, whether it owns that or not; the assign_shards takes it for owned.
     """
-    staying = {hello.fetcher: hello.owned for hello in others if not hello.leaving}
-    mine = deal({**staying, me: owned | busy}, shards)[me]
-    elsewhere = NOTHING.union(*(hello.owned for hello in others))
+    staying = {heartbeat.fetcher: heartbeat.owned for heartbeat in others if not heartbeat.leaving}
+    mine = assign_shards({**staying, me: owned | busy}, shards)[me]
+    elsewhere = NOTHING.union(*(heartbeat.owned for heartbeat in others))
     return Steps(release=frozenset(owned - mine), take=frozenset(mine - owned - elsewhere))

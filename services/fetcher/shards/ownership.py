@@ -5,8 +5,8 @@ All requests to a host go through the fetcher that owns the host's shard, so tha
 - **Owning is a lock** of the broker's (`Session.lock`): one session at a time has it, and it ends with the connection,
   so that what a fetcher owned that is killed is free at once.
 - **Even shares** come from what the fetchers tell each other: once a second, and whenever something changes, each says
-  what it owns. All work out the same deal from that (`deal.py`). If they are mistaken about each other, a lock is
-  refused, and that is all.
+  what it owns. Each works out the same assignment from that (`assignment.py`). If they are mistaken about each
+  other, a lock is refused, and that is all.
 - **Who is gone** is told by the broker, and not by silence (`peers.py`).
 - **A lease** (`lease.py`): the broker takes away the locks of a process that was frozen. Before a request leaves, its
   thread makes sure that the broker was heard of a short while ago, and waits for its answer if not.
@@ -28,12 +28,12 @@ from contextlib import asynccontextmanager
 
 from prometheus_client import Gauge
 
-from services.fetcher.politeness.slots import Turns
-from services.fetcher.shards.assignment import Hello, next_steps
+from services.fetcher.politeness.slots import Slots
+from services.fetcher.shards.assignment import Heartbeat, next_steps
 from services.fetcher.shards.lease import Lease
 from services.fetcher.shards.peers import Peers, new_name, to_publication
 from shared.broker.port import Broker, Session
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import FETCHERS, Stage, Topology
 from shared.errors import BrokerUnavailable, Unavailable
 from shared.waiting import pause
@@ -58,8 +58,8 @@ class Shards:
     """See the module. A broker, to be put before another, whose sessions own shards. Used on one event loop.
 
     Args:
-        valve: pointed at what is owned.
-        turns: told what is owned, and asked whether something still runs.
+        prefetch_limit: pointed at what is owned.
+        slots: told what is owned, and asked whether something still runs.
         stop: gives all up, one after the other as what runs there ends.
         drain_seconds: how long what runs may take to its end before its shard is given up.
         clock: monotonic seconds, as the turns have it.
@@ -72,8 +72,8 @@ class Shards:
         self,
         broker: Broker,
         stage: Stage,
-        valve: Valve,
-        turns: Turns,
+        prefetch_limit: PrefetchLimit,
+        slots: Slots,
         *,
         stop: asyncio.Event,
         drain_seconds: float,
@@ -84,8 +84,8 @@ class Shards:
     ) -> None:
         self._broker = broker
         self._stage = stage
-        self._valve = valve
-        self._turns = turns
+        self._prefetch_limit = prefetch_limit
+        self._slots = slots
         self._stop = stop
         self._drain_seconds = drain_seconds
         self._clock = clock
@@ -103,7 +103,7 @@ class Shards:
         self._refused: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
-        self._due_hello = False
+        self._heartbeat_is_due = False
         self._was_standby = False
         self._forget()
 
@@ -159,7 +159,7 @@ class Shards:
         for known in (self._owned, self._releasing, self._refused):
             known.clear()
         OWNED.set(0)
-        self._valve.point_at(())
+        self._prefetch_limit.read_from(())
 
     def _start(self, session: Session, work: Coroutine[None, None, None]) -> None:
         async def guarded() -> None:
@@ -182,7 +182,7 @@ class Shards:
             await pause(BEAT_SECONDS, ended, session.lost)
             if ended.is_set() or session.lost.is_set():
                 return
-        self._say_hello(session, is_new=True)
+        self._send_heartbeat(session, is_new=True)
         await pause(LISTEN_SECONDS, ended, self._stop)
         beat_at = 0.0
         while not (ended.is_set() or session.lost.is_set()):
@@ -193,9 +193,9 @@ class Shards:
                 await self._beat(session)
             await self._step(session, ended)
             self._note_standby()
-            if self._due_hello or self._peers.is_asked:
-                self._due_hello = self._peers.is_asked = False
-                self._say_hello(session)
+            if self._heartbeat_is_due or self._peers.is_asked:
+                self._heartbeat_is_due = self._peers.is_asked = False
+                self._send_heartbeat(session)
             events = (ended, session.lost, self._news, *(() if self._stop.is_set() else (self._stop,)))
             await pause(max(beat_at - self._clock(), 0.0), *events)
 
@@ -210,7 +210,7 @@ class Shards:
         changed = False
         for queue in sorted(take - self._refused.keys()):
             if await self._lock(session, f"{queue}.owner"):
-                self._turns.open(queue, self._clock())
+                self._slots.open_shard(queue, self._clock())
                 self._owned.add(queue)
                 self._abandoned.discard(queue)
                 changed = True
@@ -226,13 +226,13 @@ class Shards:
 
     async def _release(self, session: Session, queue: str, ended: asyncio.Event) -> None:
         """Give a shard up without leaving anything of it under way."""
-        self._valve.point_at(self._consumed())
-        followed = self._valve.next_followed()
+        self._prefetch_limit.read_from(self._consumed())
+        followed = self._prefetch_limit.next_applied()
         while not followed.done() and not (self._stop.is_set() or ended.is_set()):
             await pause(LOOK_SECONDS, self._stop, ended)
-        self._turns.close(queue)
+        self._slots.close_shard(queue)
         deadline = self._clock() + self._drain_seconds
-        while self._turns.in_hand(queue) and not ended.is_set():
+        while self._slots.count_jobs(queue) and not ended.is_set():
             if self._clock() > deadline:
                 log.warning("a shard is given up although something of it still runs", extra={"queue": queue})
                 self._abandoned.add(queue)
@@ -251,16 +251,16 @@ class Shards:
 
         Right after that, what was owned before it counts as well.
         """
-        running = {queue for queue in self._stage.queues if self._turns.in_hand(queue)}
+        running = {queue for queue in self._stage.queues if self._slots.count_jobs(queue)}
         return (running | self._former) - self._abandoned
 
     def _consumed(self) -> tuple[str, ...]:
         return tuple(sorted(self._owned - self._releasing))
 
     def _note_change(self) -> None:
-        self._due_hello = True
+        self._heartbeat_is_due = True
         OWNED.set(len(self._owned))
-        self._valve.point_at(self._consumed())
+        self._prefetch_limit.read_from(self._consumed())
         log.info("owning shards", extra={"queues": self.owned(), "giving_up": sorted(self._releasing)})
 
     # ---- what the fetchers tell each other ----
@@ -271,8 +271,8 @@ class Shards:
             self._news.set()
 
     async def _beat(self, session: Session) -> None:
-        """Renew the lease, say hello, and forget who is gone."""
-        self._due_hello = True
+        """Renew the lease, say heartbeat, and forget who is gone."""
+        self._heartbeat_is_due = True
         if not await self._lock(session, self.name):
             raise BrokerUnavailable("the locks of this session are gone")
         await self._peers.count_beat(session)
@@ -295,13 +295,13 @@ class Shards:
             )
         self._was_standby = is_standby
 
-    def _say_hello(self, session: Session, *, is_new: bool = False) -> None:
+    def _send_heartbeat(self, session: Session, *, is_new: bool = False) -> None:
         owned = frozenset(self._owned | self._busy())
-        hello = Hello(self.name, owned, self._stop.is_set(), is_new, len(self._stage.queues))
+        heartbeat = Heartbeat(self.name, owned, self._stop.is_set(), is_new, len(self._stage.queues))
 
         async def say() -> None:
             try:
-                await session.publish(to_publication(hello))
+                await session.publish(to_publication(heartbeat))
             except Unavailable as error:
                 log.debug("not heard by the others: %s", error)
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import asdict, fields
 from uuid import uuid4
 
-from services.fetcher.shards.assignment import Hello
+from services.fetcher.shards.assignment import Heartbeat
 from shared.broker.port import Publication, Session
 from shared.broker.topology import FETCHERS
 
@@ -44,7 +44,7 @@ class Peers:
     def __init__(self, name: str, shards: int) -> None:
         self._name = name
         self._shards = shards
-        self._others: dict[str, Hello] = {}
+        self._others: dict[str, Heartbeat] = {}
         self._silent: dict[str, int] = {}
         self.is_asked = False
         """Somebody who is new wants to know what we own."""
@@ -52,7 +52,7 @@ class Peers:
     def __len__(self) -> int:
         return len(self._others)
 
-    def others(self) -> Collection[Hello]:
+    def others(self) -> Collection[Heartbeat]:
         """Return what each of them said last."""
         return self._others.values()
 
@@ -61,25 +61,25 @@ class Peers:
 
         Those that were leaving don't come back.
         """
-        self._others = {name: hello for name, hello in self._others.items() if not hello.leaving}
+        self._others = {name: heartbeat for name, heartbeat in self._others.items() if not heartbeat.leaving}
         self._silent = dict.fromkeys(self._others, -RETURN_BEATS)
 
     def hear(self, body: bytes) -> bool:
         """Take note of what a fetcher says; return whether it is anything new."""
-        hello = _read(body)
-        if hello is None or hello.fetcher == self._name:
+        heartbeat = _read(body)
+        if heartbeat is None or heartbeat.fetcher == self._name:
             return False
-        known = self._others.get(hello.fetcher)
-        self._others[hello.fetcher] = hello
-        self._silent[hello.fetcher] = 0
-        if known is None and hello.shards != self._shards:
+        known = self._others.get(heartbeat.fetcher)
+        self._others[heartbeat.fetcher] = heartbeat
+        self._silent[heartbeat.fetcher] = 0
+        if known is None and heartbeat.shards != self._shards:
             log.error(
                 "another fetcher counts %d shards and this one %d: FEEDMILL_FETCHER_SHARDS must be the same for all",
-                hello.shards,
+                heartbeat.shards,
                 self._shards,
             )
-        self.is_asked |= hello.is_new or known is None
-        return hello != known
+        self.is_asked |= heartbeat.is_new or known is None
+        return heartbeat != known
 
     async def count_beat(self, session: Session) -> None:
         """Forget who is gone. Called once in a beat. Raises BrokerUnavailable."""
@@ -101,18 +101,18 @@ class Peers:
         del self._others[name], self._silent[name]
 
 
-def _read(body: bytes) -> Hello | None:
+def _read(body: bytes) -> Heartbeat | None:
     """Return what was said, without what a later version adds; None if it can't be read."""
     try:
         said = json.loads(body)
-        known = {field.name: said[field.name] for field in fields(Hello) if field.name in said}
-        return Hello(**{**known, "owned": frozenset(said["owned"])})
+        known = {field.name: said[field.name] for field in fields(Heartbeat) if field.name in said}
+        return Heartbeat(**{**known, "owned": frozenset(said["owned"])})
     except (ValueError, TypeError, KeyError) as error:
-        log.debug("a hello that can't be read: %r", error)
+        log.debug("a heartbeat that can't be read: %r", error)
         return None
 
 
-def to_publication(hello: Hello) -> Publication:
+def to_publication(heartbeat: Heartbeat) -> Publication:
     """Return what tells all fetchers."""
-    body = json.dumps({**asdict(hello), "owned": sorted(hello.owned)}).encode()
+    body = json.dumps({**asdict(heartbeat), "owned": sorted(heartbeat.owned)}).encode()
     return Publication(routing_key="", exchange=FETCHERS, body=body, type="fetcher.hello")

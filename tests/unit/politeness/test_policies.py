@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.fetcher.politeness.group import HostPolicy
-from services.fetcher.politeness.policies import parse_policies
+from services.fetcher.politeness.limits import HostPolicy, parse_policies
 
 
 def test_policies_are_read_in_order() -> None:

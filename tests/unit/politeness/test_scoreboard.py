@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.fetcher.politeness.admission import Called, Excess, Held, LetOut, Nobody, Totals
-from services.fetcher.politeness.group import HostPolicy, Limits, Report, Requeue, Skip
+from services.fetcher.politeness.decisions import Evicted, FastDelay, Held, Idle, NoRoom, Report, Skip, Start, Totals
+from services.fetcher.politeness.limits import HostPolicy, Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
 
 GOOD = Report(latency_seconds=0.1)
@@ -21,8 +21,8 @@ def throttled(seconds: float | None) -> Report:
 def send(scoreboard: Scoreboard[str], group: str, ticket: str, now: float) -> None:
     """Let a job of an idle group go all the way to the wire."""
     assert isinstance(scoreboard.admit(group, ticket, now), Held)
-    assert scoreboard.call_next(now) == Called(ticket)
-    assert scoreboard.start(ticket, now) is None
+    assert scoreboard.next_decision(now) == Start(ticket)
+    assert scoreboard.confirm_start(ticket, now) is None
     scoreboard.sent(ticket, now)
 
 
@@ -34,8 +34,8 @@ def fetch(scoreboard: Scoreboard[str], group: str, now: float, report: Report, t
 def test_the_first_job_of_a_group_is_called_at_once() -> None:
     scoreboard = board()
     assert scoreboard.admit("a", "1", 100.0) == Held(at_once=True)
-    assert scoreboard.call_next(100.0) == Called("1")
-    assert scoreboard.start("1", 100.0) is None
+    assert scoreboard.next_decision(100.0) == Start("1")
+    assert scoreboard.confirm_start("1", 100.0) is None
 
 
 def test_a_group_that_nothing_was_asked_of_for_a_while_is_news() -> None:
@@ -50,15 +50,15 @@ def test_the_next_one_is_called_an_interval_after_the_request_has_left() -> None
     scoreboard = board(host_min_interval_seconds=5.0)
     for ticket in "12":
         scoreboard.admit("a", ticket, 0.0)
-    assert scoreboard.call_next(0.0) == Called("1")
-    scoreboard.start("1", 0.0)
-    assert isinstance(scoreboard.call_next(15.0), Nobody)  # names are still being resolved
+    assert scoreboard.next_decision(0.0) == Start("1")
+    scoreboard.confirm_start("1", 0.0)
+    assert isinstance(scoreboard.next_decision(15.0), Idle)  # names are still being resolved
     scoreboard.sent("1", 16.0)
-    assert scoreboard.call_next(16.0) == Nobody(4.0)  # the hold ends
+    assert scoreboard.next_decision(16.0) == Idle(4.0)  # the hold ends
     assert scoreboard.admit("a", "3", 16.0) == Held(at_once=False, is_news=False)
-    assert scoreboard.call_next(20.0) == LetOut("2", None)
-    assert scoreboard.call_next(20.0) == Nobody(1.0)
-    assert scoreboard.call_next(21.0) == Called("3")
+    assert scoreboard.next_decision(20.0) == Evicted("2", None)
+    assert scoreboard.next_decision(20.0) == Idle(1.0)
+    assert scoreboard.next_decision(21.0) == Start("3")
 
 
 def test_after_a_stall_the_distance_holds_all_the_same() -> None:
@@ -68,13 +68,13 @@ def test_after_a_stall_the_distance_holds_all_the_same() -> None:
     started: list[float] = []
     now = 60.0  # the process stood still; all three turns are long past
     while len(started) < 3:
-        call = scoreboard.call_next(now)
-        if isinstance(call, Called):
-            scoreboard.start(call.ticket, now)
+        call = scoreboard.next_decision(now)
+        if isinstance(call, Start):
+            scoreboard.confirm_start(call.ticket, now)
             scoreboard.sent(call.ticket, now)
             started.append(now)
         else:
-            assert isinstance(call, Nobody)
+            assert isinstance(call, Idle)
             assert call.seconds is not None
             now += call.seconds
     assert started == [60.0, 65.0, 70.0]
@@ -83,18 +83,18 @@ def test_after_a_stall_the_distance_holds_all_the_same() -> None:
 def test_a_failure_to_connect_keeps_the_distance_too() -> None:
     scoreboard = board(host_min_interval_seconds=5.0, connect_failure_seconds=1.0)
     scoreboard.admit("a", "1", 0.0)
-    scoreboard.call_next(0.0)
-    scoreboard.start("1", 0.0)
+    scoreboard.next_decision(0.0)
+    scoreboard.confirm_start("1", 0.0)
     scoreboard.finish("1", 2.0, DOWN)  # nothing was sent
     scoreboard.admit("a", "2", 4.0)
-    assert scoreboard.call_next(4.0) == Nobody(3.0)
+    assert scoreboard.next_decision(4.0) == Idle(3.0)
 
 
 def test_another_group_does_not_wait() -> None:
     scoreboard = board(host_min_interval_seconds=5.0)
     send(scoreboard, "a", "1", 0.0)
     assert scoreboard.admit("b", "2", 0.0) == Held(at_once=True)
-    assert scoreboard.call_next(0.0) == Called("2")
+    assert scoreboard.next_decision(0.0) == Start("2")
 
 
 def test_no_more_than_the_cap_run_in_one_group() -> None:
@@ -102,31 +102,31 @@ def test_no_more_than_the_cap_run_in_one_group() -> None:
     send(scoreboard, "a", "1", 0.0)
     send(scoreboard, "a", "2", 1.0)
     scoreboard.admit("a", "3", 2.0)
-    assert isinstance(scoreboard.call_next(2.0), Nobody)
+    assert isinstance(scoreboard.next_decision(2.0), Idle)
     scoreboard.finish("1", 3.0, GOOD)
-    assert scoreboard.call_next(3.0) == Called("3")
+    assert scoreboard.next_decision(3.0) == Start("3")
 
 
 def test_no_more_than_the_total_cap_run_at_all() -> None:
     scoreboard = board(max_active=1)
     send(scoreboard, "a", "1", 0.0)
     scoreboard.admit("b", "2", 0.0)
-    assert isinstance(scoreboard.call_next(0.0), Nobody)
+    assert isinstance(scoreboard.next_decision(0.0), Idle)
     scoreboard.finish("1", 1.0, GOOD)
-    assert scoreboard.call_next(1.0) == Called("2")
+    assert scoreboard.next_decision(1.0) == Start("2")
 
 
-def test_with_one_thread_groups_take_turns_whatever_the_length_of_their_lines() -> None:
+def test_with_one_thread_groups_take_turns_whatever_the_length_of_their_queues() -> None:
     scoreboard = board(max_active=1, host_min_interval_seconds=0.01, max_hold_seconds=1000.0)
     for number in range(50):
         scoreboard.admit("long", f"long{number}", 0.0)
     scoreboard.admit("short", "short", 0.0)
     order, now = [], 0.0
     for _ in range(4):
-        call = scoreboard.call_next(now)
-        assert isinstance(call, Called)
+        call = scoreboard.next_decision(now)
+        assert isinstance(call, Start)
         order.append(call.ticket)
-        scoreboard.start(call.ticket, now)
+        scoreboard.confirm_start(call.ticket, now)
         scoreboard.sent(call.ticket, now)
         now += 1.0
         scoreboard.finish(call.ticket, now, GOOD)
@@ -137,23 +137,23 @@ def test_whoever_is_due_first_goes_first_also_before_a_group_that_is_new() -> No
     scoreboard = board(max_active=1)
     for ticket in ("a1", "a2"):
         scoreboard.admit("a", ticket, 100.0)
-    assert scoreboard.call_next(100.0) == Called("a1")
-    scoreboard.start("a1", 100.0)
+    assert scoreboard.next_decision(100.0) == Start("a1")
+    scoreboard.confirm_start("a1", 100.0)
     scoreboard.sent("a1", 100.0)
     scoreboard.admit("new", "n", 102.0)
     scoreboard.finish("a1", 103.0, GOOD)
-    assert scoreboard.call_next(103.0) == Called("a2"), "it has been due since 101"
+    assert scoreboard.next_decision(103.0) == Start("a2"), "it has been due since 101"
 
 
 def test_there_is_no_room_for_a_turn_beyond_the_hold() -> None:
     scoreboard = board(host_min_interval_seconds=5.0, max_hold_seconds=15.0)
     admissions = [scoreboard.admit("a", str(n), 0.0) for n in range(4)]
-    assert [type(admission) for admission in admissions] == [Held, Held, Held, Excess]
+    assert [type(admission) for admission in admissions] == [Held, Held, Held, NoRoom]
 
 
 def test_a_group_holds_no_more_than_its_share_and_a_withdrawn_job_makes_room() -> None:
     scoreboard = board(host_min_interval_seconds=0.001, max_held_per_group=2)
-    assert [type(scoreboard.admit("a", str(n), 0.0)) for n in range(3)] == [Held, Held, Excess]
+    assert [type(scoreboard.admit("a", str(n), 0.0)) for n in range(3)] == [Held, Held, NoRoom]
     assert scoreboard.withdraw("0")
     assert not scoreboard.withdraw("0")
     assert isinstance(scoreboard.admit("a", "2", 0.0), Held)
@@ -167,10 +167,10 @@ def test_a_job_that_goes_on_stands_before_those_that_have_not_begun() -> None:
         assert isinstance(scoreboard.admit("a", ticket, 0.0, front=True), Held)
     order = []
     for n in range(4):
-        call = scoreboard.call_next(n * 1.0)
-        assert isinstance(call, Called)
+        call = scoreboard.next_decision(n * 1.0)
+        assert isinstance(call, Start)
         order.append(call.ticket)
-        scoreboard.start(call.ticket, n * 1.0)
+        scoreboard.confirm_start(call.ticket, n * 1.0)
         scoreboard.sent(call.ticket, n * 1.0)
         scoreboard.finish(call.ticket, n * 1.0, GOOD)
     assert order == ["on1", "on2", "new1", "new2"]
@@ -180,8 +180,8 @@ def test_what_was_held_for_too_long_is_let_out_even_if_nobody_asks_for_that_grou
     scoreboard = board(max_active=1, max_hold_seconds=20.0)
     send(scoreboard, "a", "1", 0.0)
     scoreboard.admit("b", "2", 5.0)
-    assert scoreboard.call_next(5.0) == Nobody(20.0)
-    assert scoreboard.call_next(25.0) == LetOut("2", None)
+    assert scoreboard.next_decision(5.0) == Idle(20.0)
+    assert scoreboard.next_decision(25.0) == Evicted("2", None)
     assert scoreboard.totals(25.0).held == 0
 
 
@@ -202,17 +202,17 @@ def test_those_in_line_are_let_out_when_their_group_goes_down() -> None:
     send(scoreboard, "a", "1", 0.0)
     scoreboard.admit("a", "2", 0.0)
     scoreboard.finish("1", 0.5, DOWN)
-    assert scoreboard.call_next(0.5) == LetOut("2", Skip(600.0))
+    assert scoreboard.next_decision(0.5) == Evicted("2", Skip(600.0))
 
 
 def test_one_that_was_called_is_turned_away_if_its_group_went_down_meanwhile() -> None:
     scoreboard = board(host_min_interval_seconds=0.01)
     send(scoreboard, "a", "1", 0.0)
     scoreboard.admit("a", "2", 0.0)
-    assert scoreboard.call_next(1.0) == Called("2")
+    assert scoreboard.next_decision(1.0) == Start("2")
     scoreboard.finish("1", 1.0, DOWN)
-    assert scoreboard.start("2", 1.0) == Skip(600.0)
-    assert scoreboard.in_hand() == (0, 0)
+    assert scoreboard.confirm_start("2", 1.0) == Skip(600.0)
+    assert scoreboard.counts() == (0, 0)
 
 
 def test_after_a_down_time_one_probe_goes_before_the_crowd() -> None:
@@ -220,9 +220,9 @@ def test_after_a_down_time_one_probe_goes_before_the_crowd() -> None:
     fetch(scoreboard, "a", 0.0, DOWN)
     send(scoreboard, "a", "1", 700.0)
     scoreboard.admit("a", "2", 701.0)
-    assert isinstance(scoreboard.call_next(701.0), Nobody)
+    assert isinstance(scoreboard.next_decision(701.0), Idle)
     scoreboard.finish("1", 702.0, GOOD)
-    assert scoreboard.call_next(702.0) == Called("2")
+    assert scoreboard.next_decision(702.0) == Start("2")
 
 
 def test_a_read_timeout_does_not_put_the_group_down() -> None:
@@ -248,15 +248,15 @@ def test_a_throttle_is_at_least_the_floor_and_at_most_a_day(asked: float | None,
     scoreboard = board(throttle_seconds=30.0)
     fetch(scoreboard, "a", 0.0, throttled(asked))
     scoreboard.admit("a", "x", span - 10.0)
-    assert scoreboard.call_next(span - 10.0) == Nobody(10.0)
-    assert scoreboard.call_next(span) == Called("x")
+    assert scoreboard.next_decision(span - 10.0) == Idle(10.0)
+    assert scoreboard.next_decision(span) == Start("x")
 
 
 def test_a_throttle_is_waited_for_here_or_in_fast_delay_or_in_the_retry_queue_by_its_length() -> None:
     scoreboard = board(max_hold_seconds=20.0)
     fetch(scoreboard, "a", 0.0, throttled(100.0))
     found = [scoreboard.admit("a", str(now), now) for now in (39.0, 41.0, 85.0)]
-    assert found == [Skip(61.0, throttled=True), Requeue(), Held(at_once=False, is_news=False)]
+    assert found == [Skip(61.0, throttled=True), FastDelay(), Held(at_once=False, is_news=False)]
 
 
 def test_several_429_of_requests_that_were_under_way_together_are_one_throttle() -> None:
@@ -281,7 +281,7 @@ def test_a_bare_429_doubles_on_repeat_also_an_hour_later() -> None:
     fetch(scoreboard, "a", 0.0, throttled(None))
     scoreboard.forget_idle(3600.0, idle_seconds=60.0)
     fetch(scoreboard, "a", 3600.0, throttled(None))
-    assert scoreboard.admit("a", "x", 3639.0) == Requeue()
+    assert scoreboard.admit("a", "x", 3639.0) == FastDelay()
     assert isinstance(scoreboard.admit("a", "x", 3660.0), Held)
 
 
@@ -290,7 +290,7 @@ def test_a_slow_host_is_asked_less_often_and_a_fast_failure_does_not_change_that
     fetch(scoreboard, "a", 0.0, Report(8.0))
     fetch(scoreboard, "a", 8.0, Report(0.1, succeeded=False))
     scoreboard.admit("a", "x", 8.0)
-    assert scoreboard.call_next(8.0) == Nobody(4.0)
+    assert scoreboard.next_decision(8.0) == Idle(4.0)
 
 
 def test_a_policy_takes_the_place_of_the_general_limits_for_its_hosts() -> None:
@@ -301,10 +301,10 @@ def test_a_policy_takes_the_place_of_the_general_limits_for_its_hosts() -> None:
     intervals = {group["group"]: group["interval_seconds"] for group in scoreboard.dump(0.0)}
     assert intervals == {"www.slow.example:8080": 10.0, "hub.example/reddit": 3.0, "hub.example/other": 1.0}
     for _ in range(3):
-        scoreboard.call_next(0.0)
+        scoreboard.next_decision(0.0)
     scoreboard.sent("www.slow.example:8080", 0.0)
     scoreboard.admit("www.slow.example:8080", "second", 5.0)
-    assert isinstance(scoreboard.call_next(15.0), Nobody)  # one at a time
+    assert isinstance(scoreboard.next_decision(15.0), Idle)  # one at a time
 
 
 def test_idle_groups_are_forgotten_only_when_nothing_about_them_matters() -> None:
@@ -335,12 +335,12 @@ def test_the_board_in_numbers_and_in_full() -> None:
 def test_a_group_that_was_another_fetchers_rests_for_its_interval_first() -> None:
     scoreboard = board(host_min_interval_seconds=5.0)
     assert scoreboard.admit("a", "1", 101.0, since=100.0) == Held(at_once=False)
-    assert scoreboard.call_next(101.0) == Nobody(4.0)
-    assert scoreboard.call_next(105.0) == Called("1")
-    scoreboard.start("1", 105.0)
+    assert scoreboard.next_decision(101.0) == Idle(4.0)
+    assert scoreboard.next_decision(105.0) == Start("1")
+    scoreboard.confirm_start("1", 105.0)
     scoreboard.sent("1", 105.0)
     assert scoreboard.admit("a", "2", 106.0, since=100.0) == Held(at_once=False, is_news=False)
-    assert scoreboard.call_next(106.0) == Nobody(4.0)
+    assert scoreboard.next_decision(106.0) == Idle(4.0)
     assert scoreboard.admit("b", "3", 106.0, since=100.0) == Held(at_once=True), "it has rested"
 
 
@@ -348,11 +348,11 @@ def test_a_group_that_was_ours_before_rests_again_when_it_comes_back() -> None:
     scoreboard = board(host_min_interval_seconds=5.0)
     fetch(scoreboard, "a", 100.0, GOOD)
     assert scoreboard.admit("a", "1", 200.0, since=199.0) == Held(at_once=False, is_news=True)
-    assert scoreboard.call_next(200.0) == Nobody(4.0)
+    assert scoreboard.next_decision(200.0) == Idle(4.0)
 
 
 def test_a_group_that_is_asked_once_a_day_rests_for_a_minute_only() -> None:
     scoreboard = board(host_min_interval_seconds=86_400.0)
-    assert scoreboard.admit("a", "1", 100.0, since=100.0) == Requeue()
+    assert scoreboard.admit("a", "1", 100.0, since=100.0) == FastDelay()
     assert isinstance(scoreboard.admit("a", "1", 160.0, since=100.0), Held)
-    assert scoreboard.call_next(160.0) == Called("1")
+    assert scoreboard.next_decision(160.0) == Start("1")

@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from services.fetcher.politeness.admission import Called, Held, LetOut, Nobody
-from services.fetcher.politeness.group import HostPolicy, Limits, Report
+from services.fetcher.politeness.decisions import Evicted, Held, Idle, Report, Start
+from services.fetcher.politeness.limits import HostPolicy, Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
 
 CONCURRENCY, MAX_ACTIVE, SHARE, HOLD, INTERVAL = 2, 4, 5, 20.0, 1.0
@@ -72,13 +72,13 @@ class ScoreboardRules(RuleBasedStateMachine):
 
     @rule()
     def call(self) -> None:
-        call = self.board.call_next(self.now)
-        if isinstance(call, Nobody):
+        call = self.board.next_decision(self.now)
+        if isinstance(call, Idle):
             assert call.seconds is None or call.seconds > 0, "it would be asked again and again"
             assert all(self.now - since < HOLD for since in self.held.values()), "held for too long"
             return
-        assert self.now - self.held.pop(call.ticket) <= HOLD or isinstance(call, LetOut)
-        if isinstance(call, LetOut):
+        assert self.now - self.held.pop(call.ticket) <= HOLD or isinstance(call, Evicted)
+        if isinstance(call, Evicted):
             self._end(call.ticket)
             return
         group = self.group[call.ticket]
@@ -90,7 +90,7 @@ class ScoreboardRules(RuleBasedStateMachine):
     def start(self, data: st.DataObject) -> None:
         ticket = data.draw(st.sampled_from(sorted(self.called)))
         self.called.discard(ticket)
-        if self.board.start(ticket, self.now) is None:
+        if self.board.confirm_start(ticket, self.now) is None:
             assert self.now >= self.shut_until[self.group[ticket]], "throttled or down, and asked all the same"
             self.started.add(ticket)
         else:
@@ -130,10 +130,10 @@ class ScoreboardRules(RuleBasedStateMachine):
 
     @precondition(lambda self: self.called)
     @rule(data=st.data())
-    def turn_away(self, data: st.DataObject) -> None:
+    def cancel_start(self, data: st.DataObject) -> None:
         ticket = data.draw(st.sampled_from(sorted(self.called)))
         self.called.discard(ticket)
-        self.board.turn_away(ticket)
+        self.board.cancel_start(ticket)
         self._end(ticket)
 
     @rule()
@@ -149,7 +149,7 @@ class ScoreboardRules(RuleBasedStateMachine):
 
     @invariant()
     def the_counts_are_those_of_the_jobs(self) -> None:
-        held, active = self.board.in_hand()
+        held, active = self.board.counts()
         assert active == len(self.called | self.started)
         assert held <= len(self.held)  # those that were let out and have not been told are in no line any more
         assert (held, active) == (self._totals().held, self._totals().active)
@@ -158,18 +158,18 @@ class ScoreboardRules(RuleBasedStateMachine):
         """Let everything come to its end: every job ends exactly once, and the counts return to zero."""
         for ticket in list(self.called | self.started):
             if ticket in self.called:
-                self.board.turn_away(ticket)
+                self.board.cancel_start(ticket)
             else:
                 self.board.finish(ticket, self.now, Report(0.1))
             self._end(ticket)
         self.now += 2 * HOLD
-        while not isinstance(call := self.board.call_next(self.now), Nobody):
-            if isinstance(call, Called):
-                self.board.turn_away(call.ticket)
+        while not isinstance(call := self.board.next_decision(self.now), Idle):
+            if isinstance(call, Start):
+                self.board.cancel_start(call.ticket)
             del self.held[call.ticket]
             self._end(call.ticket)
         assert not self.held, "a job never ended"
-        assert self.board.in_hand() == (0, 0)
+        assert self.board.counts() == (0, 0)
         self.board.forget_idle(self.now + 1e6, idle_seconds=60.0)
         assert self.board.dump(self.now) == []
 

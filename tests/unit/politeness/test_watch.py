@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from services.fetcher.politeness.group import Limits, Report
-from services.fetcher.politeness.metrics import BoardWatch, WatchedLock
+from services.fetcher.politeness.decisions import Report
+from services.fetcher.politeness.limits import Limits
+from services.fetcher.politeness.metrics import BoardWatch, TimedLock
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.workers import Workers
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.observability.logs import JsonFormatter
 
 
@@ -25,18 +26,18 @@ def workers() -> Iterator[Workers]:
     workers.close()
 
 
-def busy_board(lock: WatchedLock) -> Scoreboard[Any]:
+def busy_board(lock: TimedLock) -> Scoreboard[Any]:
     board: Scoreboard[Any] = Scoreboard(Limits(), lock)
     for ticket in ("1", "2"):
         board.admit("news.example", ticket, 100.0)
-    board.call_next(100.0)
-    board.start("1", 100.0)
+    board.next_decision(100.0)
+    board.confirm_start("1", 100.0)
     board.sent("1", 100.0)
     return board
 
 
 def test_the_lock_knows_how_long_it_was_waited_for() -> None:
-    lock, waiting = WatchedLock(), threading.Event()
+    lock, waiting = TimedLock(), threading.Event()
 
     def wait_for_it() -> None:
         waiting.set()
@@ -55,8 +56,8 @@ def test_the_lock_knows_how_long_it_was_waited_for() -> None:
 
 
 def test_the_gauges_follow_the_board(workers: Workers) -> None:
-    lock = WatchedLock()
-    watch = BoardWatch(busy_board(lock), lock, workers, Valve(400), lambda: 200.0)
+    lock = TimedLock()
+    watch = BoardWatch(busy_board(lock), lock, workers, PrefetchLimit(400), lambda: 200.0)
     watch.set_gauges()
     values = {
         state: REGISTRY.get_sample_value("feedmill_groups", {"state": state}) for state in ("all", "active", "recent")
@@ -69,9 +70,9 @@ def test_the_gauges_follow_the_board(workers: Workers) -> None:
 def test_a_dump_tells_of_groups_and_threads_and_masks_what_is_secret(
     workers: Workers, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lock, running, done = WatchedLock(), threading.Event(), threading.Event()
+    lock, running, done = TimedLock(), threading.Event(), threading.Event()
     board = busy_board(lock)
-    watch = BoardWatch(board, lock, workers, Valve(400), lambda: 101.0)
+    watch = BoardWatch(board, lock, workers, PrefetchLimit(400), lambda: 101.0)
 
     def work() -> None:
         running.set()

@@ -20,7 +20,10 @@ from shared.broker.consumer import DRAIN_SECONDS
 from shared.broker.topology import is_shard
 from shared.database.migrate import read_migrations
 from shared.settings import BrokerSettings, FeedmillSettings
-from shared.wire.messages import FeedFetched, FetchFeed, Message, Outcome
+from shared.wire.envelope import Message
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -137,7 +140,8 @@ def test_every_endpoint_is_documented() -> None:
 @pytest.mark.parametrize("message", [FetchFeed, FeedFetched])
 def test_every_field_of_a_message_is_documented(message: type[Message]) -> None:
     section = read("reference/queues.md").partition(f"\n### `{message.KIND}`")[2].partition("\n##")[0]
-    missing = [name for name in message.model_fields if f"`{name}`" not in section]
+    names = [field.alias or name for name, field in message.model_fields.items()]
+    missing = [name for name in names if f"`{name}`" not in section]
     assert missing == []
 
 
@@ -156,7 +160,7 @@ def test_operations_tell_of_every_queue() -> None:
 def test_operations_tell_why_messages_die() -> None:
     code = (ROOT / "shared" / "retry.py").read_text(encoding="utf-8")
     rows = [row.split("|")[1] for row in table_rows(section_of("how-to/operate.md", "Dead letters"))]
-    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'Bury\("(\w+)"', code), "delivery_limit"}
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'DeadLetter\("(\w+)"', code), "delivery_limit"}
 
 
 def test_operations_name_the_limits_that_hold() -> None:
@@ -214,7 +218,7 @@ def test_every_page_begins_with_its_question() -> None:
 def test_the_project_stands_on_its_own() -> None:
     """No page and no program refers to what lies beside the project, but for CI and the corpus tests."""
     allowed = {ROOT / ".ci" / "run", Path(__file__)}
-    for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("s*/**/*.py"), *ROOT.glob("benchmarks/*.py")]:
+    for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("s*/**/*.py"), *ROOT.glob("benchmarks/**/*.py")]:
         if path not in allowed:
             assert "../shared" not in path.read_text(encoding="utf-8"), path
 
