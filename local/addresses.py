@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
+
+from psycopg.conninfo import conninfo_to_dict
 
 from local.servers import Servers, is_held, is_installed, private_database, private_servers
 from local.settings import LocalSettings
@@ -66,6 +69,16 @@ def find(settings: LocalSettings) -> Addresses:
         ) from None
 
 
+def find_database(settings: LocalSettings) -> str:
+    """Return the URL of the given database, with or without a given broker; else as `find`."""
+    return str(settings.database_url) if settings.database_url else find(settings).database_url
+
+
+def find_broker(settings: LocalSettings) -> str:
+    """Return the URL of the given broker, with or without a given database; else as `find`."""
+    return str(settings.amqp_url) if settings.amqp_url else find(settings).amqp_url
+
+
 def find_running(settings: LocalSettings) -> Addresses | None:
     """Return the private servers that another process runs in this directory (`feedmill up`), if one does."""
     if not is_held(settings.home / "up"):
@@ -85,18 +98,38 @@ def open_servers(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers |
         return
     with private_servers(settings.home / "up") as servers:
         addresses = Addresses.of(servers)
-        file = _file(settings.home)
-        file.touch(mode=0o600)
-        file.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
+        files = {
+            _file(settings.home): json.dumps(asdict(addresses)),
+            _psql_file(settings.home): _psql_service(addresses.database_url),
+        }
+        for file, text in files.items():
+            file.touch(mode=0o600)
+            file.write_text(text, encoding="utf-8")
         try:
             yield addresses, servers
         finally:
-            file.unlink()
+            for file in files:
+                file.unlink()
+
+
+def psql_command(settings: LocalSettings) -> str:
+    """Return a shell command, without a password, that opens the given database, else the private one that runs."""
+    if settings.database_url:
+        return 'psql "$FEEDMILL_DATABASE_URL"'
+    return f"PGSERVICEFILE={shlex.quote(str(_psql_file(settings.home).resolve()))} psql service=feedmill"
+
+
+def _psql_service(database_url: str) -> str:
+    """Return the file in which libpq finds the connection `feedmill`."""
+    parts = conninfo_to_dict(database_url)
+    return "\n".join(["[feedmill]", *(f"{name}={value}" for name, value in parts.items())]) + "\n"
 
 
 @contextmanager
 def open_database(settings: LocalSettings, *, create: bool = False) -> Iterator[str]:
-    """Yield the database of the given servers, else of those that run here; else run the kept one for the block.
+    """Yield the given database, else that of the servers that run here; else run the kept one for the block.
+
+    The broker need not be given.
 
     Args:
         settings: where the servers are.
@@ -105,6 +138,9 @@ def open_database(settings: LocalSettings, *, create: bool = False) -> Iterator[
     Raises:
         ConfigurationError: there is none.
     """
+    if settings.database_url:
+        yield str(settings.database_url)
+        return
     there = configured(settings) or find_running(settings)
     if there is not None:
         yield there.database_url
@@ -117,6 +153,10 @@ def open_database(settings: LocalSettings, *, create: bool = False) -> Iterator[
     with private_database(place) as database_url:
         migrate(database_url)
         yield database_url
+
+
+def _psql_file(home: Path) -> Path:
+    return home / "up" / "pg_service.conf"
 
 
 def _file(home: Path) -> Path:

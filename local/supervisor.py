@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shared.errors import ConfigurationError
 from shared.service import EXIT_MISCONFIGURED
@@ -36,6 +36,8 @@ class Process:
 
     name: str
     service: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Settings of this process only, over those of all."""
 
 
 class Supervisor:
@@ -95,7 +97,7 @@ class Supervisor:
     async def _run_once(self, process: Process) -> int:
         child = await asyncio.create_subprocess_exec(
             *_command(process.service),
-            env=self._environment,
+            env={**self._environment, **process.environment},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

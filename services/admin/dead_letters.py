@@ -1,15 +1,16 @@
-"""`feedmill dead`: look at dead letters, send them back to where they failed, or throw them away."""
+"""Reads dead letters, sends them back to where they failed, or deletes them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from services.admin.pending_articles import PREFIX_CHARACTERS, the_one
 from shared.broker.port import Broker, Delivery, Publication, Session
 from shared.broker.topology import EXCHANGE, Stage, Topology
 from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
@@ -19,10 +20,10 @@ from shared.waiting import pause
 from shared.wire.envelope import has_more_values, unpack, unpack_beginning
 
 IDLE_SECONDS = 2.0
-"""No letter for so long means that the broker has handed out all that it will."""
+"""If no message comes for so long, the broker has handed out all that it will."""
 
 READ_BYTES = 4 * 1024 * 1024
-"""What a letter may unfold to that is read as JSON; of a larger one the beginning is shown as it stands."""
+"""A body up to this size, uncompressed, is read as JSON. Of a larger one the beginning is shown as it is."""
 
 READ_VALUES = 200_000
 
@@ -30,33 +31,33 @@ SHOWN_CHARACTERS = 100_000
 """Of a letter's body."""
 
 ROUND = 20
-"""So many letters are held at a time with their bodies, each as large as a message can be."""
+"""So many letters are in memory at a time with their bodies, each as large as a message can be."""
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A message in a dead queue, as a person sees it. Its delivery is ours until the session ends."""
+    """A message in a dead queue. Its delivery is ours until the session ends."""
 
     queue: str
     delivery: Delivery
-    """Without its body, if only the headers were asked for."""
+    """Its body is empty if only the headers were wanted."""
     bytes: int
-    """Of the body, as it travels."""
+    """Of the body, as it travels (compressed)."""
 
     def _header(self, ours: str, brokers: str = "", default: str = "") -> str:
-        """Return our header, else the one that RabbitMQ writes when it dead-letters by itself (delivery limit)."""
+        """Return our header; else RabbitMQ's, which dead-letters by itself at the delivery limit."""
         headers = self.delivery.headers
         return str(headers.get(ours, headers.get(brokers, default)))
 
     @property
     def first_queue(self) -> str:
-        """Where it failed."""
+        """The queue where it failed."""
         return self._header("first_queue", "x-first-death-queue", self.queue.removesuffix(".dead"))
 
     def queue_in(self, stage: Stage) -> str:
-        """Return the queue of `stage` that the letter belongs into.
+        """Return the queue of `stage` to send the letter back to.
 
-        Not always the one where it failed: a delay queue is one as well, and there may be more or fewer shards by now.
+        That is where it failed, unless that was a delay queue or a shard that no longer exists.
         """
         if self.first_queue in stage.queues:
             return self.first_queue
@@ -71,6 +72,7 @@ class DeadLetter:
         headers = self.delivery.headers
         return {
             "message_id": self.delivery.message_id,
+            "feed_id": headers.get("feed_id"),
             "queue": self.queue,
             "first_queue": self.first_queue,
             "type": mask_credentials(self.delivery.type),
@@ -82,10 +84,7 @@ class DeadLetter:
         }
 
     def body(self) -> str:
-        """Return the body as a person can read it: JSON set out in lines, else what can be made of the bytes.
-
-        Without secrets, safe to show, and no more of it than a person reads.
-        """
+        """Return the body for a person: indented JSON, else the bytes as text. Without secrets, cut, safe to show."""
         try:
             text = readable_json(_without_secrets(_json_of(self.delivery)))
         except (DecodeError, MessageTooLarge, ValueError):
@@ -95,7 +94,7 @@ class DeadLetter:
         return text
 
     def _beginning(self) -> str:
-        """Return what of the body can be read although it is no JSON, or too much of it."""
+        """Return the beginning of a body that is no JSON, or too large."""
         try:
             plain, _ = unpack_beginning(self.delivery.body, self.delivery.content_encoding, SHOWN_CHARACTERS + 1)
         except DecodeError:
@@ -104,7 +103,7 @@ class DeadLetter:
         return safe_to_show(text, None, lines=True)
 
 
-# Of a job's JSON that is not read: what the feed sends to log in.
+# The headers, with credentials, in a job's body that can't be read as JSON.
 _HEADERS = re.compile(r'(?P<name>"headers"\s*:\s*)\{[^{}]*\}?')
 
 
@@ -119,7 +118,7 @@ def _json_of(delivery: Delivery) -> Any:
 
 
 def _without_secrets(body: Any) -> Any:
-    """Return a job's JSON without what the feed logs in with: its own password and headers, and those of URLs."""
+    """Return a job's JSON without the feed's password and headers, and without credentials in URLs."""
     config = body.get("source_config") if isinstance(body, dict) else None
     if isinstance(config, dict):
         if "password" in config:
@@ -143,7 +142,7 @@ def select_stages(topology: Topology, service: str | None) -> list[Stage]:
 
 
 Keep = Callable[[Delivery], bool]
-"""Of which letters the body is kept; all others are known by their headers."""
+"""Says of which letters the body is kept."""
 
 
 def no_body(delivery: Delivery) -> bool:
@@ -182,12 +181,35 @@ async def _until_more(letters: Collection[DeadLetter], seen: int) -> None:
 async def read_letters(
     broker: Broker, topology: Topology, stages: list[Stage], most: int, keep: Keep = no_body
 ) -> list[DeadLetter]:
-    """Return the oldest letters of each stage, leaving them where they are; with the bodies that are to be kept."""
+    """Return the oldest letters of each stage, with the bodies that are to be kept. They stay in their queues."""
     found: list[DeadLetter] = []
     for stage in stages:
         async with holding(broker, topology, stage.dead, most, keep) as (_, letters):
             found += letters
     return found
+
+
+def match_ids(given: Sequence[str], found: Collection[str]) -> list[str]:
+    """Return for each id, or beginning of one, the id that was found.
+
+    Raises:
+        ConfigurationError: one fits none of them, or several.
+    """
+    return [_match(prefix, set(found)) for prefix in given]
+
+
+def _match(prefix: str, found: Collection[str]) -> str:
+    fitting = (
+        [prefix]
+        if prefix in found
+        else sorted(id_ for id_ in found if id_.startswith(prefix) and len(prefix) >= PREFIX_CHARACTERS)
+    )
+    match = the_one(prefix, fitting)
+    if match is None:
+        raise ConfigurationError(
+            f"there is no dead letter {prefix} among those that were looked at: see `feedmill dead list`"
+        )
+    return match
 
 
 async def requeue_letters(
@@ -219,7 +241,7 @@ async def _requeue_round(
     async with holding(broker, topology, stage.dead, most, is_meant) as (session, letters):
         for letter in letters:
             if is_meant(letter.delivery):
-                await session.publish(_way_back(letter, stage))
+                await session.publish(way_back(letter, stage))
                 await session.ack(letter.delivery)
                 requeued += 1
     return requeued
@@ -239,8 +261,8 @@ async def purge_letters(
     return purged
 
 
-def _way_back(letter: DeadLetter, stage: Stage) -> Publication:
-    """Return the letter as it first was: without failures and reasons, with its attempt."""
+def way_back(letter: DeadLetter, stage: Stage) -> Publication:
+    """Return the letter as it was first published: without failures and reasons, with its attempt."""
     delivery = letter.delivery
     kept = {
         name: delivery.headers[name] for name in ("attempt", "feed_id", "skips", "entries") if name in delivery.headers

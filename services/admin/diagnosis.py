@@ -1,4 +1,4 @@
-"""Pure: from numbers to what a person wants to know: whether feeds are fetched in time, and if not, what keeps them."""
+"""Pure: says from numbers what keeps feeds from being fetched, each reason a sentence."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 LATE_SECONDS = 60.0
-"""A feed that has been due for longer is overdue: schedulers look every second."""
+"""A feed that has been due for longer is overdue. Schedulers look every second."""
 
 
 @dataclass(frozen=True)
 class FeedCounts:
-    """How the feeds stand. Spans in seconds."""
+    """How many feeds are in which state. Spans in seconds."""
 
     feeds: int
     disabled: int
     due: int
-    """To be claimed now."""
+    """They may be claimed now."""
     overdue: int
     """Of these, due for more than a minute."""
     left_alone: int
-    """Of these, at hosts that asked to be left alone for now."""
+    """Of the overdue ones, those at hosts that asked to be left alone for now."""
     queued: int
-    """Claimed, and nothing heard of the job yet: it waits in a queue or is being fetched."""
+    """Claimed, and no result has come yet: the job waits in a queue or is being fetched."""
     retrying: int
     """Claimed, and at least one attempt failed: the job waits in the retry queue, or is tried again."""
     failing: int
     pending_articles: int
     longest_due_seconds: float | None
     next_due_seconds: float | None
-    """Until the next one that is not due yet; None if there is none."""
+    """Until the next feed is due; None if there is none."""
     seconds_since_success: float | None
-    """Since an attempt that succeeded began, at any feed; None if there never was one."""
+    """Since the last attempt that succeeded began, at any feed; None if there never was one."""
 
 
 @dataclass(frozen=True)
-class Marks:
-    """The settings that make things wait."""
+class Thresholds:
+    """The settings above which feeds wait."""
 
     fetcher_high_water: int
     writer_high_water: int
@@ -54,7 +54,7 @@ class QueueLevel:
 
 @dataclass(frozen=True)
 class Situation:
-    """All that the reasons are found from. A queue that is not declared is None."""
+    """What the reasons are found from. A queue that is not declared is None."""
 
     counts: FeedCounts
     shards: Mapping[str, QueueLevel | None]
@@ -62,12 +62,12 @@ class Situation:
     writer: QueueLevel | None
     busiest: Mapping[str, int]
     """Politeness groups with the most jobs under way, and how many."""
-    marks: Marks
-    """The settings of this environment, which the services should have as well."""
+    limits: Thresholds
+    """From the settings of this environment. The services should have the same."""
 
 
 def explain(at: Situation) -> list[str]:
-    """Return what keeps things from moving, each reason a sentence; what explains most stands first."""
+    """Return what keeps feeds from being fetched, each reason a sentence; the most important one first."""
     if at.counts.feeds == 0:
         return ["there are no feeds yet: `feedmill feeds add URL`"]
     if at.counts.feeds == at.counts.disabled:
@@ -75,7 +75,7 @@ def explain(at: Situation) -> list[str]:
     fetcher = in_all(at.shards.values())
     if fetcher is None or at.writer is None:
         return ["the queues are not declared: no service has run on this broker yet"]
-    return [*_at_queues(fetcher, at.writer, at), *_at_claims(fetcher, at), *_at_feeds(at.counts, at.marks)]
+    return [*_at_queues(fetcher, at.writer, at), *_at_claims(fetcher, at), *_at_feeds(at.counts, at.limits)]
 
 
 def in_all(levels: Iterable[QueueLevel | None]) -> QueueLevel | None:
@@ -87,10 +87,10 @@ def in_all(levels: Iterable[QueueLevel | None]) -> QueueLevel | None:
 
 
 def _at_queues(fetcher: QueueLevel, writer: QueueLevel, at: Situation) -> Iterator[str]:
-    choked = writer.ready >= at.marks.writer_high_water
+    choked = writer.ready >= at.limits.writer_high_water
     if choked:
         yield (
-            f"{writer.ready:,} results wait in `writer` (FEEDMILL_WRITER_HIGH_WATER is {at.marks.writer_high_water:,}):"
+            f"{writer.ready:,} results wait in `writer` (FEEDMILL_WRITER_HIGH_WATER is {at.limits.writer_high_water:,}):"
             " the fetchers take no jobs until half of them are written"
         )
     if writer.ready and not writer.consumers:
@@ -113,16 +113,16 @@ def _at_shards(shards: Mapping[str, QueueLevel | None]) -> Iterator[str]:
 
 
 def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
-    paused = fetcher.ready >= at.marks.fetcher_high_water
+    paused = fetcher.ready >= at.limits.fetcher_high_water
     if paused and at.counts.due:
         yield (
             f"{fetcher.ready:,} jobs wait for the fetchers (FEEDMILL_FETCHER_HIGH_WATER is"
-            f" {at.marks.fetcher_high_water:,}): no more are issued until there is room"
+            f" {at.limits.fetcher_high_water:,}): no more are issued until there is room"
         )
-    full = {group: jobs for group, jobs in at.busiest.items() if jobs >= at.marks.group_jobs}
+    full = {group: jobs for group, jobs in at.busiest.items() if jobs >= at.limits.group_jobs}
     for group, jobs in full.items():
         yield (
-            f"{group} has {jobs:,} jobs under way (FEEDMILL_GROUP_JOBS is {at.marks.group_jobs:,}): its other feeds"
+            f"{group} has {jobs:,} jobs under way (FEEDMILL_GROUP_JOBS is {at.limits.group_jobs:,}): its other feeds"
             " wait for these"
         )
     if at.counts.overdue > at.counts.left_alone and not paused and not full:
@@ -132,11 +132,11 @@ def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
         yield f"{at.counts.left_alone:,} feeds that are overdue wait for hosts that asked to be left alone for a while"
 
 
-def _at_feeds(counts: FeedCounts, marks: Marks) -> Iterator[str]:
+def _at_feeds(counts: FeedCounts, limits: Thresholds) -> Iterator[str]:
     if counts.due + counts.queued == 0 and counts.next_due_seconds is not None:
         yield f"no feed is due: the next one is in {in_words(counts.next_due_seconds)}"
     silence = counts.seconds_since_success or 0.0
-    if counts.due + counts.queued and silence > marks.silence_seconds:
+    if counts.due + counts.queued and silence > limits.silence_seconds:
         yield f"no feed was fetched successfully for {in_words(silence)}"
 
 

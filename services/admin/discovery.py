@@ -1,8 +1,8 @@
-"""`feedmill feeds add PAGE`: the feeds of a page, by what its head says, or else by the usual addresses.
+"""Finds the feeds of a page: by the links in its head, else at a few usual addresses.
 
-A URL that says it is a feed is added unseen: scripts add thousands. Any other costs one unconditional GET, which is its
-first poll if a feed is there: made and read as the fetcher does, and written as the writer does. What a page links to
-is believed without asking there. Only a page that links to none has a few usual addresses tried.
+A URL that looks like a feed's is taken without a request: scripts add thousands. Any other URL costs one unconditional
+GET. If a feed is there, that GET is its first poll: it is made and read as in the fetcher, and its result is written.
+The feeds that a page links to are not requested. Only for a page without such links the usual addresses are tried.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
 MAX_REQUESTS = 5
-"""All that one `feeds add` may make, redirects included."""
+"""Of one search, redirects included."""
 
 USUAL_PATHS = ("/feed", "/rss.xml", "/atom.xml", "/index.xml")
 """Tried on a page that links to no feed, in this order."""
@@ -60,13 +60,13 @@ class Found:
 
     url: str
     title: str = ""
-    """What a page that links to it calls it."""
+    """As the page that links to it calls it."""
     fetched: FeedFetched | None = None
-    """What came of asking there, if somebody did: a final result, as the writer takes it."""
+    """The final result of a request there, as the writer takes it; None if none was made."""
 
 
 def looks_like_feed(url: str) -> bool:
-    """Return whether a URL says that it is a feed: by a word such as `feed`, `rss` or `xml`, or by a query."""
+    """Return whether a URL holds a word such as `feed`, `rss` or `xml`, or a query."""
     return bool(_SAYS_FEED.search(url.partition("://")[2]))
 
 
@@ -89,13 +89,13 @@ def linked_feeds(page: str, url: str) -> list[Found]:
 
 
 class Discovery:
-    """One search for the feed that is meant by a URL.
+    """One search for the feed that a person means by a URL.
 
     Args:
         client: makes the requests.
         settings: the fetcher's: how a feed is read, how hosts are grouped, which distance they are given.
         config: the feed's own settings (`source_config`).
-        slot: waits for a politeness group's turn (`host_slot`), and is told when the request leaves.
+        slot: waits until a request to a politeness group may start (`host_slot`); yields what to call when it leaves.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Discovery:
         slot: Callable[[str, float], AbstractContextManager[Callable[[], None]]],
         clock: Clock | None = None,
     ) -> None:
-        self._heard = _Heard(client)
+        self._last = _LastResponse(client)
         self._clock = clock or Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-        self._reader = FeedFetcher(self._heard, self._clock, settings.fetch_limits())
+        self._reader = FeedFetcher(self._last, self._clock, settings.fetch_limits())
         self._limits = settings.limits()
         self._proxy_hosts = settings.proxy_host_set()
         self._rules = RetryRules(max_retries=0, retry_delay_seconds=settings.retry_delay_seconds)
@@ -117,19 +117,19 @@ class Discovery:
         self._requests = 0
 
     def find(self, url: str) -> list[Found]:
-        """Return `url` itself if a feed is there, or nothing can be said of it now; else the feeds of the page.
+        """Return `url` itself if a feed is there, or if that can't be told now; else the feeds of the page.
 
         Raises:
-            NoFeed: there is none; says what is there.
+            NoFeed: there is none. The message says what is there.
         """
         fetched = self._fetch(url, self._config)
         if fetched is None:
             raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
         if fetched.status is None or fetched.outcome.may_be_feed:
             return [Found(url, fetched=fetched)]
-        if fetched.outcome is not Outcome.NOT_A_FEED or self._heard.answer is None:
+        if fetched.outcome is not Outcome.NOT_A_FEED or self._last.answer is None:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
-        page = self._heard.answer
+        page = self._last.answer
         found = linked_feeds(page.body.decode("utf-8", "replace"), page.url) or self._usual(url, page.url)
         if not found:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}, and no feed was found from there")
@@ -170,8 +170,8 @@ class Discovery:
         return decide_retry(job, found, self._rules, self._clock.now())[0]
 
 
-class _Heard:
-    """A client that keeps the last answer: a page is read for its links."""
+class _LastResponse:
+    """A client that keeps the last response: a page is read for its links."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -188,10 +188,10 @@ def choose_feed(
 ) -> Found:
     """Return what to register for `url`: itself, or the feed chosen among those of the page.
 
-    What can't be fetched now is taken as it is: it may well be there tomorrow, and the fetcher will tell.
+    A URL that can't be fetched now is taken as it is: a feed may be there tomorrow.
 
     Raises:
-        NoFeed: there is something else.
+        NoFeed: something else is there.
     """
     try:
         found = discovery.find(url)
@@ -208,9 +208,9 @@ def choose_feed(
 
 
 def config_for(config: dict[str, Any], origin: str, url: str) -> dict[str, Any]:
-    """Return the settings that a feed at `url` may have, which a page at `origin` led to.
+    """Return the settings of a feed at `url` that a page at `origin` led to.
 
-    What logs in at one origin is not given to another that a page names: as with redirects.
+    Headers and credentials for one origin are not given to another one. The same holds for redirects.
     """
     own = read_options(config).for_url(origin, url)
     if own.headers or own.credentials:

@@ -1,7 +1,7 @@
-"""One request at a time to a host, over all commands that run, with the distance that fetchers keep.
+"""One request at a time to a host, over all commands that run, with the same spacing as in the fetchers.
 
-An advisory lock of the database, since commands know nothing of each other. Whoever has it keeps it until the next
-request may leave, so it needs no row that somebody would have to clean up.
+Commands know nothing of each other, so an advisory lock of the database orders them. A command holds the lock until the
+next request may start, so no row has to be kept and cleaned up.
 """
 
 from __future__ import annotations

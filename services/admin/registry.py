@@ -1,4 +1,4 @@
-"""The feed registry as the command sees it: add, list, count."""
+"""Registers feeds; opens the connections of commands."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NewFeed:
 
 
 FIRST_CLAIM = "1 minute"
-"""How long a feed that was asked while it was added waits for what came of it. If that is lost, it is due."""
+"""How long a feed that was fetched while it was added is claimed for the result. If that is lost, the feed is due."""
 
 
 def add_feed(
@@ -65,7 +65,7 @@ def add_feed(
 ) -> tuple[int, bool]:
     """Return the feed's id, and whether it is new. A feed that is there already stays as it is.
 
-    With a `claim_id` a new feed is not due: the result of that claim is about to be written.
+    With a `claim_id` a new feed is not due, because the result of that claim is written next.
 
     Raises:
         ConfigurationError: the URL can't be fetched from, or its own settings can't be used; says why.
@@ -136,16 +136,3 @@ def make_config(
     if timeout_seconds is not None:
         config["timeout_seconds"] = timeout_seconds
     return config
-
-
-def list_feeds(connection: Connection) -> list[dict[str, Any]]:
-    """Return what a person wants to see of every feed, by id. Credentials in URLs are masked."""
-    rows = connection.execute(
-        """
-        SELECT id, url, coalesce(name, title) AS name, enabled, disabled_reason, priority, interval_seconds,
-            poll_seconds, next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error, failures,
-            claim_expires_at > now() AS in_flight
-        FROM feeds ORDER BY id
-        """
-    ).fetchall()
-    return [row | {"url": mask_credentials(row["url"])} for row in rows]

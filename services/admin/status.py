@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from services.admin.diagnosis import LATE_SECONDS, FeedCounts, Marks, QueueLevel, Situation, explain
+from services.admin.diagnosis import LATE_SECONDS, FeedCounts, QueueLevel, Situation, Thresholds, explain
+from services.admin.feeds import FAILING
 from services.admin.registry import Connection, connect
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
@@ -51,13 +52,13 @@ def look(amqp_url: str, database_url: str) -> Status:
     topology = read_settings(BrokerSettings).topology()
     queues = asyncio.run(_levels(amqp_url, topology))
     shards = {name: level for name, level in queues.items() if is_shard(name)}
-    situation = Situation(counts, shards, queues[topology.writer.queue], busiest, _marks())
+    situation = Situation(counts, shards, queues[topology.writer.queue], busiest, _thresholds())
     return Status(queues, counts, busiest, explain(situation))
 
 
-def _marks() -> Marks:
+def _thresholds() -> Thresholds:
     scheduler, fetcher = read_settings(SchedulerSettings), read_settings(FetcherSettings)
-    return Marks(
+    return Thresholds(
         fetcher_high_water=scheduler.fetcher_high_water,
         writer_high_water=fetcher.writer_high_water,
         group_jobs=scheduler.group_jobs,
@@ -83,39 +84,38 @@ async def _level(session: Session, queue: str) -> QueueLevel | None:
     return None if ready is None else QueueLevel(ready, await session.count_consumers(queue))
 
 
+_COUNTS = f"""
+SELECT count(*) AS feeds,
+    count(*) FILTER (WHERE NOT enabled) AS disabled,
+    count(*) FILTER (WHERE enabled AND due_at <= now()) AS due,
+    count(*) FILTER (WHERE enabled AND due_at <= now() - make_interval(secs => %(late)s)) AS overdue,
+    count(*) FILTER (
+        WHERE enabled AND due_at <= now() - make_interval(secs => %(late)s)
+        AND politeness_group IN (SELECT politeness_group FROM throttled_groups WHERE until > now())
+    ) AS left_alone,
+    count(*) FILTER (WHERE enabled AND claim_expires_at > now() AND issued_at IS NOT NULL) AS queued,
+    count(*) FILTER (WHERE enabled AND claim_expires_at > now() AND issued_at IS NULL) AS retrying,
+    count(*) FILTER (WHERE {FAILING}) AS failing,
+    (SELECT count(*) FROM pending_articles) AS pending_articles,
+    extract(epoch FROM now() - min(due_at) FILTER (WHERE enabled AND due_at <= now()))::float8
+        AS longest_due_seconds,
+    extract(epoch FROM min(next_fetch_at) FILTER (WHERE enabled AND next_fetch_at > now()) - now())::float8
+        AS next_due_seconds,
+    (SELECT extract(epoch FROM now() - max(started_at))::float8 FROM feed_fetch_log WHERE ok AND started_at <= now())
+        AS seconds_since_success
+FROM feeds
+"""  # noqa: S608 - our own text
+
+
 def count_all(connection: Connection) -> FeedCounts:
-    """Return how the feeds stand, and the articles that are pending."""
-    row = connection.execute(
-        """
-        SELECT count(*) AS feeds,
-            count(*) FILTER (WHERE NOT enabled) AS disabled,
-            count(*) FILTER (WHERE enabled AND due_at <= now()) AS due,
-            count(*) FILTER (WHERE enabled AND due_at <= now() - make_interval(secs => %(late)s)) AS overdue,
-            count(*) FILTER (
-                WHERE enabled AND due_at <= now() - make_interval(secs => %(late)s)
-                AND politeness_group IN (SELECT politeness_group FROM throttled_groups WHERE until > now())
-            ) AS left_alone,
-            count(*) FILTER (WHERE enabled AND claim_expires_at > now() AND issued_at IS NOT NULL) AS queued,
-            count(*) FILTER (WHERE enabled AND claim_expires_at > now() AND issued_at IS NULL) AS retrying,
-            count(*) FILTER (WHERE enabled AND failures > 0) AS failing,
-            (SELECT count(*) FROM pending_articles) AS pending_articles,
-            extract(epoch FROM now() - min(due_at) FILTER (WHERE enabled AND due_at <= now()))::float8
-                AS longest_due_seconds,
-            extract(epoch FROM min(next_fetch_at) FILTER (WHERE enabled AND next_fetch_at > now()) - now())::float8
-                AS next_due_seconds,
-            (SELECT extract(epoch FROM now() - max(started_at))::float8 FROM feed_fetch_log
-             WHERE ok AND started_at <= now())
-                AS seconds_since_success
-        FROM feeds
-        """,
-        {"late": LATE_SECONDS},
-    ).fetchone()
+    """Return how many feeds are in which state, and how many articles are pending."""
+    row = connection.execute(_COUNTS.encode(), {"late": LATE_SECONDS}).fetchone()
     assert row is not None
     return FeedCounts(**row)
 
 
 def busiest_groups(connection: Connection, most: int = 5) -> dict[str, int]:
-    """Return the politeness groups with the most jobs of which nothing is heard yet, and how many."""
+    """Return the politeness groups with the most jobs without a result yet, and how many."""
     rows = connection.execute(
         """
         SELECT politeness_group, count(*) AS jobs FROM feeds

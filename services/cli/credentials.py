@@ -1,6 +1,6 @@
-"""What a feed logs in with, for `feedmill feeds add`: from a prompt, a file or the environment.
+"""A feed's credentials and headers for `feedmill feeds add`: from a prompt, a file or the environment.
 
-The command line is no place for it: every user of the machine sees it in the process list, and the shell keeps it.
+On the command line every user of the machine would see them in the process list, and the shell would keep them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def read_login(user: str | None, password_file: Path | None, password: str) -> t
     """Return name and password, None without a `user`.
 
     The password is the first line of the file, else the rest of NAME:PASSWORD, else `password` (the environment's),
-    else what is typed.
+    else it is asked for.
 
     Raises:
-        ConfigurationError: a file with nobody to log in, or one that can't be read.
+        ConfigurationError: a file without a user, or one that can't be read.
     """
     if user is None:
         if password_file is not None:
@@ -51,7 +51,7 @@ def read_headers(header_file: Path | None) -> list[str]:
 
 
 def warn_of_secrets(url: str, user: str | None, headers: Sequence[str]) -> None:
-    """Tell a person, on standard error, which secrets they have put on the command line."""
+    """Warn on standard error of secrets on the command line, and name the better way."""
     ways = []
     try:
         if urlsplit(url).password:

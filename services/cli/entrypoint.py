@@ -1,7 +1,7 @@
-"""The first thing that runs: `feedmill` itself.
+"""The entry point of `feedmill`.
 
-It imports next to nothing. A service is started right here, without the imports of the other commands; and a container
-that is stopped while it starts ends at once: as process 1 it would not get a SIGTERM that nobody handles yet.
+It imports next to nothing, so a service starts without the imports of other commands. Process 1 of a container ignores
+a SIGTERM without a handler: the one here ends a container at once that is stopped while it starts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Asks the service beside us whether it is ready: what a container's health check runs.
+"""Asks a service on this machine whether it is ready. Containers' health checks run it.
 
-`python -m services.cli.health PORT` is `feedmill health` without what other commands have to import (a tenth of the
-time): it runs every few seconds in every container.
+`python -m services.cli.health PORT` is `feedmill health` without the imports of other commands, in a tenth of the time:
+it runs every few seconds in every container.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from shared.broker.deliveries import Arrivals, Batching
 from shared.broker.port import Broker, Session
 from shared.broker.prefetch import PrefetchLimit, divide
 from shared.broker.settling import UNPUBLISHED_SECONDS, Handler, Settler, Unpublished
-from shared.broker.topology import Stage, Topology
+from shared.broker.topology import Stage, Topology, name_ranges
 from shared.errors import Unavailable
 from shared.ttl_cache import TtlCache
 from shared.waiting import keep_trying
@@ -174,7 +174,9 @@ class Consumer(Generic[M]):
             if prefetch != standing.get(queue) and not enough.is_set():
                 await session.consume(queue, prefetch=prefetch, deliver=arrivals.put)
         what = "consuming" if wanted else "taking no more for now"
-        log.info(what, extra={"queue": self._stage.service, "prefetch": sum(wanted.values()), "queues": [*wanted]})
+        log.info(
+            what, extra={"queue": self._stage.service, "prefetch": sum(wanted.values()), "queues": name_ranges(wanted)}
+        )
 
     async def _pump(self, arrivals: Arrivals, settler: Settler[M]) -> set[asyncio.Task[None]]:
         """Have batches settled until the arrivals are closed; return what still runs then."""

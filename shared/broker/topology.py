@@ -28,7 +28,7 @@ Everything is a durable quorum queue. Rules that keep every message (RabbitMQ 3.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -173,6 +173,25 @@ def shard_name(number: int) -> str:
 def is_shard(queue: str) -> bool:
     """Return whether a queue is a shard, of however many."""
     return any(queue == shard_name(number) for number in range(MOST_SHARDS))
+
+
+def name_ranges(queues: Iterable[str]) -> list[str]:
+    """Return names of queues for a log line: neighbouring shards as one range.
+
+    >>> name_ranges(["fetcher.00", "fetcher.01", "fetcher.02", "fetcher.07"])
+    ['fetcher.00-02', 'fetcher.07']
+    """
+    ranges: list[list[str]] = []
+    for name in sorted(queues):
+        if ranges and is_shard(name) and name == _next_shard(ranges[-1][-1]):
+            ranges[-1].append(name)
+        else:
+            ranges.append([name])
+    return [f"{names[0]}-{names[-1][-2:]}" if len(names) > 1 else names[0] for names in ranges]
+
+
+def _next_shard(name: str) -> str | None:
+    return shard_name(int(name[-2:]) + 1) if is_shard(name) else None
 
 
 def fetch_routing_key(group: str, shards: int) -> str:

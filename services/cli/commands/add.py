@@ -1,4 +1,4 @@
-"""The command `feedmill feeds add`: what it asks of a person and of a server, and what it registers."""
+"""The command `feedmill feeds add`: registers a feed, or the feed that a page links to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from local.terminal import Interrupted
 from services.admin import registry
 from services.admin.host_slot import host_slot
 from services.cli import credentials
-from services.cli.commands.feeds import LONGEST_INTERVAL, console
+from services.cli.options import Yes, span
+from services.cli.output import console
 from services.cli.settings import CliSettings
 from shared.observability.display import safe_to_show
 from shared.settings import read_settings
@@ -30,7 +31,9 @@ def add(
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     interval: Annotated[
         float | None,
-        typer.Option(min=1, max=LONGEST_INTERVAL, help="Poll exactly every so many seconds, without adapting."),
+        typer.Option(
+            parser=span(1), metavar="SPAN", help="Poll exactly this often, without adapting: 90, 90s, 5m, 2h, 1d."
+        ),
     ] = None,
     priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Higher goes first when many feeds are due.")] = 0,
     header: Annotated[list[str] | None, typer.Option(help="'Name: value', sent with its requests; repeatable.")] = None,
@@ -45,18 +48,19 @@ def add(
         Path | None, typer.Option(help="A file whose first line is the password; - is standard input.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds that a fetch of it may take, redirects included.")
+        float | None,
+        typer.Option(parser=span(), metavar="SPAN", help="How long a fetch of it may take, redirects included."),
     ] = None,
     check: Annotated[
         bool | None,
         typer.Option(help="Look whether a feed is there. By default only if the URL doesn't say that it is one."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Of a page's feeds take the first, without asking.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Register a feed; it is due at once. Its own headers and password go to its own origin only.
 
-    Given a page, its feeds are looked for: asks which at a terminal, otherwise takes the first. A feed that is found
-    where it was looked for is polled with that: its articles are there, and it is not asked again.
+    Given a page, its feeds are looked for: asks which at a terminal, otherwise (`--yes`) takes the first. A feed that
+    is found where it was looked for is polled with that: its articles are there, and it is not asked again.
     """
     from services.admin.discovery import config_for
 

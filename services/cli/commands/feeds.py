@@ -1,107 +1,129 @@
-"""The commands `feedmill feeds show|set|fetch|remove`: one feed, by its id or its URL."""
+"""The commands `feedmill feeds …`: the registry, and one feed by its id or URL."""
 
 from __future__ import annotations
 
+import asyncio
 from calendar import day_name
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from psycopg import sql
-from rich.table import Table
 
-from local.terminal import Terminal
-from services.admin import registry
+from local.addresses import find_broker
+from services.admin import feeds as registered
+from services.admin import retries
 from services.admin.diagnosis import in_words
-from services.cli.database import connect_here
-from services.writer.schedule.bounds import plan_first
-from shared.errors import ConfigurationError
-from shared.observability.display import ascii_json, safe_to_show
-from shared.observability.secrets import mask_credentials
+from services.admin.registry import Connection
+from services.cli.commands.add import add
+from services.cli.options import AsJson, Grep, Utc, Wide, Yes, connect_here, span
+from services.cli.output import Column, Times, console, print_facts, print_table
+from services.cli.settings import CliSettings
+from services.fetcher.settings import FetcherSettings
+from shared.broker.rabbitmq import RabbitMQ
+from shared.errors import BrokerUnavailable, ConfigurationError
+from shared.observability.display import ascii_json
+from shared.settings import read_settings
 from shared.wire.outcomes import words_of
 
-LONGEST_INTERVAL = 31_536_000.0
-"""Seconds of a year."""
-
-RESTART_SECONDS = 300.0
-"""A feed that is enabled again has its first poll within this time, at a place of its own."""
-
 app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
-console = Terminal()
+app.command("add")(add)
 
 Feed = Annotated[str, typer.Argument(help="A feed's id, or its URL.")]
 Feeds = Annotated[list[str], typer.Argument(help="Ids or URLs of feeds.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
-def _id_of(connection: registry.Connection, feed: str) -> int:
-    column = "id" if feed.isdecimal() and len(feed) <= 18 else "url"
-    statement = sql.SQL("SELECT id FROM feeds WHERE {} = %s").format(sql.Identifier(column))
-    row = connection.execute(statement, [int(feed) if column == "id" else feed]).fetchone()
-    if row is None:
-        raise ConfigurationError(
-            f"there is no feed {mask_credentials(feed)}: `feedmill feeds list` shows those there are"
-        )
-    return int(row["id"])
+@app.command("list")
+def list_(
+    grep: Grep = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
+    wide: Wide = False,
+    utc: Utc = False,
+    as_json: AsJson = False,
+) -> None:
+    """List all feeds with how they fare."""
+    with connect_here() as connection:
+        rows = registered.list_feeds(connection, read_settings(FetcherSettings), text=grep, limit=limit)
+    if as_json:
+        print(ascii_json(rows))
+        return
+    times = Times(utc=utc, wide=wide)
+    columns = (
+        Column("id", right=True),
+        Column("feed", lambda row: row["name"] or "(no name yet)", flexible=True),
+        Column("next fetch", lambda row: _next(row, times)),
+        Column("last outcome", lambda row: _last(row) if row["enabled"] else row["disabled_reason"], flexible=True),
+        Column("url", below=True),
+    )
+    failing = sum(row["failing"] for row in rows)
+    print_table(columns, rows, wide=wide, note=f"{len(rows)} feeds, {failing} failing; {times.note}")
+
+
+def _next(row: dict[str, Any], times: Times) -> str:
+    if not row["enabled"]:
+        return "disabled"
+    if row["retry_at"]:
+        return _retry(row, times(row["retry_at"]))
+    return "in flight" if row["in_flight"] else times(row["next_fetch_at"])
+
+
+def _retry(row: dict[str, Any], at: str) -> str:
+    """Return which retry a feed waits for, and when it is made."""
+    what = f"retry {row['retry']} of {row['retries']}" if row["retry"] else "put off"
+    if row["retry_at"] < datetime.now(UTC):
+        return f"{what}, due since {at}"
+    return f"{what} at {at}" if row["retry"] else f"{what} to {at}"
+
+
+def _last(row: dict[str, Any], *, with_words: bool = False) -> str:
+    if not row["last_outcome"]:
+        return "never polled"
+    count = f" ({row['failures']} in a row)" if row["failures"] else ""
+    detail = row["last_error"] or (words_of(row["last_outcome"]) if with_words else "")
+    return f"{row['last_outcome']}{count}" + f": {detail}" * bool(detail)
 
 
 @app.command()
-def show(feed: Feed, attempts: Annotated[int, typer.Option(min=0, max=1000)] = 10, as_json: AsJson = False) -> None:
+def show(
+    feed: Feed,
+    attempts: Annotated[int, typer.Option(min=0, max=1000, help="So many of the last attempts.")] = 10,
+    wide: Wide = False,
+    utc: Utc = False,
+    as_json: AsJson = False,
+) -> None:
     """Show one feed: its state, its health over a week, when it is polled and why, its last attempts."""
     with connect_here() as connection:
-        id_ = _id_of(connection, feed)
-        row = connection.execute(_STATE, [id_]).fetchone()
-        assert row is not None
-        log = connection.execute(_ATTEMPTS, [id_, attempts]).fetchall()
-    row = {**row, **{name: mask_credentials(row[name]) for name in ("url", "moved_to") if row[name]}}
+        id_ = registered.find_feed(connection, feed)
+        row = registered.read_feed(connection, read_settings(FetcherSettings), id_)
+        log = registered.read_attempts(connection, id_, attempts)
     if as_json:
         print(ascii_json({**row, "last_attempts": log}))
         return
-    state = Table("feed", safe_to_show(row["url"]), show_lines=False)
-    for name, value in _facts(row):
-        state.add_row(name, safe_to_show(value))
-    console.print(state)
+    times = Times(utc=utc, wide=wide)
+    print_facts(_facts(row, times))
     if log:
-        console.print(_attempts_table(log))
+        console.print()
+        _show_attempts(log, times, wide=wide)
 
 
-_STATE = """
-SELECT id, url, coalesce(name, title) AS name, site_url, politeness_group, priority, feeds.enabled, disabled_reason,
-    interval_seconds, shortest_seconds, longest_seconds, poll_seconds, items_per_day, ttl_seconds, skip_hours,
-    skip_days,
-    next_fetch_at, claim_expires_at, issued_at, last_attempt_at, last_success_at, last_new_at, last_outcome, last_error,
-    feeds.failures, moved_to, moved_sightings, lying_since, attempts, success_rate, mean_seconds, stale,
-    feeds.news_gap_seconds, seconds_since_success, seconds_since_news,
-    (SELECT max(until) FROM throttled_groups
-     WHERE throttled_groups.politeness_group = feeds.politeness_group AND until > now()) AS throttled_until
-FROM feeds JOIN feed_health ON feed_health.feed_id = feeds.id
-WHERE feeds.id = %s
-"""
-
-_ATTEMPTS = """
-SELECT started_at, outcome, attempt, status, items_seen, items_new, elapsed_seconds, tier, error
-FROM feed_fetch_log WHERE feed_id = %s ORDER BY started_at DESC LIMIT %s
-"""
-
-
-def _facts(row: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a person wants to know of a feed, in words; what is not there is left out."""
+def _facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
+    """Return what a person wants to know of a feed, in words; what has no value is left out."""
     facts = [
+        ("feed", row["url"]),
         ("id", str(row["id"])),
         ("name", row["name"]),
         ("polled", "yes" if row["enabled"] else f"no: {row['disabled_reason'] or 'disabled'}"),
-        ("next poll", _moment(row["next_fetch_at"]) if row["enabled"] and not _in_flight(row) else None),
+        ("next poll", times.with_zone(row["next_fetch_at"]) if row["enabled"] and not _is_claimed(row) else None),
+        ("failing", _retry(row, times.with_zone(row["retry_at"])) if row["retry_at"] else "yes" * row["failing"]),
         ("pace", _pace(row)),
-        ("in flight", _in_flight(row)),
-        ("host throttled until", _moment(row["throttled_until"])),
-        ("last outcome", _last_outcome(row) or "never polled"),
+        ("in flight", _in_flight(row, times)),
+        ("host throttled until", times.with_zone(row["throttled_until"])),
+        ("last outcome", _last(row, with_words=True)),
         ("last success", _ago(row["seconds_since_success"])),
-        ("last news", _ago(row["seconds_since_news"])),
+        ("last new items", _ago(row["seconds_since_news"])),
         ("stale", "yes: it answers, and nothing new comes" if row["stale"] else None),
-        ("failures in a row", str(row["failures"]) if row["failures"] else None),
         ("this week", _week(row)),
         ("moving to", f"{row['moved_to']} (seen {row['moved_sightings']} times)" if row["moved_to"] else None),
-        ("304 untrue since", _moment(row["lying_since"])),
+        ("304 untrue since", times.with_zone(row["lying_since"])),
         ("host", row["politeness_group"]),
     ]
     return [(name, value) for name, value in facts if value]
@@ -126,11 +148,15 @@ def _pace(row: dict[str, Any]) -> str:
 _BOUNDS = {"at least": "shortest_seconds", "at most": "longest_seconds", "the feed asks for": "ttl_seconds"}
 
 
-def _in_flight(row: dict[str, Any]) -> str | None:
-    if row["claim_expires_at"] is None or row["claim_expires_at"] < datetime.now(UTC):
+def _is_claimed(row: dict[str, Any]) -> bool:
+    return row["claim_expires_at"] is not None and row["claim_expires_at"] > datetime.now(UTC)
+
+
+def _in_flight(row: dict[str, Any], times: Times) -> str | None:
+    if not _is_claimed(row) or row["retry_at"]:
         return None
-    since = f"issued {_moment(row['issued_at'])}" if row["issued_at"] else "to be tried again"
-    return f"{since}, claimed until {_moment(row['claim_expires_at'])}"
+    since = f"issued {times.with_zone(row['issued_at'])}, " if row["issued_at"] else ""
+    return f"{since}claimed until {times.with_zone(row['claim_expires_at'])}"
 
 
 def _week(row: dict[str, Any]) -> str | None:
@@ -140,118 +166,109 @@ def _week(row: dict[str, Any]) -> str | None:
     return f"{row['attempts']} attempts, {100 * row['success_rate']:.0f} % good{seconds}"
 
 
-def _moment(moment: datetime | None) -> str | None:
-    return f"{moment:%Y-%m-%d %H:%M:%S %Z}" if moment else None
-
-
-def _last_outcome(row: dict[str, Any]) -> str | None:
-    outcome: str | None = row["last_outcome"]
-    return f"{outcome} - {row['last_error'] or words_of(outcome)}" if outcome else None
-
-
 def _ago(seconds: float | None) -> str | None:
     return None if seconds is None else f"{in_words(max(seconds, 0.0))} ago"
 
 
-def _attempts_table(log: list[dict[str, Any]]) -> Table:
-    table = Table("started", "outcome", "status", "entries", "new", "seconds", "error", title="last attempts")
-    for row in log:
-        table.add_row(
-            _moment(row["started_at"]),
-            row["outcome"],
-            str(row["status"] or ""),
-            str(row["items_seen"]),
-            str(row["items_new"]),
-            f"{row['elapsed_seconds']:.2f}",
-            safe_to_show(row["error"] or ""),
-        )
-    return table
+def _show_attempts(log: list[dict[str, Any]], times: Times, *, wide: bool) -> None:
+    columns = (
+        Column("started", lambda row: times(row["started_at"])),
+        Column("outcome"),
+        Column("status"),
+        Column("entries", "items_seen", right=True),
+        Column("new", "items_new", right=True),
+        Column("seconds", lambda row: f"{row['elapsed_seconds']:.2f}", right=True),
+        Column("error", flexible=True),
+    )
+    print_table(columns, log, wide=wide, note=f"last attempts; {times.note}")
+
+
+Interval = Annotated[
+    float | None, typer.Option(parser=span(), metavar="SPAN", help="Fixed: 90, 90s, 5m, 2h, 1d; 0: adapt.")
+]
+Bound = Annotated[float | None, typer.Option(parser=span(), metavar="SPAN", help="As 5m; 0: as for all.")]
 
 
 @app.command("set")
 def set_(
     feeds: Feeds,
-    interval: Annotated[
-        float | None, typer.Option(min=0, max=LONGEST_INTERVAL, help="Fixed, in seconds; 0: adapt.")
-    ] = None,
-    shortest: Annotated[float | None, typer.Option(min=0, max=LONGEST_INTERVAL, help="Seconds; 0: as for all.")] = None,
-    longest: Annotated[float | None, typer.Option(min=0, max=LONGEST_INTERVAL, help="Seconds; 0: as for all.")] = None,
+    interval: Interval = None,
+    shortest: Bound = None,
+    longest: Bound = None,
     priority: Annotated[int | None, typer.Option(min=-1000, max=1000)] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Whether they are polled.")] = None,
 ) -> None:
     """Change how feeds are polled. One that is enabled again starts anew, with its failures forgotten."""
-    changes: dict[str, Any] = {}
-    for column, seconds in (
-        ("interval_seconds", interval),
-        ("shortest_seconds", shortest),
-        ("longest_seconds", longest),
-    ):
-        if seconds is not None:
-            changes[column] = seconds or None
+    spans = {"interval_seconds": interval, "shortest_seconds": shortest, "longest_seconds": longest}
+    changes: dict[str, Any] = {column: seconds or None for column, seconds in spans.items() if seconds is not None}
     changes |= {} if priority is None else {"priority": priority}
     changes |= {} if name is None else {"name": name or None}
     if not changes and enable is None:
         raise ConfigurationError(
             "nothing to change: give --interval, --shortest, --longest, --priority, --name, --enable or --disable"
         )
-    if enable is False:
-        changes |= {"enabled": False, "disabled_reason": "by hand"}
     for feed in feeds:
         with connect_here() as connection:
-            id_ = _id_of(connection, feed)
-            _change(connection, id_, changes | (_restart(id_) if enable else {}))
-            _bring_forward(connection, id_, min(filter(None, (interval, longest)), default=None))
-            console.print(f"feed {id_} was changed")
-
-
-def _restart(id_: int) -> dict[str, Any]:
-    first = plan_first(id_, now=datetime.now(UTC), period=RESTART_SECONDS)
-    return {"enabled": True, "disabled_reason": None, "failures": 0, "gone_since": None, "next_fetch_at": first}
-
-
-def _change(connection: registry.Connection, id_: int, changes: dict[str, Any]) -> None:
-    assignments = sql.SQL(", ").join(sql.SQL("{} = {}").format(sql.Identifier(c), sql.Placeholder(c)) for c in changes)
-    connection.execute(sql.SQL("UPDATE feeds SET {} WHERE id = %(id)s").format(assignments), {**changes, "id": id_})
-
-
-def _bring_forward(connection: registry.Connection, id_: int, seconds: float | None) -> None:
-    """Let a shorter interval count from now, and not only after the poll that is planned already."""
-    if seconds is not None:
-        connection.execute(
-            "UPDATE feeds SET next_fetch_at = least(next_fetch_at, now() + make_interval(secs => %s)) WHERE id = %s",
-            [seconds, id_],
-        )
+            id_ = registered.find_feed(connection, feed)
+            registered.change_feed(connection, id_, changes, enable=enable)
+        console.print(f"feed {id_} was changed")
 
 
 @app.command()
-def fetch(feeds: Feeds) -> None:
-    """Poll feeds now: they are due at once, ahead of their time. A host that asked to be left alone is left alone."""
+def fetch(feeds: Feeds, utc: Utc = False) -> None:
+    """Poll feeds now, ahead of their time or of their retry. A host that asked to be left alone is left alone."""
     for feed in feeds:
         with connect_here() as connection:
-            id_ = _id_of(connection, feed)
-            row = connection.execute(
-                "UPDATE feeds SET next_fetch_at = least(next_fetch_at, now()) WHERE id = %s RETURNING enabled", [id_]
-            ).fetchone()
-            if row is None or not row["enabled"]:
+            id_ = registered.find_feed(connection, feed)
+            if not registered.make_due(connection, id_):
                 raise ConfigurationError(f"feed {id_} is disabled: `feedmill feeds set {id_} --enable`")
-            console.print(f"feed {id_} is due now")
+            connection.commit()
+            console.print(f"feed {id_} {_fetch_now(connection, id_, Times(utc=utc))}", soft_wrap=True)
+
+
+def _fetch_now(connection: Connection, id_: int, times: Times) -> str:
+    """End the wait of a feed that waits for its retry; return what becomes of the feed now."""
+    settings = read_settings(FetcherSettings)
+    row = registered.read_feed(connection, settings, id_)
+    group = row["politeness_group"]
+    if row["throttled_until"]:
+        return f"waits: {group} asked to be left alone until {times.with_zone(row['throttled_until'])}"
+    if not row["retry_at"]:
+        return f"is {_in_flight(row, times)}: it is being fetched" if _is_claimed(row) else "is due now"
+    retry = _retry(row, times.with_zone(row["retry_at"]))
+    if until := retries.unreachable_until(connection, id_, settings.connect_failure_seconds):
+        at = times.with_zone(until)
+        return f"waits, {retry}: {group} could not be connected to, and fetchers leave it alone until {at} at least"
+    connection.commit()
+    if asyncio.run(_retry_now(connection, id_, settings, retry)):
+        return f"is fetched now; planned was {retry}"
+    end = times.with_zone(row["claim_expires_at"])
+    return (
+        f"waits, {retry}: its job is not in the retry queue, so a fetcher has it; else the feed is due again at {end}"
+    )
+
+
+async def _retry_now(connection: Connection, id_: int, settings: FetcherSettings, retry: str) -> bool:
+    try:
+        url = find_broker(read_settings(CliSettings))
+        broker = RabbitMQ(url, name="feedmill feeds fetch", max_message_bytes=settings.max_message_bytes)
+        return await retries.retry_now(broker, settings.topology(), connection, id_)
+    except (BrokerUnavailable, ConfigurationError) as error:
+        raise ConfigurationError(
+            f"feed {id_} waits, {retry}, and that can't be changed without RabbitMQ: {error}"
+        ) from error
 
 
 @app.command()
-def remove(feeds: Feeds, yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False) -> None:
+def remove(feeds: Feeds, yes: Yes = False) -> None:
     """Remove feeds, with their log and their pending articles. Articles seen are remembered: they don't come again."""
     for feed in feeds:
         with connect_here() as connection:
-            id_ = _id_of(connection, feed)
-            row = connection.execute("SELECT count(*) AS n FROM pending_articles WHERE feed_id = %s", [id_]).fetchone()
-            assert row is not None
-            pending = row["n"]
+            id_ = registered.find_feed(connection, feed)
+            pending = registered.count_pending(connection, id_)
             connection.commit()  # a person may take their time
             if not yes:
                 typer.confirm(f"remove feed {id_} and its {pending} pending articles?", abort=True)
-            # Cascading deletes lock in any order; consumers go by md5.
-            connection.execute("SELECT FROM feeds WHERE id = %s FOR UPDATE", [id_])
-            connection.execute("SELECT FROM pending_articles WHERE feed_id = %s ORDER BY md5 FOR UPDATE", [id_])
-            connection.execute("DELETE FROM feeds WHERE id = %s", [id_])
-            console.print(f"feed {id_} was removed, and {pending} pending articles with it")
+            registered.remove_feed(connection, id_)
+        console.print(f"feed {id_} was removed, and {pending} pending articles with it")

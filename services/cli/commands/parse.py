@@ -1,138 +1,74 @@
-"""`feedmill parse`: one feed from a file, a URL or standard input, as the pipeline would read it."""
+"""The command `feedmill parse`: one feed from a file, a URL or standard input."""
 
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from services.fetcher.__main__ import make_client
-from services.fetcher.http.client import HttpRequest
-from services.fetcher.http.decoding import BodyBroken, BodyTooLarge, decode_body
-from services.fetcher.http.failure import FetchFailed
-from services.fetcher.http.redirects import RedirectChain
-from services.fetcher.outcomes import outcome_of_failure, outcome_of_status
-from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
-from services.fetcher.settings import FetcherSettings
-from shared.observability.display import safe_to_show
-from shared.observability.secrets import mask_credentials
-from shared.settings import read_settings
-from shared.wire.outcomes import Outcome
+from local.terminal import Terminal, print_error
+from services.cli.options import AsJson, Utc, Wide
+from services.cli.output import Column, Times, console, print_facts, print_table
+from shared.observability.display import ascii_json, safe_to_show
+
+if TYPE_CHECKING:
+    from services.fetcher.parse import ParsedFeed
 
 
-class ReadingFailed(Exception):
-    """The source was not read. Carries what the pipeline would have recorded."""
+def parse(
+    source: Annotated[str, typer.Argument(help="A file, a URL, or - for standard input.")],
+    as_json: AsJson = False,
+    wide: Wide = False,
+    utc: Utc = False,
+    base_url: Annotated[str | None, typer.Option(help="Where relative links start from.")] = None,
+    content_type: Annotated[str | None, typer.Option(help="What HTTP would have said.")] = None,
+) -> None:
+    """Read one feed as the pipeline would and print its entries. Exit code 1 if it can't be read."""
+    from services.admin import preview
 
-    def __init__(self, outcome: Outcome, reason: str) -> None:
-        super().__init__(mask_credentials(reason))
-        self.outcome = outcome
-
-
-def read_source(source: str, *, base_url: str | None, content_type: str | None) -> ParsedFeed:
-    """Return the feed at `source`: a URL, a file's path, or `-`.
-
-    Raises:
-        ReadingFailed: it could not be had, or it is no feed.
-        OSError: the file can't be read.
-    """
-    settings = read_settings(FetcherSettings)
-    url = base_url or (source if "://" in source else "")
-    if "://" in source:
-        body, content_type, url = _fetch(source, content_type, base_url, settings)
+    try:
+        if "://" in source:
+            parsed = preview.read_url(source, base_url=base_url, content_type=content_type)
+        else:
+            content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+            parsed = preview.read_bytes(content, base_url=base_url, content_type=content_type)
+    except preview.ReadingFailed as error:
+        if as_json:
+            print(ascii_json({"error": {"outcome": error.outcome.value, "reason": str(error)}}))
+        else:
+            Terminal(stderr=True).print(safe_to_show(f"{source}: {error.outcome.value}: {error}", None), soft_wrap=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        print_error(f"{source!r} can't be read: {error.strerror}; the URL of a feed begins with http:// or https://")
+        raise typer.Exit(1) from None
+    if as_json:
+        print(ascii_json(preview.as_json(parsed)))
     else:
-        body = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        body = _unpacked(body, settings.max_body_bytes)
-    end = time.thread_time() + settings.parse_seconds
-    try:
-        return parse_feed(
-            body,
-            url=url,
-            content_type=content_type,
-            now=datetime.now(UTC),
-            max_entries=settings.max_entries,
-            keep_html=settings.keep_html,
-            deadline=lambda: time.thread_time() > end,
-        )
-    except ParseError as error:
-        outcome = Outcome.NOT_A_FEED if isinstance(error, NotAFeed) else Outcome.UNPARSEABLE
-        raise ReadingFailed(outcome, str(error)) from error
+        show(parsed, Times(utc=utc, wide=wide), wide=wide)
 
 
-def _unpacked(body: bytes, limit: int) -> bytes:
-    """Return a file's content, unpacked if it is gzip or zstd, as the fetcher does without being told."""
-    try:
-        return decode_body(iter([body]), "", limit, lambda: None)[0]
-    except BodyTooLarge as error:
-        raise ReadingFailed(Outcome.TOO_LARGE, str(error)) from error
-    except BodyBroken as error:
-        raise ReadingFailed(Outcome.SOFT_ERROR, str(error)) from error
+def show(parsed: ParsedFeed, times: Times, *, wide: bool = False) -> None:
+    """Print what the feed says of itself, its entries as a table, and warnings."""
+    from services.admin.preview import facts_of
 
-
-def _fetch(
-    source: str, content_type: str | None, base_url: str | None, settings: FetcherSettings
-) -> tuple[bytes, str | None, str]:
-    client = make_client(settings)
-    try:
-        chain = RedirectChain(source)
-        while (answer := client.get(HttpRequest(chain.url))).redirect is not None:
-            chain = chain.follow(answer.status, answer.redirect)
-    except FetchFailed as error:
-        raise ReadingFailed(outcome_of_failure(error.failure), str(error)) from error
-    finally:
-        client.close()
-    outcome = outcome_of_status(answer.status)
-    if outcome is not None:
-        raise ReadingFailed(outcome, f"the server answered {answer.status}")
-    return answer.body, content_type or answer.headers.get("content-type"), base_url or answer.url
-
-
-def as_json(parsed: ParsedFeed) -> dict[str, Any]:
-    """Return the feed as the object that `feedmill parse --json` prints."""
-    return {
-        "feed": parsed.feed.model_dump(mode="json") | _facts(parsed),
-        "tier": parsed.tier,
-        "warnings": list(parsed.warnings),
-        "entries": [entry.model_dump(mode="json", exclude={"id_is_given"}) for entry in parsed.entries],
-    }
-
-
-def _facts(parsed: ParsedFeed) -> dict[str, Any]:
-    hints = parsed.hints.model_dump(mode="json", include={"ttl_seconds", "skip_hours", "skip_days"})
-    return (
-        hints
-        | {name: value or None for name, value in asdict(parsed.facts).items()}
-        | {"hubs": list(parsed.facts.hubs)}
+    said = {"title": parsed.feed.title or "(a feed without a title)"} | parsed.feed.model_dump() | facts_of(parsed)
+    facts = [(name.replace("_", " "), _in_words(value)) for name, value in said.items() if value]
+    print_facts([*facts, ("read by", f"the {parsed.tier} tier")])
+    console.print()
+    columns = (
+        Column("published", lambda entry: times(entry.published_at) or "-"),
+        Column("title", lambda entry: entry.title, flexible=True),
+        Column("quality", lambda entry: entry.content_quality),
+        Column("characters", lambda entry: len(entry.body), right=True),
+        Column("flags", lambda entry: ", ".join(entry.flags), flexible=True),
+        Column("url", lambda entry: entry.url, below=True),
     )
-
-
-def show(parsed: ParsedFeed, console: Console) -> None:
-    """Print the feed as a table."""
-    facts = parsed.feed.model_dump() | _facts(parsed)
-    for name, value in facts.items():
-        if value and name != "title":
-            shown = ", ".join(map(str, value)) if isinstance(value, tuple | list) else value
-            console.print(f"{name.replace('_', ' ')}: {safe_to_show(shown)}", soft_wrap=True)
-    console.print(f"read by: the {parsed.tier} tier")
-    title = safe_to_show(parsed.feed.title or "(a feed without a title)")
-    table = Table(title=title, caption=f"{len(parsed.entries)} entries")
-    for column in ("published", "title", "url", "quality", "text", "flags"):
-        table.add_column(column, overflow="fold" if column == "url" else "ellipsis")
-    for entry in parsed.entries:
-        published = entry.published_at.strftime("%Y-%m-%d %H:%M") if entry.published_at else "-"
-        table.add_row(
-            published,
-            safe_to_show(entry.title),
-            safe_to_show(entry.url),
-            entry.content_quality,
-            f"{len(entry.body)} characters",
-            ", ".join(entry.flags),
-        )
-    console.print(table)
+    print_table(columns, parsed.entries, wide=wide, note=f"{len(parsed.entries)} entries; {times.note}")
     for warning in parsed.warnings:
-        console.print(f"warning: {safe_to_show(warning)}", style="yellow")
+        console.print(f"warning: {safe_to_show(warning)}", style="yellow", soft_wrap=True)
+
+
+def _in_words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

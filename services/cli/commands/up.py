@@ -2,56 +2,115 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import sys
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
-from local.addresses import Addresses, open_servers
+from local.addresses import Addresses, open_servers, psql_command
 from local.servers import Servers, keep_running
 from local.settings import child_environment
 from local.supervisor import FREE_PORTS, Process, Supervisor, all_processes
 from local.terminal import LogPrinter, Terminal, run_interruptible
+from services.cli.output import console
 from services.cli.settings import CliSettings
 from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
+from shared.observability.display import ascii_json
 from shared.observability.secrets import mask_credentials
+from shared.settings import TelemetrySettings, read_settings
 from shared.waiting import until_any
 
 
-def up(settings: CliSettings, console: Terminal, *, fetchers: int, writers: int) -> None:
+def up(settings: CliSettings, *, fetchers: int, writers: int) -> None:
     """Run everything until Ctrl-C or SIGTERM.
 
     Raises:
         ConfigurationError: a service can't run with its settings; its own words are in the log above.
     """
-    console.print("starting RabbitMQ and PostgreSQL ...")
+    telemetry = read_settings(TelemetrySettings)
+    as_json = "log_format" in telemetry.model_fields_set and telemetry.log_format == "json"
+    screen = Terminal(stderr=True) if as_json else console  # then standard output is for the services' lines
+    processes = _with_ports(all_processes(fetchers=fetchers, writers=writers), telemetry)
+    screen.print("starting RabbitMQ and PostgreSQL ...")
     with open_servers(settings) as (addresses, servers):
-        _say_where(console, addresses, settings.home)
+        for line in _where(addresses, settings, processes):
+            screen.print(line, soft_wrap=True)
         for migration in migrate(addresses.database_url):
-            console.print(f"applied migration {migration.version:04d}_{migration.name}")
+            screen.print(f"applied migration {migration.version:04d}_{migration.name}")
         try:
-            processes = all_processes(fetchers=fetchers, writers=writers)
-            run_interruptible(_supervise(addresses, servers, console, processes))
+            show = print_json if as_json else LogPrinter(console).show
+            run_interruptible(_supervise(addresses, servers, screen, processes, show))
         finally:
-            console.print("stopping")
+            screen.print("stopping")
 
 
 async def _supervise(
-    addresses: Addresses, servers: Servers | None, console: Terminal, processes: list[Process]
+    addresses: Addresses,
+    servers: Servers | None,
+    screen: Terminal,
+    processes: list[Process],
+    show: Callable[[str, str], None],
 ) -> None:
-    view = LogPrinter(console)
-    supervisor = Supervisor(processes, child_environment(addresses.environment() | FREE_PORTS), view.show)
-    async with supervisor.run(), keep_running(servers, console.print):
+    supervisor = Supervisor(processes, child_environment(addresses.environment() | FREE_PORTS), show)
+    async with supervisor.run(), keep_running(servers, screen.print):
         await until_any(supervisor.failed)
     raise ConfigurationError("a service refused its configuration; see its line above")
 
 
-def _say_where(console: Terminal, addresses: Addresses, home: Path) -> None:
+def _with_ports(processes: Sequence[Process], telemetry: TelemetrySettings) -> list[Process]:
+    """Return the processes, the first on FEEDMILL_METRICS_PORT and each other on the port after. Unset, or 0: any.
+
+    Raises:
+        ConfigurationError: somebody else has one of the ports.
+    """
+    first = telemetry.metrics_port
+    if not first:
+        return list(processes)
+    ports = range(first, first + len(processes))
+    for process, port in zip(processes, ports, strict=True):
+        _require_free(process, telemetry.metrics_host, port)
+    return [
+        replace(process, environment={"FEEDMILL_METRICS_PORT": str(port)})
+        for process, port in zip(processes, ports, strict=True)
+    ]
+
+
+def _require_free(process: Process, host: str, port: int) -> None:
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except (OSError, OverflowError) as error:
+        raise ConfigurationError(
+            f"port {port} of {process.name} can't be used: {error}. FEEDMILL_METRICS_PORT is the first process's port,"
+            " the others take the next ones"
+        ) from None
+
+
+def _where(addresses: Addresses, settings: CliSettings, processes: Sequence[Process]) -> list[str]:
+    """Return what a person needs to know to use what runs here."""
     lines = [f"RabbitMQ       {mask_credentials(addresses.amqp_url)}"]
     if addresses.management_url:
-        lines.append(
-            f"management UI  {addresses.management_url} (user and password: as in {home / 'up' / 'addresses.json'})"
-        )
-    lines.append(f"PostgreSQL     {mask_credentials(addresses.database_url)}")
+        file = settings.home / "up" / "addresses.json"
+        lines.append(f"management UI  {addresses.management_url} (user and password: as in {file})")
+    lines.append(f"PostgreSQL     {psql_command(settings)}")
+    ports = [f"{p.name} {p.environment['FEEDMILL_METRICS_PORT']}" for p in processes if p.environment]
+    if ports:
+        lines.append(f"metrics ports  {', '.join(ports)}")
     lines.append(f"Add a feed from another terminal: {sys.argv[0]} feeds add URL. Ctrl-C stops everything.")
-    for line in lines:
-        console.print(line, soft_wrap=True)
+    lines.append("Times in the log are UTC.")
+    return lines
+
+
+def print_json(name: str, line: str) -> None:
+    """Print a line of the process `name` as JSON with its `instance`; other text becomes a message."""
+    try:
+        record = json.loads(line)
+        if not isinstance(record, dict):
+            raise TypeError
+    except (ValueError, TypeError, RecursionError):
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        record = {"at": now, "level": "warning", "service": name.partition("-")[0], "logger": "up", "message": line}
+    print(ascii_json(record | {"instance": name}), flush=True)

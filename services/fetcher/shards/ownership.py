@@ -34,7 +34,7 @@ from services.fetcher.shards.lease import Lease
 from services.fetcher.shards.peers import Peers, new_name, to_publication
 from shared.broker.port import Broker, Session
 from shared.broker.prefetch import PrefetchLimit
-from shared.broker.topology import FETCHERS, Stage, Topology
+from shared.broker.topology import FETCHERS, Stage, Topology, name_ranges
 from shared.errors import BrokerUnavailable, Unavailable
 from shared.waiting import pause
 
@@ -261,7 +261,9 @@ class Shards:
         self._heartbeat_is_due = True
         OWNED.set(len(self._owned))
         self._prefetch_limit.read_from(self._consumed())
-        log.info("owning shards", extra={"queues": self.owned(), "giving_up": sorted(self._releasing)})
+        log.info(
+            "owning shards", extra={"queues": name_ranges(self.owned()), "giving_up": name_ranges(self._releasing)}
+        )
 
     # ---- what the fetchers tell each other ----
 

@@ -41,10 +41,10 @@ def feedmill(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def up(home: Path) -> Iterator[subprocess.Popen[str]]:
+def up(home: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "services.cli", "up"],
-        env=environment(home),
+        env=environment(home) | settings,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -88,13 +88,16 @@ def test_a_feed_that_is_added_is_polled_and_is_still_there_the_next_day(home: Pa
         with up(home) as process:
             lines = wait_for(process, "management UI", "fetcher", "writer", "consuming")
             assert not any("://feedmill:" in line for line in lines), "a password was printed"
+            assert any(f"PGSERVICEFILE={home}/up/pg_service.conf psql service=feedmill" in line for line in lines)
+            assert (home / "up" / "pg_service.conf").stat().st_mode & 0o777 == 0o600
             added = feedmill(home, "feeds", "add", url, "--name", "The site", "--priority", "5")
             assert (added.returncode, "added as feed 1" in added.stdout) == (0, True), added.stdout + added.stderr
             assert "already" in feedmill(home, "feeds", "add", url).stdout
             wait_for(process, "wrote 1 results")
             assert status(home)["counts"]["pending_articles"] == len(farm.expected_articles())
-        with up(home) as process:
-            wait_for(process, "consuming")
+        with up(home, FEEDMILL_LOG_FORMAT="json") as process:
+            lines = wait_for(process, '"instance": "fetcher"', "consuming")
+            assert all(json.loads(line)["instance"] for line in lines if line.startswith("{"))
             (feed,) = json.loads(feedmill(home, "feeds", "list", "--json").stdout)
             assert (feed["name"], feed["priority"], feed["last_outcome"]) == ("The site", 5, "fetched")
             assert status(home)["counts"]["pending_articles"] == len(farm.expected_articles())

@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 from typer.testing import CliRunner
 
 from services.admin.registry import NewFeed, add_feed, connect
+from services.admin.status import count_all
 from services.cli.__main__ import app
 from shared.errors import ConfigurationError
 
@@ -24,8 +25,7 @@ Run = Callable[..., str]
 @pytest.fixture
 def feeds(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("FEEDMILL_DATABASE_URL", database_url)
-    monkeypatch.setenv("FEEDMILL_AMQP_URL", "amqp://127.0.0.1:1/")
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("FEEDMILL_AMQP_URL", raising=False)
     with connect(database_url) as connection:
         add_feed(connection, NewFeed(URL))
         connection.execute("UPDATE feeds SET next_fetch_at = now() + interval '5 hours'")
@@ -76,7 +76,7 @@ def test_a_feed_is_shown_with_its_state_health_and_attempts(feeds: Run, database
         "not on Sunday",
     ):
         assert part in said
-    for part in ("4 attempts, 75 % good, 0.50 s each", "3 hours ago", "http 404", "to be tried again", "304 untrue"):
+    for part in ("4 attempts, 75 % good, 0.50 s each", "3 hours ago", "http 404", "put off", "304 untrue"):
         assert part in said
     assert "host throttled until" in said
     assert "secret" not in said
@@ -111,6 +111,65 @@ def test_a_feed_is_disabled_and_enabled_with_its_past_forgotten(feeds: Run, data
 def test_a_feed_is_polled_at_once_if_somebody_asks(feeds: Run, database_url: str) -> None:
     feeds("fetch", URL)
     assert row(database_url)["due_at"] <= datetime.now(UTC)
+
+
+WAITS = """
+UPDATE feeds SET last_outcome = 'soft_error', last_error = 'the server answered 503', issued_at = NULL,
+    claim_id = gen_random_uuid(), claim_expires_at = '2100-01-01 13:00:00+00', next_fetch_at = now();
+INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final, attempt,
+    items_seen, items_new, wire_bytes, decoded_bytes, error_class)
+SELECT gen_random_uuid(), 1, now(), now() - n * interval '1 hour', 0.5, false, 'soft_error', false, 3 - n, 0, 0, 0, 0,
+    'http_503' FROM generate_series(1, 3) AS n
+"""
+
+
+def test_a_feed_that_waits_for_its_retry_is_failing_and_says_which_and_when(feeds: Run, database_url: str) -> None:
+    change(database_url, WAITS)
+    assert "retry 3 of 12 at 2100-01-01 12:00:00" in feeds("list", "--utc")
+    assert "1 feeds, 1 failing; times in UTC" in feeds("list", "--utc")
+    assert "retry 3 of 12 at 2100-01-01 12:00:00 UTC" in feeds("show", "1", "--utc")
+    (listed,) = json.loads(feeds("list", "--json"))
+    assert (listed["failing"], listed["retry"], listed["retries"], listed["failures"]) == (True, 3, 12, 0)
+    with connect(database_url) as connection:
+        assert (count_all(connection).failing, count_all(connection).retrying) == (1, 1)
+
+
+def test_without_a_broker_it_is_said_until_when_a_retry_waits(feeds: Run, database_url: str) -> None:
+    change(database_url, WAITS)
+    with pytest.raises(ConfigurationError, match=r"waits, retry 3 of 12 at .*2100.*without RabbitMQ"):
+        feeds("fetch", "1")
+
+
+def test_a_host_that_is_left_alone_is_named_instead_of_due(feeds: Run, database_url: str) -> None:
+    change(database_url, WAITS)
+    change(database_url, "UPDATE feed_fetch_log SET error_class = 'connect', started_at = now()")
+    assert "could not be connected to, and fetchers leave it alone until" in feeds("fetch", "1")
+    change(database_url, "INSERT INTO throttled_groups VALUES ('news.example', '2100-01-01')")
+    assert "asked to be left alone until 2100-01-01 00:00:00 UTC" in feeds("fetch", "1", "--utc")
+
+
+def test_a_feed_that_is_in_flight_says_so_and_one_whose_job_was_dropped_is_due(feeds: Run, database_url: str) -> None:
+    change(database_url, WAITS + "; UPDATE feeds SET issued_at = now()")
+    assert "it is being fetched" in feeds("fetch", "1")
+    change(database_url, "UPDATE feeds SET claim_id = NULL, issued_at = NULL")
+    assert "is due now" in feeds("fetch", "1")
+    assert row(database_url)["due_at"] <= datetime.now(UTC)
+
+
+def test_feeds_are_listed_by_a_word_and_with_their_whole_urls(feeds: Run, database_url: str) -> None:
+    url = "http://other.example/" + "long/" * 40
+    with connect(database_url) as connection:
+        add_feed(connection, NewFeed(url, name="The Other"))
+    assert url in feeds("list")
+    assert "1 feeds" in feeds("list", "--grep", "the OTHER")
+    assert "1 feeds" in feeds("list", "--limit", "1")
+    assert "0 feeds" in feeds("list", "--grep", "%")
+
+
+def test_spans_are_written_as_people_say_them(feeds: Run, database_url: str) -> None:
+    feeds("set", "1", "--interval", "5m", "--longest", "1d")
+    assert (row(database_url)["interval_seconds"], row(database_url)["longest_seconds"]) == (300, 86_400)
+    assert "5m, 2h or 1d" in feeds("set", "1", "--interval", "5x")
 
 
 def test_a_feed_is_removed_after_a_question(feeds: Run, database_url: str) -> None:

@@ -34,8 +34,7 @@ def db(database_url: str) -> Iterator[Connection]:
 @pytest.fixture
 def pending(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("FEEDMILL_DATABASE_URL", database_url)
-    monkeypatch.setenv("FEEDMILL_AMQP_URL", "amqp://127.0.0.1:1/")
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("FEEDMILL_AMQP_URL", raising=False)
 
     def run(*arguments: str) -> str:
         result = CliRunner().invoke(app, ["pending", *arguments])
@@ -122,6 +121,44 @@ def test_the_dead_are_listed_and_revived(pending: Run, db: Connection) -> None:
     for wrong in ([], [md5s[0], "--all"]):
         with pytest.raises(ConfigurationError, match="say which"):
             pending("revive", *wrong)
+
+
+def test_an_article_is_found_by_the_beginning_of_its_key(pending: Run, db: Connection) -> None:
+    md5s = fill(db, 3)
+    db.execute("UPDATE pending_articles SET md5 = left(md5, 20) || '000000000000' WHERE md5 = %s", [md5s[0]])
+    twin = md5s[0][:20] + "111111111111"
+    db.execute("UPDATE pending_articles SET md5 = %s WHERE md5 = %s", [twin, md5s[1]])
+    assert "title: Article 3" in pending("show", md5s[2][:4].upper())
+    for command in ("show", "ack", "release", "bury"):
+        with pytest.raises(
+            ConfigurationError, match=f"'{twin[:8]}' is ambiguous, give more of it: it begins {twin[:8]}"
+        ):
+            pending(command, twin[:8])
+    assert "1 acknowledged" in pending("ack", twin[:21])
+    assert "0 acknowledged; 1 not" in pending("ack", md5s[2][:3])  # too short to mean an article
+    assert "1 moved to the dead" in pending("bury", md5s[2][:6])
+    assert "title: Article 3" in pending("show", md5s[2][:6])
+    assert "1 revived" in pending("revive", md5s[2][:6])
+
+
+def test_an_article_is_moved_to_the_dead_by_hand_with_a_reason(pending: Run, db: Connection) -> None:
+    md5s = fill(db, 2)
+    claim(db, 1)
+    assert "2 moved to the dead; 1 not" in pending("bury", *md5s, "unknown", "--reason", "not news")
+    assert [(found["md5"], found["error"]) for found in dead(db)] == [(md5, "not news") for md5 in sorted(md5s)]
+    assert "not news" in pending("dead")
+
+
+def test_articles_are_listed_by_feed_and_by_a_word(pending: Run, db: Connection) -> None:
+    md5s = fill(db, 3)
+    db.execute("INSERT INTO feeds (url, politeness_group) VALUES ('http://y/', 'y')")
+    db.execute("UPDATE pending_articles SET feed_id = 2, title = '100 %% Wool' WHERE md5 = %s", [md5s[1]])
+    for command, prepare in (("list", ""), ("dead", f"SELECT bury_articles(ARRAY{md5s}, 'why')")):
+        db.execute(prepare.encode() or b"SELECT 1")
+        for options in (["--feed", "2"], ["--feed", "http://y/"], ["--grep", "% wool"]):
+            assert [found["md5"] for found in json.loads(pending(command, "--json", *options))] == [md5s[1]]
+        assert json.loads(pending(command, "--json", "--grep", "NEWS.example/3"))[0]["md5"] == md5s[2]
+        assert "1 shown; times in UTC" in pending(command, "--limit", "1", "--utc")
 
 
 def test_tables_that_are_not_there_yet_are_a_sentence(pending: Run, db: Connection) -> None:

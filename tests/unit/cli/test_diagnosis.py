@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.admin.diagnosis import FeedCounts, Marks, QueueLevel, Situation, explain, in_words
+from services.admin.diagnosis import FeedCounts, QueueLevel, Situation, Thresholds, explain, in_words
 
 COUNTS = FeedCounts(
     feeds=100,
@@ -21,7 +21,7 @@ COUNTS = FeedCounts(
     next_due_seconds=130.0,
     seconds_since_success=5.0,
 )
-MARKS = Marks(fetcher_high_water=5000, writer_high_water=2000, group_jobs=400, silence_seconds=1800.0)
+THRESHOLDS = Thresholds(fetcher_high_water=5000, writer_high_water=2000, group_jobs=400, silence_seconds=1800.0)
 DUE = {"due": 10, "longest_due_seconds": 3.0}
 OVERDUE = {"due": 900, "overdue": 800, "longest_due_seconds": 7_200.0}
 
@@ -38,7 +38,7 @@ def situation(
         shards or {"fetcher.00": QueueLevel(*fetcher) if fetcher else None, "fetcher.01": None},
         QueueLevel(*writer) if writer else None,
         busiest or {},
-        MARKS,
+        THRESHOLDS,
     )
 
 

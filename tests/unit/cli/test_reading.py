@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
+from services.admin.preview import ReadingFailed, as_json, read_bytes
 from services.cli.__main__ import app, main
-from services.cli.commands.parse import ReadingFailed, as_json, read_source, show
+from services.cli.commands.parse import show
+from services.cli.output import Times
 from shared.wire.outcomes import Outcome
 from tests.unit.parse.feeds import atom, rss
 
@@ -28,13 +28,12 @@ KEYS = (
 )
 
 
-def read_file(path: Path, content: bytes) -> dict[str, Any]:
-    path.write_bytes(content)
-    return as_json(read_source(str(path), base_url=None, content_type=None))
+def read(content: bytes) -> dict[str, Any]:
+    return as_json(read_bytes(content, base_url=None, content_type=None))
 
 
-def test_a_feed_as_json_has_the_keys_that_were_promised(tmp_path: Path) -> None:
-    found = read_file(tmp_path / "feed.xml", FEED.encode())
+def test_a_feed_as_json_has_the_keys_that_were_promised() -> None:
+    found = read(FEED.encode())
     assert list(found) == ["feed", "tier", "warnings", "entries"]
     assert found["feed"] == {
         "title": "News",
@@ -54,18 +53,18 @@ def test_a_feed_as_json_has_the_keys_that_were_promised(tmp_path: Path) -> None:
     assert " ".join(found["entries"][0]) == KEYS
 
 
-def test_html_is_shown_if_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_html_is_shown_if_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEEDMILL_KEEP_HTML", "true")
     feed = atom("<entry><id>1</id><title>One</title><summary type='html'>&lt;p&gt;a&lt;/p&gt;</summary></entry>")
-    assert read_file(tmp_path / "feed.xml", feed.encode())["entries"][0]["html"] == "<p>a</p>"
+    assert read(feed.encode())["entries"][0]["html"] == "<p>a</p>"
 
 
-def test_a_packed_file_is_unpacked(tmp_path: Path) -> None:
-    packed = read_file(tmp_path / "feed.xml.gz", gzip.compress(FEED.encode()))
-    assert packed["feed"] == read_file(tmp_path / "feed.xml", FEED.encode())["feed"]
+def test_a_packed_file_is_unpacked() -> None:
+    packed = read(gzip.compress(FEED.encode()))
+    assert packed["feed"] == read(FEED.encode())["feed"]
 
 
-def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_what_cannot_be_read_says_why() -> None:
     for content, outcome in (
         (b"<html>", Outcome.NOT_A_FEED),
         (b"{", Outcome.UNPARSEABLE),
@@ -73,7 +72,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         (gzip.compress(FEED.encode())[:-20], Outcome.SOFT_ERROR),
     ):
         with pytest.raises(ReadingFailed) as failed:
-            read_file(tmp_path / "feed", content)
+            read(content)
         assert failed.value.outcome is outcome
 
 
@@ -152,11 +151,8 @@ def test_an_argument_that_is_no_text_is_an_error_in_one_sentence(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_people_see_the_tier_the_facts_the_flags_and_the_warnings(tmp_path: Path) -> None:
-    path = tmp_path / "feed.xml"
-    path.write_text(FEED + "<end>")
-    console = Console(file=io.StringIO(), width=200)
-    show(read_source(str(path), base_url=None, content_type=None), console)
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
-    for text in ("lenient tier", "hubs: https://hub.example/", "date_guessed", "warning: malformed XML"):
+def test_people_see_the_tier_the_facts_the_flags_and_the_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    show(read_bytes((FEED + "<end>").encode(), base_url=None, content_type=None), Times())
+    shown = " ".join(capsys.readouterr().out.split())
+    for text in ("lenient tier", "hubs https://hub.example/", "date_guessed", "warning: malformed XML"):
         assert text in shown

@@ -1,0 +1,52 @@
+"""Options that several commands have, and spans of time as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from local.addresses import open_database
+from services.admin.registry import Connection, connect
+from services.cli.settings import CliSettings
+from shared.settings import read_settings
+
+YEAR_SECONDS = 31_536_000.0
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Cut nothing, whatever the terminal's width. So it is in a pipe.")]
+Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC instead of this terminal's zone.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+Grep = Annotated[str | None, typer.Option(help="Only those with this text, in upper or lower case.")]
+OfFeed = Annotated[str | None, typer.Option("--feed", help="Only those of this feed: its id or URL.")]
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def span(least: float = 0.0, most: float = YEAR_SECONDS) -> Callable[[str], float]:
+    """Return what reads a span of time, `90`, `90s`, `5m`, `2h` or `1d`, into seconds from `least` to `most`."""
+
+    def read(text: str | float) -> float:
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([smhd]?)\s*", str(text).lower(), re.ASCII)
+        seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
+        if not least <= seconds <= most:
+            raise typer.BadParameter(
+                f"{str(text)[:50]!r}: expected {least:g} to {most:,.0f} seconds, written as 90, 90s, 5m, 2h or 1d"
+            )
+        return seconds
+
+    return read
+
+
+@contextmanager
+def connect_here(*, create: bool = False) -> Iterator[Connection]:
+    """Like `connect`, to the database that is given, or else to the private one here (`open_database`)."""
+    with (
+        open_database(read_settings(CliSettings), create=create) as database_url,
+        connect(database_url) as connection,
+    ):
+        yield connection
