@@ -90,8 +90,8 @@ def _at_queues(fetcher: QueueLevel, writer: QueueLevel, at: Situation) -> Iterat
     choked = writer.ready >= at.limits.writer_high_water
     if choked:
         yield (
-            f"{writer.ready:,} results wait in `writer` (FEEDMILL_WRITER_HIGH_WATER is {at.limits.writer_high_water:,}):"
-            " the fetchers take no jobs until half of them are written"
+            f"{writer.ready:,} results wait in `writer` (FEEDMILL_WRITER_HIGH_WATER is"
+            f" {at.limits.writer_high_water:,}): the fetchers take no jobs until half of them are written"
         )
     if writer.ready and not writer.consumers:
         yield f"nobody reads `writer`, where {writer.ready:,} results wait: is a writer running?"

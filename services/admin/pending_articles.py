@@ -1,4 +1,4 @@
-"""Articles that wait for a consumer, and dead ones: count, list, read, acknowledge, release, dead-letter and revive by hand. Keys are md5s."""
+"""Articles that wait for a consumer, and dead ones: reads them, and does by hand what consumers do. Keys are md5s."""
 
 from __future__ import annotations
 

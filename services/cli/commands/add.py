@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from local import addresses
 from local.terminal import Interrupted
 from services.admin import registry
-from services.admin.host_slot import host_slot
 from services.cli import credentials
 from services.cli.options import Yes, span
 from services.cli.output import console
 from services.cli.settings import CliSettings
 from shared.observability.display import safe_to_show
 from shared.settings import read_settings
-from shared.wire.results import FeedFetched
 
 if TYPE_CHECKING:
     from services.admin.discovery import Found
@@ -62,7 +59,7 @@ def add(
     Given a page, its feeds are looked for: asks which at a terminal, otherwise (`--yes`) takes the first. A feed that
     is found where it was looked for is polled with that: its articles are there, and it is not asked again.
     """
-    from services.admin.discovery import config_for
+    from services.admin import adding
 
     settings = read_settings(CliSettings)
     credentials.warn_of_secrets(url, user, header or [])
@@ -71,42 +68,15 @@ def add(
         credentials.read_login(user, password_file, settings.feed_password.get_secret_value()),
         timeout,
     )
-    url = registry.check_feed(registry.NewFeed(url, config=config))
+    feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
+    feed = replace(feed, url=registry.check_feed(feed))
     with addresses.open_database(settings, create=True) as database_url:
-        found = _find(database_url, url, config, check=check, yes=yes)
-        config = config_for(config, url, found.url)
-        feed = registry.NewFeed(found.url, name=name, interval_seconds=interval, priority=priority, config=config)
-        fetched = found.fetched if found.fetched and found.fetched.status is not None else None
-        with registry.connect(database_url) as connection:
-            claim = fetched.claim_id if fetched else None
-            id_, is_new = registry.add_feed(connection, feed, settings.proxy_host_set(), claim)
-        if is_new and fetched:
-            asyncio.run(_write(database_url, fetched.model_copy(update={"feed_id": id_})))
+        found = adding.find_feed(
+            database_url, feed, check=check, choose=lambda feeds: _choose(feeds, yes=yes), say=_say
+        )
+        id_, is_new = adding.register(database_url, feed, found, settings.proxy_host_set())
     said = "added as" if is_new else "is there already, unchanged, as"
     console.print(f"{safe_to_show(found.url)} {said} feed {id_}", soft_wrap=True)
-
-
-def _find(database_url: str, url: str, config: dict[str, Any], *, check: bool | None, yes: bool) -> Found:
-    """Return the feed to register: the page's, if `url` is a page."""
-    from services.admin import discovery
-    from services.fetcher.__main__ import make_client
-    from services.fetcher.settings import FetcherSettings
-
-    if check is False or (check is None and discovery.looks_like_feed(url)):
-        return discovery.Found(url)
-    settings = read_settings(FetcherSettings)
-    with registry.connect(database_url) as connection:
-        if check is None and registry.is_registered(connection, url):
-            return discovery.Found(url)
-        connection.commit()  # the slots begin transactions of their own
-        client = make_client(settings)
-        try:
-            search = discovery.Discovery(
-                client, settings, config, lambda group, seconds: host_slot(connection, group, seconds)
-            )
-            return discovery.choose_feed(url, search, lambda found: _choose(found, yes=yes), _say)
-        finally:
-            client.close()
 
 
 def _say(text: str) -> None:
@@ -135,25 +105,3 @@ def _ask_number(question: str, most: int) -> int:
         if typed.isascii() and typed.isdecimal() and len(typed) < 5 and 1 <= int(typed) <= most:
             return int(typed)
         console.print(f"a number from 1 to {most}, please")
-
-
-async def _write(database_url: str, fetched: FeedFetched) -> None:
-    """Write the result of the first poll: its articles, validators and state in one transaction."""
-    from services.writer.handler import WriteArticles
-    from services.writer.settings import WriterSettings
-    from shared.database.postgres import Database
-
-    settings = read_settings(WriterSettings)
-    database = Database(
-        database_url, size=1, prepared=settings.prepared_statements, statement_seconds=settings.statement_seconds
-    )
-    async with database.open():
-        await database.require_schema()
-        write = WriteArticles(
-            database,
-            rules=settings.rules(),
-            proxy_hosts=settings.proxy_host_set(),
-            now=lambda: datetime.now(UTC),
-            policy=settings.policy(),
-        )
-        await write([fetched])
