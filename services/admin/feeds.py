@@ -9,7 +9,7 @@ from psycopg import sql
 
 from services.admin.registry import Connection
 from services.fetcher.settings import FetcherSettings
-from services.writer.schedule.bounds import plan_first
+from services.writer.schedule.bounds import next_slot
 from shared.errors import ConfigurationError
 from shared.observability.secrets import mask_credentials
 from shared.wire.outcomes import Outcome
@@ -115,7 +115,7 @@ def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, en
     if enable is False:
         changes = changes | {"enabled": False, "disabled_reason": "by hand"}
     elif enable:
-        first = plan_first(id_, now=datetime.now(UTC), period=RESTART_SECONDS)
+        first = next_slot(id_, after=datetime.now(UTC), period=RESTART_SECONDS)
         fresh = {"disabled_reason": None, "failures": 0, "gone_since": None, "next_fetch_at": first}
         changes = changes | fresh | {"enabled": True}
     columns = sql.SQL(", ").join(sql.SQL("{} = {}").format(sql.Identifier(c), sql.Placeholder(c)) for c in changes)
