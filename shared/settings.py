@@ -71,9 +71,9 @@ class TelemetrySettings(FeedmillSettings):
     """Logs, metrics, health."""
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="Least severe log lines to write."
+        "INFO", description="Write log lines of this level and above."
     )
-    log_format: LogFormat = Field("json", description="Log lines as `json`, for machines, or as `text`, for people.")
+    log_format: LogFormat = Field("json", description="Log lines as `json` for machines or as `text` for people.")
     metrics_host: str = Field("127.0.0.1", description="Address of the HTTP server for /metrics, /healthz, /readyz.")
     metrics_port: int = Field(0, ge=0, le=65535, description="Its port; 0 takes a free one and logs it.")
 
@@ -88,8 +88,8 @@ class BrokerSettings(FeedmillSettings):
     max_message_bytes: int = Field(
         MAX_MESSAGE_BYTES,
         ge=1024,
-        description="Largest message body that is published (RabbitMQ 4 takes 16 MiB unless told otherwise); unpacked,"
-        " one of four times as much is read.",
+        description="Largest message body that is published (RabbitMQ 4 takes 16 MiB by default). A body may"
+        " be four times as large when unpacked.",
     )
     fast_delay_seconds: DelaySeconds = Field(
         20.0, description="How long a job that can't start yet waits in fast-delay."
@@ -98,7 +98,7 @@ class BrokerSettings(FeedmillSettings):
         3600.0, description="How long a feed with a soft error waits for its retry."
     )
     message_retry_seconds: DelaySeconds = Field(
-        60.0, description="How long a message waits whose handling failed in the writer (not a feed that failed)."
+        60.0, description="How long a result waits after its handling failed in the writer."
     )
     message_retries: int = Field(
         5, ge=0, description="How often a message whose handling failed is tried again before it is dead-lettered."
@@ -108,14 +108,14 @@ class BrokerSettings(FeedmillSettings):
         SHARDS,
         ge=1,
         le=MOST_SHARDS,
-        description="Queues that the jobs are spread over by host; each is read by one fetcher at a time, so no more"
-        " fetchers than these have work. The same for all services.",
+        description="Queues that the jobs are spread over, by host. One fetcher reads each, so more fetchers"
+        " than shards are idle. The same for all services.",
     )
 
     declare_topology: bool = Field(
         True,
-        description="Whether services declare exchanges and queues when they connect. Off where `feedmill migrate` has,"
-        " and their users may not.",
+        description="Whether services declare exchanges and queues. Off where `feedmill migrate` does it and"
+        " the services may not.",
     )
 
     def topology(self) -> Topology:
@@ -137,12 +137,12 @@ class DatabaseSettings(FeedmillSettings):
         description="PostgreSQL: `postgresql://user:password@host:port/database`.",
     )
     prepared_statements: bool = Field(
-        True, description="Off behind a PgBouncer in transaction mode that does not look after prepared statements."
+        True, description="Off behind a PgBouncer in transaction mode that does not support prepared statements."
     )
     statement_seconds: Seconds = Field(
         60.0,
-        description="What the database takes longer for is cancelled and tried again; a transaction that stands still "
-        "for as long is ended.",
+        description="A statement that takes longer is cancelled and tried again; a transaction that is idle"
+        " for longer is ended.",
     )
 
 
@@ -151,8 +151,8 @@ class PolitenessSettings(FeedmillSettings):
 
     proxy_hosts: str = Field(
         "",
-        description="Hosts that front many sites (an RSSHub), comma-separated; there the first path segment is part"
-        " of the politeness group.",
+        description="Hosts that stand for many sites (an RSSHub), comma-separated. The first path segment is"
+        " part of their politeness group.",
     )
 
     def proxy_host_set(self) -> frozenset[str]:

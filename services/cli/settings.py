@@ -11,13 +11,13 @@ class CliSettings(LocalSettings):
     """What commands read beside the servers' addresses."""
 
     feed_password: SecretStr = Field(
-        SecretStr(""), description="The password for `feedmill feeds add --user NAME`, instead of asking for it."
+        SecretStr(""), description="The password for `feedmill feeds add --user NAME`, instead of a prompt."
     )
     broker_users: str = Field(
         "",
-        description="Directory of passwords, each in a file that is named like its user: with it, `feedmill migrate`"
-        " declares the queues and makes these users at the broker, each with the rights of its service.",
+        description="Directory with a password file per broker user. With it `feedmill migrate` declares the"
+        " queues and makes these users, each with the rights of its service.",
     )
     management_url: str = Field(
-        "http://127.0.0.1:15672", description="RabbitMQ's management API, which `feedmill migrate` asks to make users."
+        "http://127.0.0.1:15672", description="RabbitMQ's management API, where `feedmill migrate` makes users."
     )

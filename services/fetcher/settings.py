@@ -46,8 +46,7 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
     fetch_threads: Count = Field(64, description="Worker threads, each busy with one fetch.")
     fetcher_prefetch: Prefetch = Field(
         400,
-        description="Jobs that one fetcher takes from its queues at a time, at least four from each, running or waiting"
-        " for a slot; while this number changes, the jobs that it has already come on top.",
+        description="Jobs that one fetcher holds, running or waiting for a slot; at least four per shard.",
     )
     max_active: Count = Field(200, description="Fetches under way in one process, at most.")
     host_concurrency: Count = Field(2, description="Fetches under way per politeness group, at most.")
@@ -55,10 +54,10 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
     host_policies: Annotated[str, AfterValidator(_check_policies)] = Field(
         "",
         description="Exceptions from both for some hosts: `*.slow.example concurrency=1 interval=10;"
-        " feeds.example concurrency=8 interval=0.2`; the first pattern that fits counts.",
+        " feeds.example concurrency=8 interval=0.2`. The first pattern that fits counts.",
     )
     writer_high_water: Count = Field(
-        2000, description="No jobs are taken while this many results wait in `writer`, until half of them are gone."
+        2000, description="Fetchers take no jobs while more results wait in `writer`, until half of them are written."
     )
     connect_failure_seconds: Seconds = Field(
         600.0, description="How long a group is left alone after a failure to connect."
@@ -67,19 +66,19 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
     max_retries: int = Field(12, ge=0, description="How often a feed with a soft error is retried before giving up.")
     fetch_deadline_seconds: Seconds = Field(30.0, description="Wall-clock limit of one fetch: names, redirects, body.")
     connect_timeout_seconds: Seconds = Field(
-        10.0, description="Limit of connecting to one address, and again of its TLS handshake."
+        10.0, description="Limit for connecting to one address, and again for its TLS handshake."
     )
     read_timeout_seconds: Seconds = Field(15.0, description="Longest silence of a server within a fetch.")
     max_body_bytes: Count = Field(10 * 1024 * 1024, description="Largest body, counted after decompression.")
     large_bodies: Count = Field(
-        12, description="Bodies over 512 KiB that are in memory at a time; others wait, off their deadline."
+        12,
+        description="Bodies over 512 KiB in memory at a time. Others wait, which does not count against their"
+        " deadline.",
     )
     max_entries: Count = Field(5000, description="Entries taken from one feed; of more, the newest.")
-    keep_html: bool = Field(
-        False, description="Keep the bodies of articles as HTML that is safe to show, too, beside their text."
-    )
+    keep_html: bool = Field(False, description="Keep articles' bodies as safe HTML, too, beside their text.")
     parse_seconds: Seconds = Field(
-        10.0, description="CPU time that reading one body may take; beyond it the body is `unparseable`."
+        10.0, description="CPU time for reading one body; beyond it the body is `unparseable`."
     )
     allow_networks: Annotated[str, AfterValidator(_check_networks)] = Field(
         "",
@@ -89,7 +88,7 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
     contact_url: str = Field(
         PROJECT_URL,
         pattern=r"^[!-~]+$",
-        description="Shown to the polled servers in the User-Agent: a page that says who polls, and how to reach them.",
+        description="A page that says who polls and how to reach them. Polled servers see it in the User-Agent.",
     )
 
     def allowed(self) -> tuple[Network, ...]:

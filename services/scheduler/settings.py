@@ -10,14 +10,15 @@ from shared.settings import BrokerSettings, ClaimSettings, Count, DatabaseSettin
 class SchedulerSettings(BrokerSettings, ClaimSettings, DatabaseSettings, TelemetrySettings):
     """All that the scheduler reads."""
 
-    tick_seconds: Seconds = Field(1.0, description="How often the scheduler looks for feeds that are due.")
-    claim_batch: Count = Field(500, description="Feeds claimed and published in one go.")
-    fetcher_high_water: Count = Field(5000, description="No jobs are published while this many wait in the shards.")
+    tick_seconds: Seconds = Field(1.0, description="How often the scheduler looks for due feeds.")
+    claim_batch: Count = Field(500, description="Feeds claimed and published together.")
+    fetcher_high_water: Count = Field(
+        5000, description="The scheduler publishes no jobs while more wait in the shards."
+    )
     silence_seconds: Seconds = Field(
-        1800.0, description="An alarm is raised when feeds are due and none, anywhere, was fetched for so long."
+        1800.0, description="The alarm is raised when feeds are due and no fetch has succeeded for so long."
     )
     group_jobs: Count = Field(
         400,
-        description="Jobs of one politeness group under way at most: what one host can't take yet must not fill the "
-        "queue, where others would wait behind it.",
+        description="Jobs of one politeness group under way, at most, so that one host's feeds don't fill the queue.",
     )

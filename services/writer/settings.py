@@ -29,30 +29,30 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     writer_prefetch: Prefetch = Field(200, description="Messages that the writer holds unacknowledged, at most.")
     duplicates: Literal["flag", "drop", "off"] = Field(
         "flag",
-        description="A new article that came before under another address (http, www., tracking, AMP): `flag` it in "
-        "`duplicate_of`, `drop` it (the ledger alone keeps it), or don't look (`off`).",
+        description="A new article that came before under another address (http, www., tracking, AMP): `flag`"
+        " it in `duplicate_of`, `drop` it (only the ledger keeps it), or don't look (`off`).",
     )
     requeue_updates: bool = Field(
-        False, description="Whether an article that was drained is pending again when its text changes."
+        False, description="Whether a drained article is pending again when its text changes."
     )
     min_poll_seconds: Seconds = Field(120.0, description="Shortest adaptive poll interval of a feed.")
-    max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, after failures too.")
+    max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, also after failures.")
     poll_worth_seconds: Seconds = Field(
         Rules().poll_worth_seconds,
         description="What a poll costs, in seconds that one article waits: less polls more often.",
     )
     gone_span_seconds: Seconds = Field(
-        3600.0, description="A feed is disabled after two answers 410 that are at least this far apart."
+        3600.0, description="A feed is disabled after two 410 answers at least this far apart."
     )
     moved_span_seconds: Seconds = Field(
-        86400.0, description="A permanent redirect is adopted after being seen for at least this long ..."
+        86400.0, description="A permanent redirect is adopted after it was seen for at least this long ..."
     )
     moved_sightings: Count = Field(3, description="... and at least this often.")
 
     ledger_days: Seconds = Field(
         90.0, description="Days after which the ledger forgets an article that its feed no longer lists."
     )
-    log_days: Seconds = Field(30.0, description="Days for which attempts are kept in the fetch log ...")
+    log_days: Seconds = Field(30.0, description="Days for which the fetch log keeps attempts ...")
     log_per_feed: Count = Field(500, description="... and how many of each feed, at most.")
 
     def policy(self) -> Policy:

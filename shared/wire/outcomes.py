@@ -39,7 +39,7 @@ class BackOff(Enum):
     AN_HOUR = "an hour", 3600.0
     SIX_HOURS = "six hours", 21600.0
     DISABLE_IF_CONFIRMED = "disable if confirmed", 3600.0
-    """A second sighting, a day after the first, disables the feed."""
+    """A second sighting, `gone_span_seconds` after the first or later, disables the feed."""
 
     def __init__(self, label: str, first_seconds: float | None) -> None:
         self.first_seconds = first_seconds

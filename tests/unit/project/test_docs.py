@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,21 @@ def test_every_page_begins_with_its_question() -> None:
         first, *rest = [line for line in page.read_text(encoding="utf-8").splitlines() if line]
         assert first.startswith("# "), page.name
         assert "?" in first + rest[0], f"{page.name} does not say which question it answers"
+
+
+def test_contributing_shows_the_law_of_imports_and_every_folder() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    law = next(contract["layers"] for contract in contracts if "services.cli" in contract.get("layers", ()))
+    shown = re.search(r"^    services\.cli\n(?:    .*\n)+", page, re.MULTILINE).group(0)  # type: ignore[union-attr]
+    assert [line.split() for line in shown.splitlines()] == [layer.split(" | ") for layer in law]
+    folders = {path.parent.name for path in ROOT.glob("services/*/__init__.py")}
+    folders |= {
+        path.parent.name for path in [*ROOT.glob("services/fetcher/*/__init__.py"), *ROOT.glob("shared/*/__init__.py")]
+    }
+    assert [name for name in sorted(folders) if f"{name}/" not in page] == []
 
 
 def test_the_project_stands_on_its_own() -> None:
