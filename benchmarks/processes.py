@@ -26,6 +26,7 @@ SETTINGS = {
     # Each feed once a round, as fast as it goes: what is measured is work, not politeness. The rest is as shipped.
     "FEEDMILL_ALLOW_NETWORKS": "127.0.0.0/8",
     "FEEDMILL_HOST_MIN_INTERVAL_SECONDS": "0.000001",
+    "FEEDMILL_GROUP_JOBS": "400",
     "FEEDMILL_HOST_CONCURRENCY": "10000",
     "FEEDMILL_MAX_RETRIES": "0",  # a fetch that fails is counted, not waited for
     "FEEDMILL_MIN_POLL_SECONDS": "7200",

@@ -124,7 +124,6 @@ def fetching(
         workers,
         valve,
         window=valve.most,
-        threads=threads,
         clock=clock.monotonic,
         shard_of=stage.queue_of,
         may_leave=may_leave,

@@ -102,7 +102,6 @@ class Room:
             self.workers,
             self.valve,
             window=prefetch,
-            threads=threads,
             clock=clock,
             shard_of=self.stage.queue_of,
             may_leave=lambda queue: queue not in self.lost,

@@ -1,6 +1,7 @@
-"""Between the event loop and the threads: who waits, who runs, and how many jobs to take meanwhile.
+"""Slots: a job waits for the next slot of its politeness group, then its request runs on a worker thread.
 
-The scoreboard decides; this room acts on it. Everything but a turn itself happens on the event loop.
+The scoreboard decides who may start (rate limiter, circuit breaker, bulkhead); this module carries that out. Each
+request crosses from the event loop to a thread once, and back once. Everything but the request runs on the event loop.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from services.fetcher.politeness.decisions import (
     ANYWHERE,
-    Admission,
     Evicted,
     FastDelay,
     Held,
@@ -24,311 +24,279 @@ from services.fetcher.politeness.decisions import (
     Start,
     Target,
 )
-from services.fetcher.politeness.intake import Intake
+from services.fetcher.politeness.deferred import MAX_STAY_SECONDS, Deferred
 from services.fetcher.politeness.scoreboard import Scoreboard
-from shared.broker.prefetch import Valve
 from shared.errors import GiveBack
 from shared.waiting import until_any
 
-WORTH = 0.25
-"""A job is requeued only if its line has no room for this part of a hold: else waiting in the queue is shorter."""
+REVIEW_SECONDS = 1.0
+"""How often deferred jobs are reviewed."""
 
-LOOK_SECONDS = 1.0
-"""How long a job without room is kept aside while the process looks at what else is coming."""
+DEFER_SHARE = 0.25
+"""A job that will have room within this part of a hold stays here."""
 
 R = TypeVar("R")
 
 Sent = Callable[[], None]
 Work = Callable[[Sent], tuple[R, Report]]
-"""On a worker thread: does the request and calls `sent` the moment that it leaves. It may raise."""
+"""Makes the request, on a worker thread. Calls `sent` at the moment that the request leaves. May raise."""
 
 
 class Pool(Protocol):
-    """Where turns run: threads, or a simulation of them."""
+    """Runs slot requests: worker threads, or a simulation of them."""
 
     def submit(self, label: str, task: SlotRequest[Any]) -> None:
-        """Have `task` called."""
+        """Have `task` called on a thread. `label` describes it for people."""
+
+
+class PrefetchWindow(Protocol):
+    """How many jobs the broker hands out."""
+
+    @property
+    def share(self) -> int:
+        """How many unsettled jobs may come from one queue."""
 
 
 @dataclass(eq=False)
 class SlotRequest(Generic[R]):
-    """One job's way through line and wire."""
+    """One job's stay, from its arrival to the end of its request. Calling it runs the request."""
 
     slots: Slots
     group: str
     shard: Hashable
     label: str
     work: Work[R] = field(repr=False)
-    ending: asyncio.Future[R | Refusal] = field(repr=False)
-    target: Target = ANYWHERE
-    front: bool = False
-    """It goes on with what a redirect began; its message does not know of that."""
-    room_in: float = 0.0
-    """When its group's line will have room again, in seconds."""
+    result: asyncio.Future[R | Refusal] = field(repr=False)
+    target: Target
+    front: bool
+    arrived_at: float
 
     def __call__(self) -> None:
-        """Run the turn on a worker thread."""
+        """Run the request on a worker thread."""
         if self.begin():
             self.end(*self.do())
 
     def begin(self) -> bool:
-        """Check the rules at the last moment; return whether the work may be done."""
+        """Check the rules at the last moment; return whether the request may be made."""
         board = self.slots.board
         may_leave = self.slots.may_leave(self.shard)
-        if self.ending.cancelled() or not may_leave:  # nobody can settle its message any more, or another asks there
+        refusal: Refusal | None
+        if self.result.cancelled() or not may_leave:  # the message is lost, or another fetcher asks this host
             board.cancel_start(self)
-            refusal: Refusal | None = FastDelay()
+            refusal = FastDelay()
         else:
             refusal = board.confirm_start(self, self.slots.clock())
         if refusal is not None:
-            self.slots.ended_elsewhere(self, refusal)
+            self.slots.return_to_loop(self, refusal)
         return refusal is None
 
     def do(self) -> tuple[R | BaseException, Report]:
-        """Do the work."""
+        """Make the request."""
         try:
-            return self.work(self._sent)
-        except BaseException as error:  # noqa: BLE001 - a bug belongs to whoever awaits the turn
+            return self.work(self._note_sent)
+        except BaseException as error:  # noqa: BLE001 - whoever awaits the slot gets the bug
             return error, Report(latency_seconds=None, connected=None, succeeded=False)
 
     def end(self, result: R | BaseException, report: Report) -> None:
-        """Make way for others, and hand the result over."""
+        """Free the slot, and return the result."""
         self.slots.board.finish(self, self.slots.clock(), report)
-        self.slots.ended_elsewhere(self, result)
+        self.slots.return_to_loop(self, result)
 
-    def _sent(self) -> None:
+    def resolve(self, result: R | Refusal | BaseException) -> None:
+        """Give the result to the coroutine that waits for it, if it still does. On the event loop."""
+        if self.result.done():
+            return
+        if isinstance(result, BaseException):
+            self.result.set_exception(result)
+        else:
+            self.result.set_result(result)
+
+    def _note_sent(self) -> None:
         if self.slots.board.sent(self, self.slots.clock()):
             self.slots.wake()
 
 
 class Slots:
-    """See the module.
+    """Gives slots to jobs.
 
     Args:
+        board: decides.
+        pool: runs the requests.
+        prefetch: how many jobs may be here at a time.
+        window: the most that `prefetch` can be.
         clock: monotonic seconds.
-        threads: how many turns `pool` runs at a time.
-        shard_of: which of the queues behind the valve the jobs of a group come from, if there are several.
-        may_leave: asked on a worker thread before a request begins: whether those of this queue are ours to make. It
+        shard_of: the shard (a queue) of a group.
+        may_leave: asked on a worker thread before each request: whether this process may ask hosts of this shard. It
             may wait.
     """
 
     def __init__(
         self,
-        board: Scoreboard[Any],
+        board: Scoreboard[SlotRequest[Any]],
         pool: Pool,
-        valve: Valve,
+        prefetch: PrefetchWindow,
         *,
         window: int,
-        threads: int,
         clock: Callable[[], float],
         shard_of: Callable[[str], Hashable] = lambda group: None,
         may_leave: Callable[[Any], bool] = lambda shard: True,
     ) -> None:
         self.board = board
         self.clock = clock
-        self._pool = pool
-        self._valve = valve
-        self._intake = Intake(window, threads, board.max_hold_seconds)
-        self._threads = threads
-        self._waiting: set[SlotRequest[Any]] = set()
-        self._aside: list[SlotRequest[Any]] = []
-        self._lane_of = shard_of
         self.may_leave = may_leave
-        self._in_hand: Counter[Hashable] = Counter()
-        self._opened: dict[Hashable, float] = {}
+        self._pool = pool
+        self._prefetch = prefetch
+        self._shard_of = shard_of
+        self._held: set[SlotRequest[Any]] = set()
+        self._deferred: Deferred[SlotRequest[Any]] = Deferred(window, DEFER_SHARE * board.max_hold_seconds)
+        self._jobs: Counter[Hashable] = Counter()
+        self._opened_at: dict[Hashable, float] = {}
         self._closed: set[Hashable] = set()
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._decision: asyncio.TimerHandle | None = None
-        self._returning = 0
+        self._review: asyncio.TimerHandle | None = None
 
     async def run(
         self, group: str, label: str, work: Work[R], *, target: Target = ANYWHERE, front: bool = False
     ) -> R | Refusal:
-        """Wait for the group's next turn, do the work in it on a thread, return its result.
+        """Wait for a slot of the group, do the work in it on a thread, return its result or why it was not done.
 
-        `target`: where the request goes. `front`: it goes on with what a redirect began in this process. Its message
-        does not know of that, so that it is requeued where another would be given back.
+        Args:
+            group: the politeness group.
+            label: describes the job for people.
+            work: makes the request.
+            target: where the request goes.
+            front: the request follows a redirect that this process received. It goes before jobs that have not
+                begun. The message does not record the redirect, so it is never nacked: it goes to fast-delay.
 
         Raises:
-            GiveBack: the service stops, or there is no room for this job in this process.
+            GiveBack: the service stops, or gives up the group's shard.
         """
         self._loop = asyncio.get_running_loop()
-        shard = self._lane_of(group)
+        shard = self._shard_of(group)
         if self._stopped or shard in self._closed:
             if front:
                 return FastDelay()
             raise GiveBack("stopping" if self._stopped else "the shard of its group is given up")
-        turn = SlotRequest(self, group, shard, label, work, self._loop.create_future(), target, front)
-        self._in_hand[shard] += 1
+        future: asyncio.Future[R | Refusal] = self._loop.create_future()
+        request = SlotRequest(self, group, shard, label, work, future, target, front, self.clock())
+        self._jobs[shard] += 1
         try:
-            return await self._wait(turn)
-        finally:
-            self._in_hand[shard] -= 1
-
-    async def _wait(self, turn: SlotRequest[R]) -> R | Refusal:
-        admission = self._admit(turn)
-        match admission:
-            case Held(at_once, is_news):
-                if at_once:
-                    self._intake.note_find(news=is_news)
-                self._waiting.add(turn)
-                self._pump()
-            case NoRoom(seconds):
-                self._put_aside(turn, seconds)
-            case refusal:
-                return refusal
-        try:
-            return await turn.ending
+            self._admit(request)
+            return await request.result
         except asyncio.CancelledError:
-            self._abandon(turn)
+            self._forget(request)
             raise
-
-    def _admit(self, turn: SlotRequest[Any]) -> Admission:
-        since = self._opened.get(turn.shard)
-        return self.board.admit(turn.group, turn, self.clock(), target=turn.target, front=turn.front, since=since)
+        finally:
+            self._jobs[shard] -= 1
 
     def open_shard(self, shard: Hashable, now: float) -> None:
-        """Take jobs of this shard from now on. Others had it before: each of its groups rests for an interval first."""
+        """Accept jobs of this shard. Another fetcher had it before, so each of its groups first rests an interval."""
         self._closed.discard(shard)
-        self._opened[shard] = now
+        self._opened_at[shard] = now
 
     def close_shard(self, shard: Hashable) -> None:
-        """Take no more of this shard, and give back what waits of it; what runs comes to its end."""
+        """Accept no more jobs of this shard, and nack those that wait. Running requests end as usual."""
         self._closed.add(shard)
-        self._let_go(lambda turn: turn.shard == shard, "the shard of its group is given up")
+        self._nack(lambda request: request.shard == shard, "the shard of its group is given up")
 
     def count_jobs(self, shard: Hashable) -> int:
         """Return how many jobs of this shard wait or run."""
-        return self._in_hand[shard]
+        return self._jobs[shard]
 
     async def stop_when(self, stopping: asyncio.Event) -> None:
-        """Give back all that waits once `stopping` is set; what runs comes to its end."""
+        """Nack all waiting jobs once `stopping` is set. Running requests end as usual."""
         await until_any(stopping)
         self._stopped = True
-        self._let_go(lambda turn: True, "stopping")
-
-    def _let_go(self, chosen: Callable[[SlotRequest[Any]], bool], why: str) -> None:
-        """Give back those that wait and are chosen."""
-        waiting = [turn for turn in self._waiting if chosen(turn) and self.board.withdraw(turn)]
-        aside = [turn for turn in self._aside if chosen(turn)]
-        self._waiting.difference_update(waiting)
-        self._aside = [turn for turn in self._aside if turn not in aside]
-        for turn in (*waiting, *aside):
-            _settle(turn, FastDelay() if turn.front else GiveBack(why))
+        self._nack(lambda request: True, "stopping")
 
     def wake(self) -> None:
-        """Look again who may start. From any thread."""
+        """Look for starts again. From any thread."""
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._pump)
+        self._loop.call_soon_threadsafe(self._start_due)
 
-    def ended_elsewhere(self, turn: SlotRequest[Any], ending: object) -> None:
-        """Hand over what a turn came to. From any thread."""
+    def return_to_loop(self, request: SlotRequest[Any], result: object) -> None:
+        """Resolve a request. From any thread."""
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._end, turn, ending)
+        self._loop.call_soon_threadsafe(self._end, request, result)
 
-    def _end(self, turn: SlotRequest[Any], ending: object) -> None:
-        _settle(turn, ending)
-        self._pump()
+    def _end(self, request: SlotRequest[Any], result: object) -> None:
+        request.resolve(result)
+        self._start_due()
 
-    def _pump(self) -> None:
-        """Start whose turn it is, let out who was held too long, and set the timer for the next look."""
+    def _admit(self, request: SlotRequest[Any]) -> None:
+        if self._try_to_admit(request) is not None:
+            self._deferred.add(request)
+            self._plan_review(0.0 if self._may_hide_others(request) else REVIEW_SECONDS)
+
+    def _try_to_admit(self, request: SlotRequest[Any]) -> float | None:
+        """Hold the request, or resolve it with a refusal. If its group has no room, return the group's interval."""
+        since = self._opened_at.get(request.shard)
+        match self.board.admit(
+            request.group, request, self.clock(), target=request.target, front=request.front, since=since
+        ):
+            case Held():
+                self._held.add(request)
+                self._start_due()
+            case NoRoom(interval):
+                return interval
+            case refusal:
+                request.resolve(refusal)
+        return None
+
+    def _may_hide_others(self, request: SlotRequest[Any]) -> bool:
+        return self._jobs[request.shard] >= self._prefetch.share
+
+    def _plan_review(self, delay: float) -> None:
+        assert self._loop is not None
+        at = self._loop.time() + delay
+        if self._review is not None and self._review.when() > at:
+            self._review.cancel()
+            self._review = None
+        if self._review is None:
+            self._review = self._loop.call_at(at, self._review_deferred)
+
+    def _review_deferred(self) -> None:
+        self._review = None
+        requeued = self._deferred.review(self.clock(), admit=self._try_to_admit, may_hide_others=self._may_hide_others)
+        for request in requeued:
+            request.resolve(FastDelay())
+        if self._deferred:
+            self._plan_review(REVIEW_SECONDS)
+
+    def _start_due(self) -> None:
+        """Start the requests that are due, remove those that were evicted, and set the timer for the next look."""
         now, expired = self.clock(), list[SlotRequest[Any]]()
-        while not isinstance(call := self.board.next_decision(now), Idle):
-            turn = call.ticket
-            self._waiting.discard(turn)
-            match call:
+        while not isinstance(decision := self.board.next_decision(now), Idle):
+            request = decision.ticket
+            self._held.discard(request)
+            match decision:
                 case Start():
-                    self._intake.note_start()
-                    self._pool.submit(turn.label, turn)
+                    self._pool.submit(request.label, request)
+                case Evicted(_, None) if not request.front and now - request.arrived_at < MAX_STAY_SECONDS:
+                    expired.append(request)
                 case Evicted(_, refusal):
-                    if refusal is None and turn.front:
-                        _settle(turn, FastDelay())
-                    elif refusal is None:
-                        expired.append(turn)
-                    else:
-                        _settle(turn, refusal)
-        if expired:  # more was taken than could be started
-            self._give_back(expired, starved=True)
-        held, active = self.board.counts()
-        ask_again = None
-        if not self._returning:
-            ask_again = self._intake.tick(now, held=held, idle=active < self._threads)
-            self._valve.turn("intake", self._intake.window)
-        self._set_timer([seconds for seconds in (call.seconds, ask_again) if seconds is not None])
+                    request.resolve(refusal or FastDelay())
+        self._set_timer(decision.seconds)
+        for request in expired:
+            self._admit(request)
 
-    def _set_timer(self, delays: list[float]) -> None:
+    def _set_timer(self, seconds: float | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         assert self._loop is not None
-        self._timer = self._loop.call_later(max(min(delays), 0.0), self._pump) if delays else None
+        self._timer = None if seconds is None else self._loop.call_later(max(seconds, 0.0), self._start_due)
 
-    def _put_aside(self, turn: SlotRequest[Any], room_in_seconds: float) -> None:
-        assert self._loop is not None
-        turn.room_in = room_in_seconds
-        self._aside.append(turn)
-        is_full = self._in_hand[turn.shard] >= self._valve.share
-        if self._decision is not None and is_full:
-            self._decision.cancel()
-            self._decision = None
-        if self._decision is None:
-            self._decision = self._loop.call_later(0.0 if is_full else LOOK_SECONDS, self._decide)
+    def _nack(self, chosen: Callable[[SlotRequest[Any]], bool], reason: str) -> None:
+        """Nack the chosen requests that have not started."""
+        held = [request for request in self._held if chosen(request) and self.board.withdraw(request)]
+        self._held.difference_update(held)
+        for request in (*held, *self._deferred.remove(chosen)):
+            request.resolve(FastDelay() if request.front else GiveBack(reason))
 
-    def _decide(self) -> None:
-        """Settle what becomes of those aside: into the line if there is room by now, on, or back."""
-        self._decision = None
-        aside, self._aside = self._aside, []
-        excess = [turn for turn in aside if not turn.ending.done() and not self._admit_again(turn)]
-        far = [turn for turn in excess if turn.room_in >= WORTH * self.board.max_hold_seconds]
-        requeued = set(far[len(far) - self._intake.pay(len(far)) :])  # the youngest
-        for turn in requeued:
-            _settle(turn, FastDelay())
-        self._give_back([turn for turn in excess if turn not in requeued])
-        self._pump()
-
-    def _give_back(self, turns: list[SlotRequest[Any]], *, starved: bool = False) -> None:
-        """Give back what can't be started in time, and take fewer."""
-        if not turns:
-            return
-        held, active = self.board.counts()
-        room_in = min(turn.room_in for turn in turns)
-        self._intake.narrow(self.clock(), held=held, active=active, room_in_seconds=room_in, starved=starved)
-        self._valve.turn("intake", 0)
-        # Only once nothing is taken any more: the broker would hand them to us again at once.
-        self._returning += 1
-        self._valve.next_followed().add_done_callback(lambda _: self._hand_back(turns))
-
-    def _hand_back(self, turns: list[SlotRequest[Any]]) -> None:
-        self._returning -= 1
-        for turn in turns:
-            _settle(turn, GiveBack("this process has no room for its group at the moment"))
-        self._pump()
-
-    def _admit_again(self, turn: SlotRequest[Any]) -> bool:
-        admission = self._admit(turn)
-        match admission:
-            case NoRoom(seconds):
-                turn.room_in = seconds
-                return False
-            case Held():
-                self._waiting.add(turn)
-            case refusal:
-                _settle(turn, refusal)
-        return True
-
-    def _abandon(self, turn: SlotRequest[Any]) -> None:
-        """Forget a turn that nobody waits for. If it runs already, it frees its place when it is done."""
-        self._waiting.discard(turn)
-        if turn in self._aside:
-            self._aside.remove(turn)
-        self.board.withdraw(turn)
-
-
-def _settle(turn: SlotRequest[Any], ending: object) -> None:
-    if turn.ending.done():
-        return
-    if isinstance(ending, BaseException):
-        turn.ending.set_exception(ending)
-    else:
-        turn.ending.set_result(ending)
+    def _forget(self, request: SlotRequest[Any]) -> None:
+        """Forget a request whose result nobody awaits. If it runs, it frees its slot when it ends."""
+        self._held.discard(request)
+        self._deferred.remove(lambda other: other is request)
+        self.board.withdraw(request)
