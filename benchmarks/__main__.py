@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import claims, fetcher, ledger, loop, memory, pending, pipeline, reader, sizing, writer
 from benchmarks.bench import Bench, open_bench
 from benchmarks.laps import BenchError
 from benchmarks.rows import Row, make_table, write_json
+from benchmarks.subjects import claims, fetcher, ledger, loop, memory, pending, pipeline, reader, sizing, writer
 from local.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from shared.errors import FeedmillError
 

@@ -1,24 +1,32 @@
-"""The ground that subjects stand on: throw-away servers, and a fresh vhost and database for each of them."""
+"""What every subject needs: throw-away servers, a fresh vhost and database, and many messages put into a queue."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from benchmarks.cpu import family_cpu_seconds
+from benchmarks.laps import BenchError
 from local.addresses import Addresses
 from local.servers import Servers, delete_servers, private_servers
 from services.fetcher.settings import FetcherSettings
+from shared.broker.port import Publication, Session
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import Topology
 from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
-from shared.settings import read_settings
+from shared.settings import BrokerSettings, read_settings
 
 HOME = Path(__file__).parent.parent / ".feedmill" / "bench"
 LOGS = HOME / "logs"
+IN_FLIGHT = 100
+LOOK_SECONDS = 0.03
 
 
 @dataclass(frozen=True)
@@ -61,3 +69,44 @@ def open_bench(*, quick: bool) -> Iterator[Bench]:
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(delete_servers, directory)
         yield Bench(cleanup.enter_context(private_servers(directory, durable=True)), quick)
+
+
+def read_topology() -> Topology:
+    """Return the topology that the services of this environment stand on."""
+    return read_settings(BrokerSettings).topology()
+
+
+@asynccontextmanager
+async def open_session(amqp_url: str, topology: Topology) -> AsyncIterator[Session]:
+    """Yield a session with everything declared."""
+    broker = RabbitMQ(amqp_url, name="feedmill bench", max_message_bytes=15 * 1024 * 1024)
+    async with broker.connect(topology) as session:
+        yield session
+
+
+async def publish_all(session: Session, publications: Sequence[Publication]) -> None:
+    """Publish with confirms, many in flight."""
+    slots = asyncio.Semaphore(IN_FLIGHT)
+
+    async def publish(publication: Publication) -> None:
+        async with slots:
+            await session.publish(publication)
+
+    await asyncio.gather(*map(publish, publications))
+
+
+async def wait_until(
+    done: Callable[[], Awaitable[bool]], *, what: str, seconds: float, check: Callable[[], None]
+) -> float:
+    """Look until `done`; return the moment (monotonic seconds) at which it was.
+
+    Raises:
+        BenchError: it was not within `seconds`; or what `check` raises.
+    """
+    deadline = time.monotonic() + seconds
+    while not await done():
+        if time.monotonic() > deadline:
+            raise BenchError(f"{what}: not within {seconds:.0f} s")
+        check()
+        await asyncio.sleep(LOOK_SECONDS)
+    return time.monotonic()

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from local.farm.articles import write_article
 from services.fetcher.parse.identity import article_md5, content_hash
-from shared.wire.messages import Entry, FeedFetched, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import Entry, FeedFetched
 
 ENTRIES = 20
 """Articles of one result: what a feed usually lists."""

@@ -1,4 +1,4 @@
-"""A client for whoever drains `pending_articles`. Needs psycopg 3 and nothing else; docs/consuming.md has the promises.
+"""A client for whoever drains `pending_articles`. Needs psycopg 3 only; docs/how-to/consume.md has the promises.
 
 Rooms: article (what is given out) · steps (the calls, and in which order; no I/O) · drain, drain_async (the I/O).
 """

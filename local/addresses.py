@@ -34,7 +34,7 @@ class Addresses:
         return {"FEEDMILL_AMQP_URL": self.amqp_url, "FEEDMILL_DATABASE_URL": self.database_url}
 
 
-def given(settings: LocalSettings) -> Addresses | None:
+def configured(settings: LocalSettings) -> Addresses | None:
     """Return the servers that the environment names, if it does.
 
     Raises:
@@ -54,7 +54,7 @@ def find(settings: LocalSettings) -> Addresses:
     Raises:
         ConfigurationError: there are neither.
     """
-    there = given(settings)
+    there = configured(settings)
     if there is not None:
         return there
     try:
@@ -66,7 +66,7 @@ def find(settings: LocalSettings) -> Addresses:
         ) from None
 
 
-def running_here(settings: LocalSettings) -> Addresses | None:
+def find_running(settings: LocalSettings) -> Addresses | None:
     """Return the private servers that another process runs in this directory (`feedmill up`), if one does."""
     if not is_held(settings.home / "up"):
         return None
@@ -77,9 +77,9 @@ def running_here(settings: LocalSettings) -> Addresses | None:
 
 
 @contextmanager
-def given_or_kept(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers | None]]:
+def open_servers(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers | None]]:
     """Yield the given servers, else private ones whose data is kept between runs; other commands `find` them."""
-    there = given(settings)
+    there = configured(settings)
     if there is not None:
         yield there, None
         return
@@ -95,7 +95,7 @@ def given_or_kept(settings: LocalSettings) -> Iterator[tuple[Addresses, Servers 
 
 
 @contextmanager
-def database_here(settings: LocalSettings, *, create: bool = False) -> Iterator[str]:
+def open_database(settings: LocalSettings, *, create: bool = False) -> Iterator[str]:
     """Yield the database of the given servers, else of those that run here; else run the kept one for the block.
 
     Args:
@@ -105,7 +105,7 @@ def database_here(settings: LocalSettings, *, create: bool = False) -> Iterator[
     Raises:
         ConfigurationError: there is none.
     """
-    there = given(settings) or running_here(settings)
+    there = configured(settings) or find_running(settings)
     if there is not None:
         yield there.database_url
         return

@@ -28,7 +28,7 @@ FAILING = Gauge(
 )
 
 
-class Rounds:
+class PeriodicTask:
     """Awaits `work` every `seconds`, whatever becomes of it.
 
     Args:
@@ -65,10 +65,10 @@ class Rounds:
     async def run(self, stop: asyncio.Event) -> None:
         """Go on until `stop`."""
         while not stop.is_set():
-            await self.round()
+            await self.run_once()
             await pause(self._seconds, stop)
 
-    async def round(self) -> None:
+    async def run_once(self) -> None:
         """Await the work once. What it raises is told, and goes no further."""
         try:
             await self._work()

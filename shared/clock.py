@@ -25,7 +25,7 @@ OFFSET = Gauge(
 WORDS = 10
 """So many words are remembered. Each comes late by the time that it took; the least late one counts."""
 
-WORD_TYPE = "scheduler.clock"
+CLOCK_MESSAGE = "scheduler.clock"
 """What a word between services is called."""
 
 WORTH_A_WORD_SECONDS = 5.0
@@ -67,7 +67,7 @@ class ServerClock:
         """Return by how much this machine's clock is ahead; 0 as long as that is not known."""
         return (self._wall() - self.now()).total_seconds() if self.is_known else 0.0
 
-    def hear(self, moment: datetime) -> None:
+    def observe(self, moment: datetime) -> None:
         """Take note that the database's clock stood at `moment` a short while ago."""
         self._words.append(moment.timestamp() - self._monotonic())
         self._zero = max(self._words)
@@ -89,12 +89,12 @@ class ServerClock:
         return f"this machine's clock is {abs(offset):.0f} s {'ahead of' if offset > 0 else 'behind'} the database's"
 
 
-def encode_word(moment: datetime) -> bytes:
+def encode_clock(moment: datetime) -> bytes:
     """Return what is said of the time."""
     return json.dumps({"clock": moment.isoformat()}).encode()
 
 
-def decode_word(body: bytes) -> datetime | None:
+def decode_clock(body: bytes) -> datetime | None:
     """Return the moment that is told of; None if this is about something else."""
     try:
         moment = datetime.fromisoformat(json.loads(body)["clock"])

@@ -13,7 +13,7 @@
     ├── ConfigurationError   a person must act: say what to do and exit
     │   └── TopologyMismatch     a queue stands there with other arguments
     ├── Blocked              it needs what somebody else holds: later, as often as it takes; others go on
-    └── GiveBack             not begun and not wanted here any more: another consumer may have it
+    └── NackAndRequeue             not begun and not wanted here any more: another consumer may have it
 
 Any other exception is a bug: the message is tried again later, a few times, then buried with its traceback's
 last line. An error that never leaves its room is defined in that room.
@@ -74,5 +74,5 @@ class Blocked(FeedmillError):
     """This work waits for a lock that somebody else holds. It is at no fault, and nor is the server for other work."""
 
 
-class GiveBack(FeedmillError):
+class NackAndRequeue(FeedmillError):
     """The handler did not begin this message (it is shutting down): back to its queue with it."""

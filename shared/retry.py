@@ -18,13 +18,13 @@ class TryLater:
 
 
 @dataclass(frozen=True)
-class Bury:
+class DeadLetter:
     """Into the dead queue, for a person to look at."""
 
     reason: str
 
 
-def after_failure(error: Exception, *, failures: int, most: int) -> TryLater | Bury:
+def after_failure(error: Exception, *, failures: int, most: int) -> TryLater | DeadLetter:
     """Decide on a message that failed with `error` after `failures` earlier failures.
 
     What can never work is buried at once; a bug gets `most` more chances, since it may be one of the moment. What is
@@ -33,11 +33,11 @@ def after_failure(error: Exception, *, failures: int, most: int) -> TryLater | B
     if isinstance(error, Blocked):
         return TryLater(failures)
     if isinstance(error, DecodeError):
-        return Bury("undecodable")
+        return DeadLetter("undecodable")
     if isinstance(error, MessageTooLarge):
-        return Bury("too_large")
+        return DeadLetter("too_large")
     if isinstance(error, Unprocessable):
-        return Bury("unprocessable")
+        return DeadLetter("unprocessable")
     if failures >= most:
-        return Bury("exhausted")
+        return DeadLetter("exhausted")
     return TryLater(failures + 1)

@@ -1,7 +1,8 @@
 """Settings that more than one service reads, grouped by what they are about.
 
 A service's own `settings.py` puts the groups that it needs together with its own fields; only these files read the
-environment. Every field is a variable `FEEDMILL_<NAME>`; docs/configuration.md lists them all, and a test compares.
+environment. Every field is a variable `FEEDMILL_<NAME>`; docs/reference/configuration.md lists them
+all, and a test compares.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from shared.broker.topology import MOST_SHARDS, SHARDS, Topology, build_topology
 from shared.errors import ConfigurationError
 from shared.observability.logs import LogFormat
-from shared.wire.messages import MAX_MESSAGE_BYTES
+from shared.wire.envelope import MAX_MESSAGE_BYTES
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 """A time span in seconds, at most a year, down to fractions, so that a day's behaviour can be watched in a minute."""
@@ -190,4 +191,4 @@ def read_settings(cls: type[S]) -> S:
             f"FEEDMILL_{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
             for item in error.errors(include_input=False, include_url=False)
         ]
-        raise ConfigurationError("; ".join(wrong) + ". See docs/configuration.md") from None
+        raise ConfigurationError("; ".join(wrong) + ". See docs/reference/configuration.md") from None

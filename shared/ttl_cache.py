@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 
-class Kept(Generic[V]):
+class TtlCache(Generic[V]):
     """Values by key, each for at most so many seconds. Used on one event loop."""
 
     def __init__(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The test bench: one private RabbitMQ and PostgreSQL for the session, a vhost and a database of its own per test."""
+"""The test bench: one private RabbitMQ and PostgreSQL for a run, a vhost and a database of its own per test."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
-from local.servers import Servers, delete_servers, private_servers
-from shared.database.migrate import migrate
-from shared.errors import ConfigurationError
+from local.servers import Servers
+from tests.servers import MIGRATED, SharedPair, attach, new_directory, running_pair
 from tests.side_by_side import ByModule, order
 
 # A width that is there when a console is made would hold, whatever a test says later; readline gives workers one.
@@ -27,6 +27,8 @@ settings.register_profile("feedmill", deadline=None)
 settings.load_profile("feedmill")
 
 ROOT = Path(__file__).parent.parent
+
+SHARED = pytest.StashKey[SharedPair]()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
@@ -43,20 +45,35 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        config.stash[SHARED] = SharedPair()
+
+
+def pytest_configure_node(node: WorkerController) -> None:
+    node.workerinput["servers"] = str(node.config.stash[SHARED].directory)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if SHARED in config.stash:
+        config.stash[SHARED].stop()
+
+
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Servers]:
-    home = ROOT / ".feedmill" / "test"
-    for left in home.glob("servers-*"):  # by a session that was killed; its servers ended with it
-        with contextlib.suppress(ConfigurationError):  # or by one that runs beside us
-            delete_servers(left)
-    directory = home / f"servers-{uuid4().hex[:8]}"
-    try:
-        with private_servers(directory, durable=False) as servers:
-            servers.postgres.create_database(MIGRATED)
-            migrate(servers.postgres.database_url(MIGRATED))
-            yield servers
-    finally:
-        delete_servers(directory)
+def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
+    """The pair that all workers share, or this process's if there are none. Who kills servers takes `own_servers`."""
+    worker = getattr(request.config, "workerinput", None)
+    if worker is None:
+        yield request.getfixturevalue("own_servers")
+    else:
+        yield attach(Path(worker["servers"]))
+
+
+@pytest.fixture(scope="session")
+def own_servers() -> Iterator[Servers]:
+    """A pair of this process's own."""
+    with running_pair(new_directory()) as servers:
+        yield servers
 
 
 @contextlib.contextmanager
@@ -65,10 +82,6 @@ def own_vhost(servers: Servers) -> Iterator[str]:
     servers.rabbitmq.create_vhost(name)
     yield servers.rabbitmq.amqp_url(name)
     servers.rabbitmq.delete_vhost(name)
-
-
-MIGRATED = "migrated"
-"""The database that others are copied from: the migrations take ten times as long."""
 
 
 @contextlib.contextmanager

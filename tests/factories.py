@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from shared.wire.messages import Entry, FeedFetched, FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import Entry, FeedFetched
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 CLAIM = UUID("00000000-0000-4000-8000-000000000001")

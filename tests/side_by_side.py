@@ -1,8 +1,9 @@
 """How workers of pytest-xdist share the tests (`make test` starts three of them).
 
-A module's tests stay together, and so do the modules of a package that share a fixture; each worker that comes to a
-test with servers has its own. Modules with whole processes come first and small unit tests last, so that all
-workers end at about the same time. Of three, one begins at the other end: what computes runs beside what mostly waits.
+All workers share one RabbitMQ and one PostgreSQL (tests/servers.py). A module's tests stay together, and so do the
+modules of a package that share a fixture, and those that kill servers, which have a pair of their own. Modules with
+whole processes come first and small unit tests last, so that all workers end at about the same time. Of three, one
+begins at the other end: what computes runs beside what mostly waits.
 """
 
 from __future__ import annotations
@@ -14,8 +15,19 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 ROOT = Path(__file__).parent.parent
-LONGEST_FIRST = ("compose", "e2e", "manners", "integration", "deploy", "contract", "monitoring", "k8s", "unit")
-SHARING = ("compose", "manners")
+LONGEST_FIRST = (
+    "compose",
+    "faults",
+    "e2e",
+    "manners",
+    "integration",
+    "deploy",
+    "contract",
+    "monitoring",
+    "k8s",
+    "unit",
+)
+SHARING = ("compose", "faults", "manners")
 """Packages whose modules share one fixture: they go to one worker."""
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from benchmarks.rows import Row, make_table, write_json
 from benchmarks.simulation.feeds import MIXES
-from benchmarks.simulation.study import POLICIES, Setting, compare, draw_curves, simulate, write_tables
+from benchmarks.simulation.study import POLICIES, Setting, compare, simulate, write_tables
 
 OUT = Path(__file__).parents[1] / "out"
 
@@ -32,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(make_table("simulation", rows, f"simulation ({time.monotonic() - start:.0f} s)"))
     write_json(rows, OUT / "simulation.json")
     if options.plot:
+        from benchmarks.simulation.plot import draw_curves  # matplotlib is slow to import
+
         draw_curves(setting.thinned(5, 14.0), options.plot)
         console.print(f"curves in {options.plot} ({time.monotonic() - start:.0f} s)")
     return 0

@@ -1,6 +1,6 @@
 """Feeds that nobody publishes: when their items appear, what dates they bear, how many stay in the feed.
 
-The classes, their shares and numbers are assumptions, stated in `CLASSES` and in docs/polling.md. Feed
+The classes, their shares and numbers are assumptions, stated in `CLASSES` and in docs/explanation/polling.md. Feed
 `number` of `seed` is the same feed whatever policy polls it, and whatever other feeds there are.
 """
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 
@@ -12,10 +12,20 @@ mpl.use("agg")
 
 from matplotlib import pyplot as plt
 
+from benchmarks.simulation.policies import DuplicateShare, Fixed, Ours, StepFormula
 from benchmarks.simulation.run import Tally
+from benchmarks.simulation.study import Make, Setting, simulate, total
 
-if TYPE_CHECKING:
-    from benchmarks.simulation.study import Setting
+CURVES: dict[str, dict[str, Make]] = {
+    "fixed": {f"{minutes:g} min": partial(Fixed, minutes * 60.0) for minutes in (5, 10, 20, 40, 60, 120, 240)},
+    "step formula": {f"×{factor:g}": partial(StepFormula, factor) for factor in (0.5, 1, 2, 4, 8)},
+    "step formula, growing": {
+        f"×{factor:g}": partial(StepFormula, factor, growing=True) for factor in (0.25, 0.5, 1, 2)
+    },
+    "duplicate share": {f"×{factor:g}": partial(DuplicateShare, factor) for factor in (0.125, 0.25, 0.5, 1)},
+    "ours": {f"{worth:g}": partial(Ours, worth) for worth in (25, 50, 100, 200, 400, 800)},
+    "ours, at least 5 min": {f"{worth:g}": partial(Ours, worth, 300.0) for worth in (50, 100, 200, 400)},
+}
 
 STYLES = {
     "fixed": ("#999999", "o"),
@@ -34,7 +44,14 @@ PANELS: dict[str, Callable[[Tally], float]] = {
 }
 
 
-def plot_curves(setting: Setting, tallies: dict[str, Tally], path: Path) -> None:
+def draw_curves(setting: Setting, path: Path) -> None:
+    """Simulate the curves and draw them: fetches per day against what items and feeds wait."""
+    named = {f"{family}|{label}": make for family, cases in CURVES.items() for label, make in cases.items()}
+    tallies = simulate(setting, named)
+    _plot(setting, {name: total(by_kind) for name, by_kind in tallies.items()}, path)
+
+
+def _plot(setting: Setting, tallies: dict[str, Tally], path: Path) -> None:
     """Draw a line for each family; `tallies` are named `family|label`."""
     figure, axes = plt.subplots(2, 2, figsize=(11, 8.5), sharex=True, layout="constrained")
     for axis, (title, read) in zip(axes.flat, PANELS.items(), strict=True):

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from benchmarks.simulation.feeds import DAY, EPOCH
 from services.writer.schedule.bounds import plan_poll
-from services.writer.schedule.publication_rate import Limits, Pace, longest_wait, next_poll, observe
+from services.writer.schedule.publication_rate import Limits, PublicationRate, longest_wait, next_poll, observe
 
 MINUTE = 60.0
 DEFAULT = Limits()
@@ -114,11 +114,11 @@ class DuplicateShare:
 
 
 class Ours:
-    """services/writer: pace.py says how long to wait, floors.py brings it within bounds and adds the jitter."""
+    """services/writer: publication_rate.py says how long to wait, bounds.py adds lower bounds and jitter."""
 
     def __init__(self, worth: float = DEFAULT.poll_worth, shortest: float = DEFAULT.shortest) -> None:
         self.limits = Limits(worth, shortest)
-        self.pace = Pace()
+        self.pace = PublicationRate()
 
     def next_wait(self, now: float, new: int, seen: int, dates: Sequence[float]) -> float:  # noqa: D102
         moment = EPOCH + timedelta(seconds=now)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 
 from benchmarks.rows import Row
 from benchmarks.simulation.feeds import MIXES, make_feed
@@ -30,17 +29,6 @@ POLICIES: dict[str, Make] = {
     "duplicate share": DuplicateShare,
     OURS: Ours,
     "ours, at least 5 min": partial(Ours, shortest=300.0),
-}
-
-CURVES: dict[str, dict[str, Make]] = {
-    "fixed": {f"{minutes:g} min": partial(Fixed, minutes * 60.0) for minutes in (5, 10, 20, 40, 60, 120, 240)},
-    "step formula": {f"×{factor:g}": partial(StepFormula, factor) for factor in (0.5, 1, 2, 4, 8)},
-    "step formula, growing": {
-        f"×{factor:g}": partial(StepFormula, factor, growing=True) for factor in (0.25, 0.5, 1, 2)
-    },
-    "duplicate share": {f"×{factor:g}": partial(DuplicateShare, factor) for factor in (0.125, 0.25, 0.5, 1)},
-    "ours": {f"{worth:g}": partial(Ours, worth) for worth in (25, 50, 100, 200, 400, 800)},
-    "ours, at least 5 min": {f"{worth:g}": partial(Ours, worth, 300.0) for worth in (50, 100, 200, 400)},
 }
 
 
@@ -154,12 +142,3 @@ def compare(setting: Setting, tallies: Tallies) -> list[Row]:
         Row(f"{prefix}.feed_p95", one.feed_percentile(95), "s", beside, other.feed_percentile(95), 1.0),
         Row(f"{prefix}.missed", one.missed / one.items, "of all items", beside, other.missed / other.items, 1.0),
     ]
-
-
-def draw_curves(setting: Setting, path: Path) -> None:
-    """Simulate the curves and draw them: fetches per day against what items and feeds wait."""
-    from benchmarks.simulation.plot import plot_curves
-
-    named = {f"{family}|{label}": make for family, cases in CURVES.items() for label, make in cases.items()}
-    tallies = simulate(setting, named)
-    plot_curves(setting, {name: total(by_kind) for name, by_kind in tallies.items()}, path)

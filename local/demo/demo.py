@@ -10,10 +10,11 @@ from collections.abc import Mapping
 import psycopg
 
 from local.addresses import Addresses
-from local.demo.count import Count, Snapshot, count, take_snapshot, watching_queues
-from local.demo.venue import LogFiles, Venue, own_queues, own_schema
+from local.demo.sandbox import LogFiles, Sandbox, own_queues, own_schema
+from local.demo.snapshot import Snapshot, take_snapshot, watching_queues
 from local.farm import Farm, demo_specs
-from local.server_watch import looking_after
+from local.farm.count import Count, count
+from local.servers import keep_running
 from local.settings import child_environment
 from local.supervisor import Supervisor, all_processes
 from services.admin.registry import NewFeed, add_feed, connect
@@ -60,8 +61,8 @@ SETTINGS = {
 class Demo:
     """One run. `snapshot` is what there is to see while it lasts."""
 
-    def __init__(self, venue: Venue) -> None:
-        self._venue = venue
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
         self._farm = Farm(demo_specs())
         self._ids: dict[str, int] = {}
         self._started = time.monotonic()
@@ -70,15 +71,15 @@ class Demo:
     async def run(self) -> Count:
         """Run it to its end and return the count."""
         topology = build_topology(**DELAYS, fetcher_shards=SHARDS)
-        with own_schema(self._venue) as database_url, self._farm, contextlib.ExitStack() as files:
+        with own_schema(self._sandbox) as database_url, self._farm, contextlib.ExitStack() as files:
             migrate(database_url)
             self._register(database_url)
-            addresses = Addresses(self._venue.addresses.amqp_url, database_url)
-            log = LogFiles(self._venue.logs, files).write
+            addresses = Addresses(self._sandbox.addresses.amqp_url, database_url)
+            log = LogFiles(self._sandbox.logs, files).write
             supervisor = Supervisor(all_processes(), child_environment(addresses.environment() | SETTINGS), log)
             async with (
-                own_queues(self._venue, topology) as broker,
-                looking_after(self._venue.servers, lambda line: log("servers", line)),
+                own_queues(self._sandbox, topology) as broker,
+                keep_running(self._sandbox.servers, lambda line: log("servers", line)),
                 watching_queues(broker, topology) as depths,
                 supervisor.run(),
             ):
@@ -96,7 +97,7 @@ class Demo:
         complete_since: float | None = None
         while (elapsed := time.monotonic() - self._started) < LONGEST_SECONDS:
             if supervisor.failed.is_set():
-                raise ConfigurationError(f"a service refused its configuration: see {self._venue.logs}")
+                raise ConfigurationError(f"a service refused its configuration: see {self._sandbox.logs}")
             if self._farm.wave < WAVES and elapsed > WAVE_SECONDS * (self._farm.wave + 1):
                 self._farm.publish()
             with contextlib.suppress(psycopg.OperationalError):  # killed, and soon started again

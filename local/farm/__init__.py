@@ -11,15 +11,14 @@ one port; or, for clients elsewhere, under names that lead to one address.
         assert farm.unserved()
 
 Rooms: specs (what a site is) · catalogue (the demo's and the bench's sites) · articles (what they write) ·
-documents (how it looks in each format) · site (how one feed answers) · reception (all of them, under one lock) ·
+documents (how it looks in each format) · site (how one feed answers) · router (all of them, under one lock) ·
 connection (HTTP/1.1) · server (sockets and the thread) · farm (the door).
 """
 
-from local.farm.catalogue import bench_specs, demo_specs, named_specs
 from local.farm.farm import Farm
-from local.farm.reception import AccessRecord, HostLoad
+from local.farm.router import AccessRecord, HostLoad
 from local.farm.site import Freshness
-from local.farm.specs import FeedFormat, FeedKind, FeedSpec
+from local.farm.specs import FeedFormat, FeedKind, FeedSpec, bench_specs, demo_specs, named_specs
 
 __all__ = [
     "AccessRecord",

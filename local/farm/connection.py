@@ -13,7 +13,7 @@ from local.farm.http import (
     parse_request,
     reply_head,
 )
-from local.farm.reception import UNNAMED, Reception
+from local.farm.router import UNNAMED, Router
 
 _HEAD_END = b"\r\n\r\n"
 
@@ -21,8 +21,8 @@ _HEAD_END = b"\r\n\r\n"
 class Connection(asyncio.Protocol):
     """HTTP/1.1 with keep-alive and pipelining; the next request waits until the reply before it is out."""
 
-    def __init__(self, reception: Reception, connections: set[Connection], stopping: asyncio.Event) -> None:
-        self._reception = reception
+    def __init__(self, router: Router, connections: set[Connection], stopping: asyncio.Event) -> None:
+        self._router = router
         self._connections = connections
         self._stopping = stopping
         self._transport: asyncio.Transport
@@ -37,10 +37,10 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._host, self._port = transport.get_extra_info("sockname")
-        if self._reception.by_name:
+        if self._router.by_name:
             self._host = UNNAMED
         self._connections.add(self)
-        self._reception.connected(self._host)
+        self._router.connected(self._host)
         if self._stopping.is_set():
             self.abort()
 
@@ -57,9 +57,9 @@ class Connection(asyncio.Protocol):
         if self._pending:
             reply, timer = self._pending
             timer.cancel()
-            self._reception.finished(self._host, reply, complete=False)
+            self._router.finished(self._host, reply, complete=False)
         self._connections.discard(self)
-        self._reception.disconnected(self._host)
+        self._router.disconnected(self._host)
 
     def abort(self) -> None:
         """Drop the connection without a word."""
@@ -82,13 +82,13 @@ class Connection(asyncio.Protocol):
     def _answer(self, head: bytes) -> None:
         try:
             request = parse_request(head, self._host, self._port)
-            if self._reception.by_name:
+            if self._router.by_name:
                 self._move_to(request.headers.get("host", ""))
                 request = request._replace(host=self._host)
         except BadRequestError as error:
             self._reject(str(error))
             return
-        reply = self._reception.answer(request)
+        reply = self._router.answer(request)
         keep_alive = request.keep_alive and request.method == "GET"
         if not reply.delay_seconds:
             self._send(reply, keep_alive=keep_alive)
@@ -98,16 +98,16 @@ class Connection(asyncio.Protocol):
 
     def _move_to(self, named: str) -> None:
         """Let the connection be one to the host that its request names."""
-        host = self._reception.find_host(named)
+        host = self._router.find_host(named)
         if host is None:
             raise BadRequestError("no such host")
         if host != self._host:
-            self._reception.disconnected(self._host)
+            self._router.disconnected(self._host)
             self._host = host
-            self._reception.connected(host)
+            self._router.connected(host)
 
     def _reject(self, reason: str) -> None:
-        self._send(self._reception.reject(self._host, reason), keep_alive=False)
+        self._send(self._router.reject(self._host, reason), keep_alive=False)
 
     def _send_late(self, reply: Reply, keep_alive: bool) -> None:
         self._pending = None
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         is_lost = self._transport.is_closing()
         head = reply_head(reply, now=int(time.time()), keep_alive=keep_alive)
         # Counted first: whoever has read the answer finds it counted, and is never counted twice.
-        self._reception.finished(self._host, reply, complete=not (is_cut or is_lost))
+        self._router.finished(self._host, reply, complete=not (is_cut or is_lost))
         self._transport.write(head + reply.body[: reply.body_sent])
         if is_cut or not keep_alive:
             self._closing = True

@@ -11,7 +11,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from local.farm.reception import AccessRecord, HostLoad, Reception
+from local.farm.router import AccessRecord, HostLoad, Router
 from local.farm.server import ServerThread, Sockets
 from local.farm.site import Freshness, Site
 from local.farm.specs import FeedKind, FeedSpec
@@ -55,7 +55,7 @@ class Farm:
         self._sites = {spec.name: Site(_at_home(spec), edition=edition, now=now) for spec in self.specs}
         if len(self._sites) != len(self.specs):
             raise ValueError("two feeds of a farm have the same name")
-        self._reception = Reception(self._make_routes(edition, now), log_size=log_size, by_name=address is not None)
+        self._router = Router(self._make_routes(edition, now), log_size=log_size, by_name=address is not None)
         self.latency_seconds = latency_seconds
         self.freshness = freshness
         self._publishing = Lock()
@@ -79,20 +79,20 @@ class Farm:
     @property
     def latency_seconds(self) -> float:
         """How long every answer from a feed waits; may be changed while the farm runs."""
-        return self._reception.latency_seconds
+        return self._router.latency_seconds
 
     @latency_seconds.setter
     def latency_seconds(self, seconds: float) -> None:
-        self._reception.latency_seconds = seconds
+        self._router.latency_seconds = seconds
 
     @property
     def freshness(self) -> Freshness:
         """What becomes of validators; may be changed while the farm runs."""
-        return self._reception.freshness
+        return self._router.freshness
 
     @freshness.setter
     def freshness(self, freshness: Freshness) -> None:
-        self._reception.freshness = freshness
+        self._router.freshness = freshness
 
     def start(self) -> None:
         """Listen and serve, from a thread of its own.
@@ -109,7 +109,7 @@ class Farm:
         with ExitStack() as running:
             sockets = Sockets.open(listening, refusing, self.port)
             running.callback(sockets.close)
-            server = ServerThread(sockets, self._reception)
+            server = ServerThread(sockets, self._router)
             server.start()
             running.callback(server.stop)
             self.port = sockets.port
@@ -133,13 +133,13 @@ class Farm:
         now = now or datetime.now(UTC)
         with self._publishing:
             growing = [site for site in self._sites.values() if site.spec.items_per_wave]
-            self._reception.publish({site: site.next_issue(now) for site in growing})
+            self._router.publish({site: site.next_issue(now) for site in growing})
             self.wave += 1
             return self.wave
 
     def expected_of(self, spec: FeedSpec) -> dict[str, str]:
         """Return title by URL of what a correct reader has got from this feed in the end."""
-        return self._reception.published(self._sites[spec.name]) if spec.kind.delivers else {}
+        return self._router.published(self._sites[spec.name]) if spec.kind.delivers else {}
 
     def expected_articles(self) -> dict[str, str]:
         """Return title by URL of what a correct reader must have delivered, each once, of all published so far."""
@@ -150,20 +150,20 @@ class Farm:
         return [
             spec
             for spec in self.specs
-            if spec.kind.delivers and not self._reception.has_served_newest(self._sites[spec.name])
+            if spec.kind.delivers and not self._router.has_served_newest(self._sites[spec.name])
         ]
 
     def access_log(self) -> list[AccessRecord]:
         """Return the requests so far, oldest first."""
-        return self._reception.access_log()
+        return self._router.access_log()
 
     def request_count(self) -> int:
         """Return how many requests have come."""
-        return self._reception.request_count()
+        return self._router.request_count()
 
     def host_loads(self) -> dict[str, HostLoad]:
         """Return connections and requests in flight by host, now and at their worst."""
-        return self._reception.host_loads()
+        return self._router.host_loads()
 
     def _make_routes(self, edition: str, now: datetime) -> dict[tuple[str, str], Site]:
         """Return who answers where. A moved feed lives at its new home and leaves a signpost behind."""

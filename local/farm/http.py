@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from local.farm.site import Issue
+from typing import NamedTuple
 
 MAX_HEAD_BYTES = 32 * 1024
 
@@ -46,8 +44,8 @@ class Reply(NamedTuple):
     delay_seconds: float = 0.0
     body_sent: int | None = None
     """Send only so many bytes of the body, then close; None for all of it."""
-    issue: Issue | None = None
-    """The state of the feed that the client knows once this has arrived."""
+    on_delivered: Callable[[], None] | None = None
+    """Called once the client has been sent all of it."""
 
 
 def make_reply(status: HTTPStatus, text: str, *more_fields: str, content_type: str = "text/plain") -> Reply:

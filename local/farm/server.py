@@ -13,7 +13,7 @@ from itertools import repeat
 from threading import Thread
 
 from local.farm.connection import Connection
-from local.farm.reception import Reception
+from local.farm.router import Router
 
 _PORTS = range(20_000, 32_768)
 """Below the ephemeral range: no outgoing connection takes the port while the farm is down."""
@@ -68,9 +68,9 @@ class Sockets:
 class ServerThread:
     """Serves the listening sockets from a thread of its own until it is stopped."""
 
-    def __init__(self, sockets: Sockets, reception: Reception) -> None:
+    def __init__(self, sockets: Sockets, router: Router) -> None:
         self._sockets = sockets
-        self._reception = reception
+        self._router = router
         self._running: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = Thread(target=self._run, name="feed-farm", daemon=True)
 
@@ -103,7 +103,7 @@ class ServerThread:
         arriving: set[asyncio.Task[object]] = set()
 
         def connect() -> Connection:
-            return Connection(self._reception, connections, stopping)
+            return Connection(self._router, connections, stopping)
 
         def accept(listener: socket.socket) -> None:
             for accepted in _accept_all(listener):

@@ -1,4 +1,4 @@
-"""How one feed of the farm answers. Knows no socket and no clock; `Reception` guards it with its lock."""
+"""How one feed of the farm answers. Knows no socket and no clock; `Router` guards it with its lock."""
 
 from __future__ import annotations
 
@@ -50,6 +50,10 @@ class Issue:
     served: bool = False
     """True once some client has been sent all of it, or a 304 that says that it has it."""
 
+    def mark_served(self) -> None:
+        """Note that some client has it."""
+        self.served = True
+
 
 _FIXED_REPLIES = {
     FeedKind.ERROR_500: make_reply(HTTPStatus.INTERNAL_SERVER_ERROR, "The server is unwell.\n"),
@@ -100,10 +104,12 @@ class Site:
         if trouble:
             return trouble
         if self.spec.kind is not FeedKind.NO_VALIDATORS and _is_not_modified(request.headers, issue, freshness):
-            return issue.not_modified._replace(issue=issue if freshness is Freshness.HONEST else None)
+            return issue.not_modified._replace(
+                on_delivered=issue.mark_served if freshness is Freshness.HONEST else None
+            )
         if issue.compressed and _accepts_gzip(request.headers.get("accept-encoding", "")):
-            return issue.compressed._replace(issue=issue)
-        return issue.plain._replace(issue=issue)
+            return issue.compressed._replace(on_delivered=issue.mark_served)
+        return issue.plain._replace(on_delivered=issue.mark_served)
 
     def _trouble(self, port: int) -> Reply | None:
         """Return what this request gets instead of the feed, if anything."""

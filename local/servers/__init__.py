@@ -13,6 +13,7 @@ from local.servers.private import (
     delete_servers,
     is_held,
     is_installed,
+    keep_running,
     private_database,
     private_servers,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "delete_servers",
     "is_held",
     "is_installed",
+    "keep_running",
     "private_database",
     "private_servers",
 ]

@@ -187,7 +187,7 @@ class PrivatePostgres:
             "listen_addresses": "127.0.0.1",
             "port": str(self.identity.port),
             "unix_socket_directories": "",
-            "max_connections": "100",
+            "max_connections": "200",
             "timezone": "UTC",
             "log_timezone": "UTC",
         }

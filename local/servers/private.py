@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,11 @@ from local.servers.cluster import delete_cluster
 from local.servers.postgres import PrivatePostgres, find_binaries
 from local.servers.rabbitmq import PrivateRabbitMQ
 from shared.errors import ConfigurationError
+from shared.waiting import pause
 
 LOCK_NAME = "lock"
 ABORT_POLL_SECONDS = 0.2
+LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -181,3 +184,39 @@ def _side_by_side(*tasks: Callable[[], None], abort: Callable[[], None]) -> None
 def _kill_both(rabbitmq: PrivateRabbitMQ, postgres: PrivatePostgres) -> None:
     rabbitmq.kill()
     postgres.kill()
+
+
+@contextlib.asynccontextmanager
+async def keep_running(servers: Servers | None, say: Callable[[str], None]) -> AsyncIterator[None]:
+    """Keep the servers running for the length of the block (None: they are somebody else's)."""
+    if servers is None:
+        yield
+        return
+    restarting = asyncio.create_task(_restart_dead(servers, say))
+    try:
+        yield
+    finally:
+        restarting.cancel()
+        await asyncio.wait({restarting})
+
+
+async def _restart_dead(servers: Servers, say: Callable[[str], None]) -> None:
+    while True:
+        await pause(LOOK_SECONDS)
+        for server in (servers.rabbitmq, servers.postgres):
+            if not server.is_running():
+                say(f"{type(server).__name__} died, starting it again")
+                try:
+                    await _start(server)
+                except (ConfigurationError, OSError) as error:
+                    say(f"it can't be started, trying again: {error}")
+
+
+async def _start(server: PrivateRabbitMQ | PrivatePostgres) -> None:
+    starting = asyncio.create_task(asyncio.to_thread(server.start))
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # A thread can't be cancelled: whoever stops the servers next must not meet one that is half started.
+        await asyncio.wait({starting})
+        raise

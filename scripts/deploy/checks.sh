@@ -92,7 +92,7 @@ check_variables() {
   if render "$type" >"$work/manifests" 2>"$work/error"; then
     awk -f scripts/deploy/facts.awk "$work/manifests" >"$work/facts"
     while IFS= read -r line; do problems+=("$line"); done \
-      < <(awk -f scripts/deploy/settings.awk docs/configuration.md "$work/facts")
+      < <(awk -f scripts/deploy/settings.awk docs/reference/configuration.md "$work/facts")
   else
     problems+=("k8s/overlays/$environment/$type can't be rendered: $(error)")
   fi
@@ -111,7 +111,7 @@ check_secrets() { # now | ready
     done < <(objects 1-foundation | sed -n -E 's:^(secret|.+\..+)/::p')
     k get secret "$name" -o name >/dev/null 2>"$work/error" || ! not_found || missing+=("$name")
   done < <(facts secret | sort -u)
-  ((${#missing[@]} == 0)) || refuse "secrets are missing in the namespace $NAMESPACE: ${missing[*]} (docs/deploying.md)"
+  ((${#missing[@]} == 0)) || refuse "secrets are missing in the namespace $NAMESPACE: ${missing[*]} (docs/how-to/kubernetes.md)"
 }
 
 # render TYPE [IMAGE TAG]: the overlay; with a tag (and the digest, if it is known), by a kustomization of our own around it, outside of the tree. It can
@@ -156,7 +156,7 @@ check_manifests() {
   [[ $context ]] || return 0
   while read -r _ line; do   # without it the database waits, and says so nowhere but in its status
     k get clusterimagecatalogs.postgresql.cnpg.io "$line" -o name >/dev/null 2>"$work/error" || ! not_found ||
-      refuse "the cluster has no ClusterImageCatalog $line (docs/kubernetes.md)"
+      refuse "the cluster has no ClusterImageCatalog $line (docs/how-to/kubernetes.md)"
   done < <(facts catalog | sort -u)
   if ! k get namespace "$NAMESPACE" -o name >/dev/null 2>"$work/error" && not_found; then
     first=1   # the server can't judge objects whose namespace doesn't exist, but it knows which kinds there are

@@ -84,7 +84,7 @@ roll_back() {
     complain "the rollback failed too (see above); look at kubectl get all --context=$context --namespace=$NAMESPACE"
   else
     outcome=rolled-back
-    say "Rolled back: what ran before runs. Migrations are not undone (docs/deploying.md)."
+    say "Rolled back: what ran before runs. Migrations are not undone (docs/how-to/kubernetes.md)."
   fi
 }
 

@@ -1,6 +1,6 @@
 # What is wrong with the settings in the manifests, one sentence a line, without their values (they may be secret).
-#   awk -f settings.awk docs/configuration.md FACTS      (FACTS as facts.awk writes them)
-# The names and the kinds of values come from the table in docs/configuration.md, which the tests hold to the code.
+#   awk -f settings.awk docs/reference/configuration.md FACTS      (FACTS as facts.awk writes them)
+# The names and the kinds of values come from the table in docs/reference/configuration.md, which the tests hold to the code.
 
 function trimmed(text) { gsub(/^[ `]+|[ `]+$/, "", text); return text }
 
@@ -11,7 +11,7 @@ FNR == NR { next }
 $1 == "setting" {
     split($0, fact, "\t")
     name = fact[2]; value = fact[3]; where = fact[4]
-    if (!(name in standard)) { print where ": " name " is not a setting (docs/configuration.md lists them)"; next }
+    if (!(name in standard)) { print where ": " name " is not a setting (docs/reference/configuration.md lists them)"; next }
     if (value ~ /^[|>]/ || value ~ /\$\(/) next   # text of several lines; put together from other variables
     kind = standard[name]
     if (value == "") { if (kind != "(none)") print where ": " name " is empty" }

@@ -16,7 +16,7 @@ from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
 from shared.observability.display import readable_json, safe_to_show
 from shared.observability.secrets import MASK, mask_credentials, mask_within
 from shared.waiting import pause
-from shared.wire.bodies import has_more_values, unpack, unpack_beginning
+from shared.wire.envelope import has_more_values, unpack, unpack_beginning
 
 IDLE_SECONDS = 2.0
 """No letter for so long means that the broker has handed out all that it will."""
@@ -153,19 +153,19 @@ def no_body(delivery: Delivery) -> bool:
 
 @asynccontextmanager
 async def holding(
-    broker: Broker, topology: Topology, stage: Stage, most: int, keep: Keep
+    broker: Broker, topology: Topology, queue: str, most: int, keep: Keep = no_body
 ) -> AsyncIterator[tuple[Session, list[DeadLetter]]]:
-    """Yield the oldest letters of a stage, at most `most`; those that are not settled go back as they lay."""
+    """Yield the oldest messages of a queue, at most `most`. Those that are not acknowledged go back to their places."""
     letters: list[DeadLetter] = []
 
     def take(delivery: Delivery) -> None:
         kept = delivery if keep(delivery) else replace(delivery, body=b"")
-        letters.append(DeadLetter(stage.dead, kept, len(delivery.body)))
+        letters.append(DeadLetter(queue, kept, len(delivery.body)))
 
     async with broker.connect(topology) as session:
-        wanted = min(await session.count_ready(stage.dead) or 0, most)
+        wanted = min(await session.count_ready(queue) or 0, most)
         if wanted:
-            await session.consume(stage.dead, prefetch=wanted, deliver=take)
+            await session.consume(queue, prefetch=wanted, deliver=take)
             seen = -1
             while seen < len(letters) < wanted:
                 seen = len(letters)
@@ -185,45 +185,58 @@ async def read_letters(
     """Return the oldest letters of each stage, leaving them where they are; with the bodies that are to be kept."""
     found: list[DeadLetter] = []
     for stage in stages:
-        async with holding(broker, topology, stage, most, keep) as (_, letters):
+        async with holding(broker, topology, stage.dead, most, keep) as (_, letters):
             found += letters
     return found
 
 
-async def settle_letters(
-    broker: Broker, topology: Topology, stages: list[Stage], ids: Collection[str] | None, most: int, *, requeue: bool
+async def requeue_letters(
+    broker: Broker, topology: Topology, stages: list[Stage], ids: Collection[str] | None, most: int
 ) -> int:
-    """Requeue or purge the letters with these message ids (None: all); return how many.
+    """Send the letters with these message ids (None: all) back to where they failed; return how many.
 
-    A letter is taken from the dead queue only after the broker has confirmed its way back.
+    A letter is taken from the dead queue only after the broker has confirmed the copy that was sent back.
     """
-    settled = 0
+    requeued = 0
     for stage in stages:
         left = most
-        at_once = ROUND if requeue and ids is None else most
+        at_once = ROUND if ids is None else most
         while left > 0:
-            done = await _settle_round(broker, topology, stage, ids, min(left, at_once), requeue=requeue)
-            settled, left = settled + done, left - at_once
+            done = await _requeue_round(broker, topology, stage, ids, min(left, at_once))
+            requeued, left = requeued + done, left - at_once
             if done < at_once:
                 break
-    return settled
+    return requeued
 
 
-async def _settle_round(
-    broker: Broker, topology: Topology, stage: Stage, ids: Collection[str] | None, most: int, *, requeue: bool
+async def _requeue_round(
+    broker: Broker, topology: Topology, stage: Stage, ids: Collection[str] | None, most: int
 ) -> int:
     def is_meant(delivery: Delivery) -> bool:
         return ids is None or delivery.message_id in ids
 
-    settled = 0
-    async with holding(broker, topology, stage, most, lambda d: requeue and is_meant(d)) as (session, letters):
+    requeued = 0
+    async with holding(broker, topology, stage.dead, most, is_meant) as (session, letters):
         for letter in letters:
             if is_meant(letter.delivery):
-                if requeue:
-                    await session.publish(_way_back(letter, stage))
+                await session.publish(_way_back(letter, stage))
                 await session.ack(letter.delivery)
-                settled += 1
-    return settled
+                requeued += 1
+    return requeued
+
+
+async def purge_letters(
+    broker: Broker, topology: Topology, stages: list[Stage], ids: Collection[str] | None, most: int
+) -> int:
+    """Delete the letters with these message ids (None: all); return how many."""
+    purged = 0
+    for stage in stages:
+        async with holding(broker, topology, stage.dead, most) as (session, letters):
+            for letter in letters:
+                if ids is None or letter.delivery.message_id in ids:
+                    await session.ack(letter.delivery)
+                    purged += 1
+    return purged
 
 
 def _way_back(letter: DeadLetter, stage: Stage) -> Publication:

@@ -19,18 +19,21 @@ from urllib.parse import urljoin
 from uuid import uuid4
 
 from services.admin.host_slot import LeftAlone
-from services.fetcher.attempt import Client, Clock, FeedReader
-from services.fetcher.http.client import Answer, Request
+from services.fetcher.attempt import Client, FeedFetcher
+from services.fetcher.clock import Clock
+from services.fetcher.http.client import HttpRequest, HttpResponse
 from services.fetcher.http.options import read_options
-from services.fetcher.outcomes import WAIT_STATUSES, RetryRules, settle
-from services.fetcher.parse.formats.pieces import read_attributes
+from services.fetcher.outcomes import WAIT_STATUSES, RetryRules, decide_retry
+from services.fetcher.parse.document import read_attributes
 from services.fetcher.parse.text.links import absolute
-from services.fetcher.request import Leg, next_leg
+from services.fetcher.request import FeedRequest, prepare_request
 from services.fetcher.settings import FetcherSettings
 from shared.errors import FeedmillError
 from shared.observability.display import safe_to_show
 from shared.politeness import politeness_group
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 MAX_REQUESTS = 5
 """All that one `feeds add` may make, redirects included."""
@@ -45,17 +48,6 @@ _TYPES = re.compile(r"application/(?:rss|atom|rdf)\+xml|application/feed\+json|(
 _LINK = re.compile(r"<link(\s[^<>]*+)>", re.IGNORECASE)
 _BASE = re.compile(r"<base(\s[^<>]*+)>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+-->")
-
-
-_TAKEN = {
-    Outcome.FETCHED,
-    Outcome.UNPARSEABLE,
-    Outcome.TOO_LARGE,
-    Outcome.GAVE_UP,
-    Outcome.THROTTLED,
-    Outcome.BLOCKED,
-}
-"""What is there is a feed, was meant to be one, or may well be one tomorrow."""
 
 
 class NoFeed(FeedmillError):
@@ -73,7 +65,7 @@ class Found:
     """What came of asking there, if somebody did: a final result, as the writer takes it."""
 
 
-def looks_meant(url: str) -> bool:
+def looks_like_feed(url: str) -> bool:
     """Return whether a URL says that it is a feed: by a word such as `feed`, `rss` or `xml`, or by a query."""
     return bool(_SAYS_FEED.search(url.partition("://")[2]))
 
@@ -116,7 +108,7 @@ class Discovery:
     ) -> None:
         self._heard = _Heard(client)
         self._clock = clock or Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-        self._reader = FeedReader(self._heard, self._clock, settings.reader_limits())
+        self._reader = FeedFetcher(self._heard, self._clock, settings.fetch_limits())
         self._limits = settings.limits()
         self._proxy_hosts = settings.proxy_host_set()
         self._rules = RetryRules(max_retries=0, retry_delay_seconds=settings.retry_delay_seconds)
@@ -133,7 +125,7 @@ class Discovery:
         fetched = self._fetch(url, self._config)
         if fetched is None:
             raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
-        if fetched.status is None or fetched.outcome in _TAKEN:
+        if fetched.status is None or fetched.outcome.may_be_feed:
             return [Found(url, fetched=fetched)]
         if fetched.outcome is not Outcome.NOT_A_FEED or self._heard.answer is None:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
@@ -168,14 +160,14 @@ class Discovery:
             reason="manual",
             queued_at=now,
         )
-        found: FeedFetched | Leg = next_leg(job, self._proxy_hosts)
-        while isinstance(found, Leg):
+        found: FeedFetched | FeedRequest = prepare_request(job, self._proxy_hosts)
+        while isinstance(found, FeedRequest):
             if self._requests >= MAX_REQUESTS:
                 return None
             self._requests += 1
             with self._slot(found.group, self._limits.policy(found.group).min_interval_seconds or 0.0) as sent:
-                found, _ = self._reader.request(job, found, sent)
-        return settle(job, found, self._rules, self._clock.now())[0]
+                found, _ = self._reader.make_request(found, sent)
+        return decide_retry(job, found, self._rules, self._clock.now())[0]
 
 
 class _Heard:
@@ -183,15 +175,15 @@ class _Heard:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.answer: Answer | None = None
+        self.answer: HttpResponse | None = None
 
-    def get(self, request: Request) -> Answer:
+    def get(self, request: HttpRequest) -> HttpResponse:
         self.answer = None
         self.answer = self._client.get(request)
         return self.answer
 
 
-def settle_url(
+def choose_feed(
     url: str, discovery: Discovery, choose: Callable[[list[Found]], Found], say: Callable[[str], None]
 ) -> Found:
     """Return what to register for `url`: itself, or the feed chosen among those of the page.

@@ -13,7 +13,6 @@ from psycopg import errors
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from services.admin.diagnosis import LATE_SECONDS, FeedCounts
 from services.fetcher.http.options import BadOptions, read_options
 from shared.database.postgres import LIVELINESS, transaction_bounds
 from shared.errors import ConfigurationError, DatabaseUnavailable
@@ -150,47 +149,3 @@ def list_feeds(connection: Connection) -> list[dict[str, Any]]:
         """
     ).fetchall()
     return [row | {"url": mask_credentials(row["url"])} for row in rows]
-
-
-def count_all(connection: Connection) -> FeedCounts:
-    """Return how the feeds stand, and the articles that are pending."""
-    row = connection.execute(
-        """
-        SELECT count(*) AS feeds,
-            count(*) FILTER (WHERE NOT enabled) AS disabled,
-            count(*) FILTER (WHERE enabled AND due_at <= now()) AS due,
-            count(*) FILTER (WHERE enabled AND due_at <= now() - make_interval(secs => %(late)s)) AS overdue,
-            count(*) FILTER (
-                WHERE enabled AND due_at <= now() - make_interval(secs => %(late)s)
-                AND politeness_group IN (SELECT politeness_group FROM throttled_groups WHERE until > now())
-            ) AS left_alone,
-            count(*) FILTER (WHERE enabled AND claim_expires_at > now() AND issued_at IS NOT NULL) AS queued,
-            count(*) FILTER (WHERE enabled AND claim_expires_at > now() AND issued_at IS NULL) AS retrying,
-            count(*) FILTER (WHERE enabled AND failures > 0) AS failing,
-            (SELECT count(*) FROM pending_articles) AS pending_articles,
-            extract(epoch FROM now() - min(due_at) FILTER (WHERE enabled AND due_at <= now()))::float8
-                AS longest_due_seconds,
-            extract(epoch FROM min(next_fetch_at) FILTER (WHERE enabled AND next_fetch_at > now()) - now())::float8
-                AS next_due_seconds,
-            (SELECT extract(epoch FROM now() - max(started_at))::float8 FROM feed_fetch_log
-             WHERE ok AND started_at <= now())
-                AS seconds_since_success
-        FROM feeds
-        """,
-        {"late": LATE_SECONDS},
-    ).fetchone()
-    assert row is not None
-    return FeedCounts(**row)
-
-
-def busiest_groups(connection: Connection, most: int = 5) -> dict[str, int]:
-    """Return the politeness groups with the most jobs of which nothing is heard yet, and how many."""
-    rows = connection.execute(
-        """
-        SELECT politeness_group, count(*) AS jobs FROM feeds
-        WHERE issued_at IS NOT NULL AND claim_expires_at > now()
-        GROUP BY politeness_group ORDER BY jobs DESC, politeness_group LIMIT %s
-        """,
-        [most],
-    ).fetchall()
-    return {row["politeness_group"]: row["jobs"] for row in rows}

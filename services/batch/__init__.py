@@ -1,10 +1,8 @@
-"""`feedmill batch`: one run over all that is due, in this process, without the fetcher's queues.
+"""The batch: one run over all feeds that are due, in one process, without the fetcher's queues.
 
-    command      servers, signals, exit        crew      what takes part in a run, put together
-    run          the loop: claim, fetch, publish, wait, retry, end
-    window*      the jobs in memory            tally*    what the run came to, and its last words
-    claims       the database: claim, give back          outlet    the broker: results out
-    receipts     which results the writer has written    report    lines and summary for people and machines
+Takes claims from the table `feeds`. Gives `FeedFetched` to the queue `writer`. `feedmill batch` starts it.
 
-Starred rooms are pure.
+    service   puts a run together; claims and releases feeds      runner   the loop: claim, fetch, publish, retry, end
+    window    the jobs in memory, pure       results   publishes results, and looks whether they are written
+    summary   the counts of a run, pure
 """

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from services.fetcher.politeness.limits import MAX_WAIT_SHARE, Limits
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 
 
 def share_of(limits: Limits, group: str) -> int:

@@ -12,8 +12,7 @@ import typer
 from rich.table import Table
 
 from local import addresses
-from local.screen import Screen, print_error
-from local.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
+from local.terminal import Interrupted, Terminal, interrupt_on_sigterm, print_error, run_interruptible
 from services.admin import registry
 from services.cli.commands import add as add_command
 from services.cli.commands import dead as dead_commands
@@ -42,7 +41,7 @@ app.add_typer(feeds, name="feeds")
 app.add_typer(dead_commands.app, name="dead")
 app.add_typer(pending_commands.app, name="pending")
 
-console = Screen()
+console = Terminal()
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -69,20 +68,20 @@ def demo(as_json: AsJson = False) -> None:
 
     Exit code 0 only if every expected article is in the table exactly once.
     """
-    from local.demo import view as demo_view
+    from local.demo import report as demo_report
     from local.demo.demo import Demo
-    from local.demo.venue import open_venue
+    from local.demo.sandbox import open_sandbox
 
     interrupt_on_sigterm()
-    shown = Screen(stderr=True) if as_json else console
+    shown = Terminal(stderr=True) if as_json else console
     shown.print("starting the servers and the feed farm ...")
-    with open_venue(read_settings(CliSettings)) as venue:
-        result = run_interruptible(demo_view.watch(Demo(venue), shown))
-    demo_view.show_summary(result, shown, venue.logs)
+    with open_sandbox(read_settings(CliSettings)) as sandbox:
+        result = run_interruptible(demo_report.run_with_progress(Demo(sandbox), shown))
+    demo_report.print_summary(result, shown, sandbox.logs)
     if as_json:
         print(ascii_json(dataclasses.asdict(result)))
     elif result.perfect:
-        console.print(demo_view.WAY_ON, soft_wrap=True)
+        console.print(demo_report.NEXT_STEPS, soft_wrap=True)
     raise typer.Exit(0 if result.perfect else 1)
 
 
@@ -102,7 +101,7 @@ def batch(
     Exit code 0 also if feeds failed. Without given servers: those of the `feedmill up` that runs here, else private
     ones, whose data is kept.
     """
-    from services.batch.command import batch as run
+    from services.cli.commands.batch import batch as run
 
     interrupt_on_sigterm()
     run(read_settings(CliSettings), most_seconds=most_seconds, writer=writer, as_json=as_json)
@@ -119,9 +118,12 @@ def migrate() -> None:
 
     try:
         settings = read_settings(CliSettings)
-        there = addresses.find(settings)
-        applied = run(there.database_url)
-        users = prepare_broker(there.amqp_url, settings)
+        if settings.database_url and not settings.amqp_url and not settings.broker_users:
+            applied, users = run(str(settings.database_url)), list[str]()
+        else:
+            there = addresses.find(settings)
+            applied = run(there.database_url)
+            users = prepare_broker(there.amqp_url, settings)
     except ConfigurationError as error:  # a Job should not try again what another try can't mend
         print_error(str(error))
         raise typer.Exit(EXIT_MISCONFIGURED) from None
@@ -170,7 +172,7 @@ def farm(
 
     Ready (`feedmill health`) while every article is there exactly once. SIGUSR1 lets new articles appear.
     """
-    from local.farm_service import FarmService, Plan
+    from local.farm.service import FarmService, Plan
     from local.settings import FarmSettings
     from shared.service import run_service
 
@@ -224,7 +226,7 @@ def parse(
         if as_json:
             print(ascii_json({"error": {"outcome": error.outcome.value, "reason": str(error)}}))
         else:
-            Screen(stderr=True).print(safe_to_show(f"{source}: {error.outcome.value}: {error}", None), soft_wrap=True)
+            Terminal(stderr=True).print(safe_to_show(f"{source}: {error.outcome.value}: {error}", None), soft_wrap=True)
         raise typer.Exit(1) from None
     except OSError as error:
         print_error(f"{source!r} can't be read: {error.strerror}; the URL of a feed begins with http:// or https://")
@@ -238,9 +240,11 @@ def parse(
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
+    from services.admin.status import look
     from services.cli.commands import status as view
 
-    found = view.look(addresses.find(read_settings(CliSettings)))
+    there = addresses.find(read_settings(CliSettings))
+    found = look(there.amqp_url, there.database_url)
     if as_json:
         print(ascii_json(found.as_json()))
     else:

@@ -6,7 +6,7 @@ look at a queue's length: here that is write, the one that shows no message. Wha
 type topic is a right of its own, by routing key.
 
 No service may declare or delete what is durable, nor publish to the default exchange, which leads to every queue. What
-a service that was taken over can do nevertheless is in docs/operations.md ("Users of the broker").
+a service that was taken over can do nevertheless is in docs/how-to/operate.md ("Users of the broker").
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import EXCHANGE, FETCHERS, Topology
 from shared.errors import BrokerUnavailable, ConfigurationError
 from shared.settings import BrokerSettings, read_settings
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 
 NOTHING: Final = "^$"
 SHARD: Final = r"fetcher\.[0-9]{2}"

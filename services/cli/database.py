@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from local.addresses import database_here
+from local.addresses import open_database
 from services.admin.registry import Connection, connect
 from services.cli.settings import CliSettings
 from shared.settings import read_settings
@@ -13,9 +13,9 @@ from shared.settings import read_settings
 
 @contextmanager
 def connect_here(*, create: bool = False) -> Iterator[Connection]:
-    """Like `connect`, to the database of the given servers, or of the private ones here (`database_here`)."""
+    """Like `connect`, to the database of the given servers, or of the private ones here (`open_database`)."""
     with (
-        database_here(read_settings(CliSettings), create=create) as database_url,
+        open_database(read_settings(CliSettings), create=create) as database_url,
         connect(database_url) as connection,
     ):
         yield connection

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from services.fetcher.attempt import Clock, FeedReader
+from services.fetcher.attempt import FeedFetcher
 from services.fetcher.backpressure import Backpressure
+from services.fetcher.clock import Clock, ClockSync
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.http.client import ClientLimits, FeedClient
 from services.fetcher.outcomes import RetryRules
@@ -22,18 +23,17 @@ from services.fetcher.politeness.workers import Workers
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.shards.lease import Lease, lease_seconds
 from services.fetcher.shards.ownership import Shards
-from services.fetcher.timekeeping import TimeTold
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS, Consumer
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Stage
 from shared.build import read_version
 from shared.clock import ServerClock
-from shared.errors import GiveBack
+from shared.errors import NackAndRequeue
 from shared.observability.telemetry import Health
 from shared.service import run_service
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 
 
 async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) -> None:
@@ -46,12 +46,12 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
     )
     drain_seconds = settings.longest_fetch_seconds() + DRAIN_SECONDS
     server_clock = ServerClock()
-    time_told = TimeTold(server_clock)
+    clock_sync = ClockSync(server_clock)
     with fetching(
         settings,
         topology.fetcher,
         rules,
-        clock=Clock(now=server_clock.now, monotonic=time.monotonic, confirmed=time_told.confirmed),
+        clock=Clock(now=server_clock.now, monotonic=time.monotonic, confirmed=clock_sync.confirmed),
         owns=lambda queue: shards.owns(queue),  # noqa: PLW0108 - they stand on the room, and come after it
         owned=lambda: shards.owned(),  # noqa: PLW0108
         may_leave=lambda queue: shards.may_leave(queue),  # noqa: PLW0108
@@ -60,14 +60,14 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
         shards = Shards(
             broker,
             topology.fetcher,
-            room.valve,
+            room.prefetch_limit,
             room.slots,
             stop=stop,
             drain_seconds=drain_seconds,
             clock=time.monotonic,
             lease=Lease(lease_seconds(broker.heartbeat_seconds)),
             uptime=uptime,
-            hear=time_told.hear,
+            hear=clock_sync.receive,
         )
         consumer = Consumer(
             shards,
@@ -75,11 +75,13 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             topology.fetcher,
             FetchFeed,
             room.handler,
-            prefetch=room.valve,
+            prefetch=room.prefetch_limit,
             failures=settings.message_retries,
             drain_seconds=drain_seconds,
         )
-        backpressure = Backpressure(topology.writer.queue, high_water=settings.writer_high_water, valve=room.valve)
+        backpressure = Backpressure(
+            topology.writer.queue, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit
+        )
         health.add_check("broker", consumer.check)
         health.add_warning("clock", server_clock.check)
         health.add_page("/debug/scoreboard", room.watch.dump)
@@ -95,7 +97,7 @@ class Fetching:
 
     handler: FetchFeeds
     slots: Slots
-    valve: Valve
+    prefetch_limit: PrefetchLimit
     watch: BoardWatch
 
 
@@ -115,15 +117,14 @@ def fetching(
     `owns`: whether requests to groups of this queue are ours to make; `owned`: the queues of which they are;
     `may_leave`: the same as `owns`, asked on a worker thread before each request, and certain.
     """
-    lock, valve = TimedLock(), Valve(settings.fetcher_prefetch)
+    lock, prefetch_limit = TimedLock(), PrefetchLimit(settings.fetcher_prefetch)
     board: Scoreboard[Any] = Scoreboard(settings.limits(), lock)
     threads = min(settings.fetch_threads, settings.max_active)
     workers, client = Workers(threads), make_client(settings)
     slots = Slots(
         board,
         workers,
-        valve,
-        window=valve.most,
+        prefetch_limit,
         clock=clock.monotonic,
         shard_of=stage.queue_of,
         may_leave=may_leave,
@@ -131,13 +132,15 @@ def fetching(
 
     def check_leaving(group: str) -> None:
         if not may_leave(stage.queue_of(group)):
-            raise GiveBack("the shard of its group was lost")
+            raise NackAndRequeue("the shard of its group was lost")
 
-    reader = FeedReader(client, clock, settings.reader_limits(), check_leaving)
+    reader = FeedFetcher(client, clock, settings.fetch_limits(), check_leaving)
     proxy_hosts = settings.proxy_host_set()
     handler = FetchFeeds(reader, slots, stage, rules=rules, clock=clock, proxy_hosts=proxy_hosts, owns=owns)
     try:
-        yield Fetching(handler, slots, valve, BoardWatch(board, lock, workers, valve, clock.monotonic, owned))
+        yield Fetching(
+            handler, slots, prefetch_limit, BoardWatch(board, lock, workers, prefetch_limit, clock.monotonic, owned)
+        )
     finally:
         workers.close()
         client.close()

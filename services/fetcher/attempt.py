@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from services.fetcher.http.client import Answer, Request
+from services.fetcher.clock import Clock
+from services.fetcher.http.client import HttpRequest, HttpResponse
 from services.fetcher.http.failure import Failure, FetchFailed
 from services.fetcher.http.options import read_options
 from services.fetcher.outcomes import WAIT_STATUSES, outcome_of_failure, outcome_of_status
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.politeness.hints import max_age_seconds, retry_after_seconds
-from services.fetcher.request import Leg
+from services.fetcher.request import FeedRequest
 from shared.observability.secrets import mask_credentials
-from shared.politeness import politeness_group
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome, ServerHints
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched, ServerHints
 
 ERROR_CHARACTERS = 500
 
@@ -37,24 +38,8 @@ SMALL_AT_ONCE = 8
 Sent = Callable[[], None]
 
 
-async def _at_once() -> None:
-    """Don't wait: there is nobody to confirm the time."""
-
-
 @dataclass(frozen=True)
-class Clock:
-    """The clocks as functions: aware wall time, monotonic seconds, and a thread's own seconds."""
-
-    now: Callable[[], datetime]
-    monotonic: Callable[[], float]
-    cpu: Callable[[], float] = time.thread_time
-    """Seconds of CPU that the calling thread has used."""
-    confirmed: Callable[[], Awaitable[None]] = _at_once
-    """Waits for a moment until `now` is known to be right, where somebody says so."""
-
-
-@dataclass(frozen=True)
-class ReaderLimits:
+class FetchLimits:
     """What a reader holds to."""
 
     deadline_seconds: float = 30.0
@@ -105,21 +90,21 @@ class _Asked:
 class Client(Protocol):
     """What makes the requests: `FeedClient`, or what looks on."""
 
-    def get(self, request: Request) -> Answer:
+    def get(self, request: HttpRequest) -> HttpResponse:
         """See `FeedClient.get`."""
 
 
-class FeedReader:
+class FeedFetcher:
     """Asks for feeds and reads them; safe to use from many threads."""
 
     def __init__(
         self,
         client: Client,
         clock: Clock,
-        limits: ReaderLimits,
+        limits: FetchLimits,
         check_leaving: Callable[[str], None] = lambda group: None,
     ) -> None:
-        """`check_leaving` is called before a request of this group leaves, and raises GiveBack if it must not."""
+        """`check_leaving` is called before a request of this group leaves, and raises NackAndRequeue if it must not."""
         self._client = client
         self._clock = clock
         self._limits = limits
@@ -127,13 +112,14 @@ class FeedReader:
         self._large = threading.Semaphore(1)
         self._small = threading.Semaphore(SMALL_AT_ONCE)
 
-    def request(self, job: FetchFeed, leg: Leg, sent: Sent) -> tuple[FeedFetched | Leg, Report]:
+    def make_request(self, request: FeedRequest, sent: Sent) -> tuple[FeedFetched | FeedRequest, Report]:
         """Return how the feed was found, or where a redirect leads; and what the host's group is to learn.
 
         A failing feed is a fact, not an exception. `sent` is called at the moment the request leaves.
         """
+        job = request.job
         now, start = self._clock.now(), self._clock.monotonic()
-        leg = replace(leg, started_at=leg.started_at or now)
+        request = replace(request, started_at=request.started_at or now)
         asked = _Asked()
 
         def note_sent() -> None:
@@ -141,12 +127,12 @@ class FeedReader:
             sent()
 
         try:
-            with self._client.get(self._conditional(job, leg, note_sent)) as answer:
+            with self._client.get(self._conditional(job, request, note_sent)) as answer:
                 answered = self._clock.monotonic()
                 asked.status, asked.latency = answer.status, answered - start - answer.ours_seconds
                 if answer.redirect is not None:
-                    return self._follow(leg, answer, answered - start - answer.waited_seconds), asked.report()
-                findings = self._judge(job, leg, answer, now)
+                    return self._follow(request, answer, answered - start - answer.waited_seconds), asked.report()
+                findings = self._judge(job, request, answer, now)
         except FetchFailed as error:
             asked.note(error, self._clock.monotonic() - start)
             fields = {
@@ -159,37 +145,35 @@ class FeedReader:
             **result_identity(job),
             outcome=findings.outcome,
             final=True,
-            started_at=leg.started_at or now,
-            elapsed_seconds=leg.spent_seconds + self._clock.monotonic() - start,
+            started_at=request.started_at or now,
+            elapsed_seconds=request.spent_seconds + self._clock.monotonic() - start,
             **findings.fields,
         )
         report = asked.report(fetched.hints.retry_after_seconds)
         return fetched, replace(report, succeeded=fetched.outcome.is_success)
 
-    def _conditional(self, job: FetchFeed, leg: Leg, sent: Sent) -> Request:
-        """Return the request of this leg, with the validators if they belong to its URL."""
-        options = read_options(job.source_config).for_url(job.url, leg.trail.url)
-        own = _is_conditional(job, leg.trail.url)
-        left = (options.timeout_seconds or self._limits.deadline_seconds) - leg.spent_seconds
-        return Request(
-            leg.trail.url,
+    def _conditional(self, job: FetchFeed, request: FeedRequest, sent: Sent) -> HttpRequest:
+        """Return the request of this request, with the validators if they belong to its URL."""
+        options = read_options(job.source_config).for_url(job.url, request.chain.url)
+        own = _is_conditional(job, request.chain.url)
+        left = (options.timeout_seconds or self._limits.deadline_seconds) - request.spent_seconds
+        return HttpRequest(
+            request.chain.url,
             etag=job.etag if own else None,
             last_modified=job.last_modified if own else None,
             headers=options.headers,
             credentials=options.credentials,
             seconds=max(left, 0.0),
-            leaving=lambda: self._check_leaving(leg.group),
+            leaving=lambda: self._check_leaving(request.group),
             sent=sent,
         )
 
-    def _follow(self, leg: Leg, answer: Answer, seconds: float) -> Leg:
+    def _follow(self, request: FeedRequest, answer: HttpResponse, seconds: float) -> FeedRequest:
         assert answer.redirect is not None
-        trail = leg.trail.follow(answer.status, answer.redirect)
-        group = politeness_group(trail.url, self._limits.proxy_hosts)
-        return replace(leg, trail=trail, group=group, spent_seconds=leg.spent_seconds + seconds)
+        return request.follow(answer.status, answer.redirect, seconds, self._limits.proxy_hosts)
 
-    def _judge(self, job: FetchFeed, leg: Leg, answer: Answer, now: datetime) -> _Findings:
-        facts = _facts(answer, now) | {"moved_to": leg.trail.moved_to}
+    def _judge(self, job: FetchFeed, request: FeedRequest, answer: HttpResponse, now: datetime) -> _Findings:
+        facts = _facts(answer, now) | {"moved_to": request.chain.moved_to}
         outcome = outcome_of_status(answer.status, conditional=_is_conditional(job, answer.url))
         if outcome is not None:
             if not outcome.is_success:
@@ -200,7 +184,9 @@ class FeedReader:
             return _Findings(Outcome.UNCHANGED, facts | {"body_hash": body_hash})
         return self._read(job, answer, facts, body_hash, now)
 
-    def _read(self, job: FetchFeed, answer: Answer, facts: dict[str, Any], body_hash: str, now: datetime) -> _Findings:
+    def _read(
+        self, job: FetchFeed, answer: HttpResponse, facts: dict[str, Any], body_hash: str, now: datetime
+    ) -> _Findings:
         end = self._clock.cpu() + self._limits.parse_seconds
         try:
             with self._large if len(answer.body) > LARGE_BYTES else self._small:
@@ -268,7 +254,7 @@ def _error_class(error: ParseError) -> str:
     return "not_a_feed" if isinstance(error, NotAFeed) else "unparseable"
 
 
-def _facts(answer: Answer, now: datetime) -> dict[str, Any]:
+def _facts(answer: HttpResponse, now: datetime) -> dict[str, Any]:
     headers = answer.headers
     wait = retry_after_seconds(headers.get("retry-after"), now) if answer.status in WAIT_STATUSES else None
     return {

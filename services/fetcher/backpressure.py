@@ -9,7 +9,7 @@ from collections.abc import Callable
 from prometheus_client import Gauge
 
 from shared.broker.port import Session
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.errors import Unavailable
 from shared.waiting import pause
 
@@ -21,13 +21,13 @@ LOOK_SECONDS = 1.0
 
 
 class Backpressure:
-    """Shuts the valve above a high-water mark of ready messages in `queue`, opens it below half of that."""
+    """Shuts the prefetch limit above a high-water mark of ready messages in `queue`, opens it below half of that."""
 
-    def __init__(self, queue: str, *, high_water: int, valve: Valve) -> None:
+    def __init__(self, queue: str, *, high_water: int, prefetch_limit: PrefetchLimit) -> None:
         self._queue = queue
         self._high = high_water
         self._low = high_water // 2
-        self._valve = valve
+        self._prefetch_limit = prefetch_limit
         self._shut = False
 
     async def watch(self, session: Callable[[], Session | None], stop: asyncio.Event) -> None:
@@ -42,12 +42,12 @@ class Backpressure:
             await pause(LOOK_SECONDS, stop)
 
     def note(self, ready: int) -> None:
-        """Turn the valve by the number of messages that are ready."""
+        """Turn the prefetch limit by the number of messages that are ready."""
         shut = ready > self._low if self._shut else ready >= self._high
         if shut == self._shut:
             return
         self._shut = shut
         BACKPRESSURE.set(int(shut))
-        self._valve.turn("backpressure", 0 if shut else self._valve.most)
+        self._prefetch_limit.set("backpressure", 0 if shut else self._prefetch_limit.most)
         what = "taking no jobs until the next stage has caught up" if shut else "taking jobs again"
         log.warning(what, extra={"queue": self._queue, "ready": ready, "high_water": self._high})

@@ -10,20 +10,23 @@ from datetime import timedelta
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from services.fetcher.attempt import Clock, FeedReader, Sent, unattempted
+from services.fetcher.attempt import FeedFetcher, Sent, unattempted
+from services.fetcher.clock import Clock
 from services.fetcher.http.options import BadOptions, read_options
 from services.fetcher.http.redirects import check_url
-from services.fetcher.outcomes import RetryRules, settle
+from services.fetcher.outcomes import RetryRules, decide_retry
 from services.fetcher.politeness.decisions import FastDelay, Report, Skip
 from services.fetcher.politeness.slots import Slots
-from services.fetcher.request import Leg, next_leg, put_off, target_of
-from shared.broker.outgoing import Outgoing
+from services.fetcher.request import FeedRequest, prepare_request
+from shared.broker.port import Outgoing
 from shared.broker.topology import Stage
-from shared.errors import GiveBack
+from shared.errors import NackAndRequeue
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl
-from shared.ttl_cache import Kept
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.ttl_cache import TtlCache
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +42,7 @@ LOGGED_CHARACTERS = 2000
 SOURCE_TYPE = "feed"
 """The one kind of source that there is a reader for."""
 
-ADRIFT_SECONDS = 600.0
+ORPHAN_SECONDS = 600.0
 """How long a fetch is kept whose job was lost with its session: longer than a broker takes to come back."""
 
 
@@ -66,7 +69,7 @@ class FetchFeeds:
 
     def __init__(
         self,
-        reader: FeedReader,
+        reader: FeedFetcher,
         slots: Slots,
         stage: Stage,
         *,
@@ -82,13 +85,13 @@ class FetchFeeds:
         self._clock = clock
         self._proxy_hosts = proxy_hosts
         self._owns = owns
-        self._adrift: Kept[asyncio.Task[Sequence[Outgoing]]] = Kept(ADRIFT_SECONDS)
+        self._orphaned: TtlCache[asyncio.Task[Sequence[Outgoing]]] = TtlCache(ORPHAN_SECONDS)
 
     async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
-        """Handle one job. Raises GiveBack if it can't begin in this process."""
+        """Handle one job. Raises NackAndRequeue if it can't begin in this process."""
         (job,) = batch
         progress = _Progress(begun=True)
-        fetch = self._adrift.take(_identity(job))
+        fetch = self._orphaned.take(_identity(job))
         if fetch is None:
             progress.begun = False
             fetch = asyncio.create_task(self._fetch(job, progress))
@@ -97,7 +100,7 @@ class FetchFeeds:
         except asyncio.CancelledError:
             if progress.begun:
                 fetch.add_done_callback(_forgive)
-                self._adrift.put(_identity(job), fetch)
+                self._orphaned.put(_identity(job), fetch)
             else:
                 fetch.cancel()
             raise
@@ -106,28 +109,28 @@ class FetchFeeds:
         if await self._is_stale(job):
             return self._end_unattempted(job, Outcome.STALE, "the claim's deadline passed in the queue")
         try:
-            leg = self._prepare(job)
+            request = self._prepare(job)
         except (BadOptions, BadUrl) as error:
             kind = "bad_url" if isinstance(error, BadUrl) else "bad_options"
             return self._end_unattempted(job, Outcome.HARD_ERROR, str(error), kind)
-        front = False  # a job that comes with its detour has waited elsewhere, and keeps it when it is given back
+        front = False  # a job that comes with its resume state keeps it when its message is requeued
         while True:
-            queue = self._stage.queue_of(leg.group)
+            queue = self._stage.queue_of(request.group)
             if not self._owns(queue):
                 MOVED_ON.inc()
-                return [Outgoing.into(queue, put_off(job, leg))]
-            found = await self._run_in_slot(job, leg, progress, front=front)
+                return [Outgoing.into(queue, request.to_job())]
+            found = await self._run_in_slot(job, request, progress, front=front)
             match found:
                 case FeedFetched():
                     return self._follow_up(job, found)
-                case Leg():
-                    leg, front = found, True
+                case FeedRequest():
+                    request, front = found, True
                 case FastDelay():
                     REQUEUES.inc()
                     assert self._stage.fast_delay is not None
-                    return [Outgoing.after(self._stage.fast_delay, put_off(job, leg), then=queue)]
+                    return [Outgoing.after(self._stage.fast_delay, request.to_job(), then=queue)]
                 case Skip():
-                    return self._skip(job, leg.group, found)
+                    return self._skip(job, request.group, found)
 
     async def _is_stale(self, job: FetchFeed) -> bool:
         """Return whether the claim is over; after a start, by a clock that somebody has confirmed."""
@@ -137,28 +140,28 @@ class FetchFeeds:
         return job.not_after <= self._clock.now()
 
     async def _run_in_slot(
-        self, job: FetchFeed, leg: Leg, progress: _Progress, *, front: bool
-    ) -> FeedFetched | Leg | FastDelay | Skip:
-        def request(sent: Sent) -> tuple[FeedFetched | Leg, Report]:
+        self, job: FetchFeed, request: FeedRequest, progress: _Progress, *, front: bool
+    ) -> FeedFetched | FeedRequest | FastDelay | Skip:
+        def make_request(sent: Sent) -> tuple[FeedFetched | FeedRequest, Report]:
             progress.begun = True
             with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
-                return self._reader.request(job, leg, sent)
+                return self._reader.make_request(request, sent)
 
-        label = f"feed {job.feed_id} {mask_credentials(leg.trail.url)}"
+        label = f"feed {job.feed_id} {mask_credentials(request.chain.url)}"
         try:
-            return await self._slots.run(leg.group, label, request, target=target_of(job, leg), front=front)
-        except GiveBack:
+            return await self._slots.run(request.group, label, make_request, target=request.target, front=front)
+        except NackAndRequeue:
             if front:
                 return FastDelay()
             raise
 
-    def _prepare(self, job: FetchFeed) -> Leg:
-        """Return the job's first leg. Raises BadOptions and BadUrl for what a person has to put right."""
+    def _prepare(self, job: FetchFeed) -> FeedRequest:
+        """Return the job's first request. Raises BadOptions and BadUrl for what a person has to put right."""
         if job.source_type != SOURCE_TYPE:
             raise BadOptions(f"source_type: expected {SOURCE_TYPE!r}, found {job.source_type[:50]!r}")
         read_options(job.source_config)
         check_url(job.url)
-        return next_leg(job, self._proxy_hosts)
+        return prepare_request(job, self._proxy_hosts)
 
     def _skip(self, job: FetchFeed, group: str, skip: Skip) -> Sequence[Outgoing]:
         if not skip.throttled:
@@ -176,7 +179,7 @@ class FetchFeeds:
         return self._follow_up(job, unattempted(job, outcome, self._clock.now(), reason, error_class))
 
     def _follow_up(self, job: FetchFeed, fetched: FeedFetched) -> list[Outgoing]:
-        result, again = settle(job, fetched, self._rules, self._clock.now())
+        result, again = decide_retry(job, fetched, self._rules, self._clock.now())
         FETCHES.labels(result.outcome.value).inc()
         log.info(
             "fetch ended",
@@ -202,7 +205,7 @@ class FetchFeeds:
 
 def _identity(job: FetchFeed) -> Hashable:
     """Return what a job has in common only with itself when it comes again."""
-    return job.feed_id, job.claim_id, job.attempt, job.skips, job.detour and job.detour.url
+    return job.feed_id, job.claim_id, job.attempt, job.skips, job.resume and job.resume.url
 
 
 def _forgive(fetch: asyncio.Task[Sequence[Outgoing]]) -> None:

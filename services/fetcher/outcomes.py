@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.fetcher.http.failure import Failure
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 SOFT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 527, 530})
 """Statuses of a server that may be well again in an hour (DESIGN: soft errors)."""
@@ -57,7 +59,7 @@ def outcome_of_status(status: int, *, conditional: bool = False) -> Outcome | No
     return Outcome.HARD_ERROR
 
 
-def settle(
+def decide_retry(
     job: FetchFeed, fetched: FeedFetched, rules: RetryRules, now: datetime
 ) -> tuple[FeedFetched, FetchFeed | None]:
     """Return the result as it goes to the writer, and the job that is to be retried, if any.
@@ -65,10 +67,10 @@ def settle(
     A soft error is retried after the retry delay, up to `max_retries` times, then it is `gave_up`. A wait that the
     server asks for and that is longer than the retry delay is not kept in the queue: the job ends as `throttled`.
     """
-    if fetched.outcome is Outcome.SKIPPED:
-        return _come_back(job, fetched, rules, now, job.attempt, job.skips + 1)
-    if fetched.outcome is not Outcome.SOFT_ERROR:
+    if fetched.outcome.is_final:
         return fetched, None
+    if not fetched.outcome.is_attempt:
+        return _come_back(job, fetched, rules, now, job.attempt, job.skips + 1)
     wait = (fetched.not_before - now).total_seconds() if fetched.not_before else 0.0
     if wait > rules.retry_delay_seconds:
         return fetched.model_copy(update={"outcome": Outcome.THROTTLED}), None
@@ -82,6 +84,6 @@ def _come_back(
         return fetched.model_copy(update={"outcome": Outcome.GAVE_UP, "final": True}), None
     until = now + timedelta(seconds=rules.retry_delay_seconds + rules.claim_seconds)
     # No probe any more: a server in trouble, or one that asked us to slow down, is asked conditionally.
-    changes = {"attempt": attempt, "skips": skips, "not_after": until, "detour": None, "probe": False}
+    changes = {"attempt": attempt, "skips": skips, "not_after": until, "resume": None, "probe": False}
     again = job.model_copy(update=changes)
     return fetched.model_copy(update={"final": False, "claim_until": until}), again

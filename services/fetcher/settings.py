@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from services.fetcher.attempt import ReaderLimits
+from services.fetcher.attempt import FetchLimits
 from services.fetcher.http.address_guard import Network
 from services.fetcher.http.options import MOST_TIMEOUT_SECONDS
 from services.fetcher.politeness.limits import Limits, parse_policies
@@ -113,9 +113,9 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
         """Return how long a fetch may take at most; a feed may have a deadline of its own."""
         return max(self.fetch_deadline_seconds, MOST_TIMEOUT_SECONDS)
 
-    def reader_limits(self) -> ReaderLimits:
+    def fetch_limits(self) -> FetchLimits:
         """Return what the reader needs of these settings."""
-        return ReaderLimits(
+        return FetchLimits(
             self.fetch_deadline_seconds,
             self.max_entries,
             self.proxy_host_set(),

@@ -10,7 +10,7 @@ from services.scheduler.silence import LOOK_SECONDS, SilenceWatch
 from services.scheduler.tick import Tick
 from services.scheduler.ticker import Ticker
 from services.scheduler.timekeeping import WORD_SECONDS, ClockAnnouncer
-from shared.background import Rounds, beside
+from shared.background import PeriodicTask, beside
 from shared.broker.rabbitmq import RabbitMQ
 from shared.clock import ServerClock
 from shared.database.postgres import Database, tables_found
@@ -48,9 +48,9 @@ async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health
     clock = ServerClock()
     silence = SilenceWatch(database, seconds=settings.silence_seconds)
     housekeeping = (
-        Rounds("clock", ClockAnnouncer(database, clock, lambda: ticker.session).look, seconds=WORD_SECONDS),
-        Rounds("silence", silence.look, seconds=LOOK_SECONDS),
-        Rounds("pending", PendingWatch(database).look, seconds=LOOK_SECONDS),
+        PeriodicTask("clock", ClockAnnouncer(database, clock, lambda: ticker.session).look, seconds=WORD_SECONDS),
+        PeriodicTask("silence", silence.look, seconds=LOOK_SECONDS),
+        PeriodicTask("pending", PendingWatch(database).look, seconds=LOOK_SECONDS),
     )
     health.add_warning("silence", silence.check)
     health.add_warning("clock", clock.check)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from shared.database.postgres import Connection
-from shared.wire.messages import FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
 
 log = logging.getLogger(__name__)
 
@@ -45,9 +46,6 @@ PROBE_EVERY = timedelta(days=1)
 
 PROBE_SHARE = 0.01
 """... and in this part of its polls, unless it was found to lie: then every time that it may be."""
-
-SOURCE_TYPES = frozenset({"feed"})
-"""What the fetcher knows how to fetch."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +109,6 @@ async def claim_due_feeds(
 
 
 def _make_job(row: Mapping[str, Any], chance: Callable[[], float]) -> FetchFeed:
-    if row["source_type"] not in SOURCE_TYPES:
-        raise ValueError(f"unknown source type {row['source_type']!r}; known: {', '.join(sorted(SOURCE_TYPES))}")
     return FetchFeed(
         feed_id=row["id"],
         url=row["url"],

@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from prometheus_client import Counter, Histogram
 
 from services.scheduler.store import claim_due_feeds, disable_feed, release_claims
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Publication, Session
+from shared.broker.port import Outgoing, Publication, Session
 from shared.broker.topology import Topology, fetch_routing_key
 from shared.database.postgres import Database
 from shared.errors import BrokerUnavailable, FeedmillError, Unconfirmed, Unprocessable
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +115,7 @@ class Tick:
     async def _publish_all(self, session: Session, jobs: Sequence[FetchFeed]) -> None:
         shards = len(self._topology.fetcher.queues)
         outgoing = (Outgoing(job, fetch_routing_key(job.group, shards)) for job in jobs)
-        await self._publish(session, list(zip(jobs, map(encode_outgoing, outgoing), strict=True)))
+        await self._publish(session, list(zip(jobs, (item.to_publication() for item in outgoing), strict=True)))
 
     async def _publish(self, session: Session, jobs: Sequence[tuple[FetchFeed, Publication]]) -> None:
         """Publish, and see to each job that was not confirmed. After the first one without an answer none is sent."""

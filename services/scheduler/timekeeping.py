@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from shared.broker.port import Publication, Session
 from shared.broker.topology import FETCHERS
-from shared.clock import WORD_TYPE, ServerClock, encode_word
+from shared.clock import CLOCK_MESSAGE, ServerClock, encode_clock
 from shared.database.postgres import Database
 from shared.errors import Unavailable
 
@@ -28,7 +28,7 @@ class ClockAnnouncer:
 
     async def look(self) -> None:
         """Read the database's clock, and tell it. Raises DatabaseUnavailable."""
-        self._clock.hear(await self._database.read_clock())
+        self._clock.observe(await self._database.read_clock())
         session = self._session()
         if self._telling is not None:
             if not self._telling.done():
@@ -39,8 +39,8 @@ class ClockAnnouncer:
         self._telling = asyncio.create_task(self._tell(session))
 
     async def _tell(self, session: Session) -> None:
-        body = encode_word(self._clock.now())
+        body = encode_clock(self._clock.now())
         try:
-            await session.publish(Publication("", body, FETCHERS, WORD_TYPE, mandatory=False))
+            await session.publish(Publication("", body, FETCHERS, CLOCK_MESSAGE, mandatory=False))
         except Unavailable as error:
             log.debug("the fetchers were not told what time it is: %s", error)

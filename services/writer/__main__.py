@@ -8,7 +8,7 @@ from functools import partial
 from services.writer.handler import WriteArticles
 from services.writer.pruning import ROUND_SECONDS, Pruning
 from services.writer.settings import WriterSettings
-from shared.background import Rounds, beside
+from shared.background import PeriodicTask, beside
 from shared.broker.consumer import Consumer
 from shared.broker.deliveries import Batching
 from shared.broker.port import Delivery
@@ -17,7 +17,7 @@ from shared.clock import ServerClock
 from shared.database.postgres import Database, tables_found
 from shared.observability.telemetry import Health
 from shared.service import run_service
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 BATCHES = 2
 """Transactions at the same time: while the disk commits one, the next is prepared (measured: a third more)."""
@@ -52,10 +52,10 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
     pruning = Pruning(database, settings.retention())
 
     async def set_clock() -> None:
-        clock.hear(await database.read_clock())
+        clock.observe(await database.read_clock())
 
-    timekeeping = Rounds("clock", set_clock, seconds=CLOCK_SECONDS)
-    tidying = Rounds("pruning", partial(pruning.round, stop), seconds=ROUND_SECONDS)
+    timekeeping = PeriodicTask("clock", set_clock, seconds=CLOCK_SECONDS)
+    tidying = PeriodicTask("pruning", partial(pruning.round, stop), seconds=ROUND_SECONDS)
     consumer = Consumer(
         RabbitMQ(str(settings.amqp_url), name="feedmill writer", max_message_bytes=settings.max_message_bytes),
         topology,
@@ -78,7 +78,7 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
         health.add_warning(f"background {rounds.name}", rounds.check)
     async with database.open():
         if await tables_found(database, stop):
-            await timekeeping.round()  # before the first result is written
+            await timekeeping.run_once()  # before the first result is written
             async with beside(stop, timekeeping.run(stop), tidying.run(stop), grace_seconds=GRACE_SECONDS):
                 await consumer.run(stop)
 

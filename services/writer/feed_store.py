@@ -14,12 +14,12 @@ from psycopg import sql
 from psycopg.types.json import Json
 from pydantic_core import to_json
 
-from services.writer.rate_column import read_pace
+from services.writer.rate_column import read_rate
 from services.writer.schedule.bounds import DAY_SECONDS
 from services.writer.schedule.feed_state import FeedState, News, Rules, advance
 from shared.database.postgres import Connection
 from shared.politeness import politeness_group
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ async def lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, Fe
         sql.SQL("SELECT {} FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE").format(columns),
         [sorted(ids)],
     )
-    return {row["id"]: FeedState(**row | {"pace": read_pace(row["pace"])}) for row in await cursor.fetchall()}
+    return {row["id"]: FeedState(**row | {"pace": read_rate(row["pace"])}) for row in await cursor.fetchall()}
 
 
 async def find_logged(connection: Connection, batch: Sequence[FeedFetched]) -> set[UUID]:

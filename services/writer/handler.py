@@ -10,10 +10,10 @@ from prometheus_client import Counter, Histogram
 
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, Written, write_batch
-from shared.broker.outgoing import Outgoing
+from shared.broker.port import Outgoing
 from shared.database.postgres import Database
 from shared.errors import Blocked, DatabaseBusy
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 log = logging.getLogger(__name__)
 

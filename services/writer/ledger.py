@@ -10,7 +10,7 @@ from uuid import UUID
 from services.writer.articles.article import Article
 from services.writer.articles.identity import MAX_UPDATES, Ledger, Row, entry_key
 from shared.database.postgres import Connection
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 ROWS_A_STATEMENT = 500
 """Of articles: more gains nothing (measured), and memory grows with it on both sides."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from services.writer.articles.article import Article
 from services.writer.ledger import chunks
 from shared.database.postgres import Connection
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 _INSERT = """
 INSERT INTO pending_articles AS pending (md5, feed_id, entry_id, url, title, body, html, content_quality,

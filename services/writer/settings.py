@@ -38,7 +38,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, after failures too.")
     poll_worth_seconds: Seconds = Field(
         Rules().poll_worth,
-        description="What a poll costs, in seconds that one article waits: less polls more often (docs/polling.md).",
+        description="What a poll costs, in seconds that one article waits: less polls more often.",
     )
     gone_span_seconds: Seconds = Field(
         3600.0, description="A feed is disabled after two answers 410 that are at least this far apart."

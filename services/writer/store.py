@@ -21,7 +21,7 @@ from services.writer.articles.identity import MAX_UPDATES, Ledger, Row, identify
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
 from services.writer.schedule.feed_state import FeedState, News, Rules, sure_dates
 from shared.database.postgres import Connection
-from shared.wire.messages import Entry, FeedFetched
+from shared.wire.results import Entry, FeedFetched
 
 __all__ = ["MAX_UPDATES", "Duplicates", "Policy", "Written", "write_batch"]
 

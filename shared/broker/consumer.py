@@ -6,7 +6,7 @@ sleeps on the broker's account. The loop promises, for every delivery:
 - it is acknowledged only after the handler returned and everything it returned was confirmed by the broker;
 - `Unavailable` (database or broker away): the message is kept and tried again until it works or the session ends,
   and then the broker hands it out again;
-- `GiveBack`: back to its queue;
+- `NackAndRequeue`: back to its queue;
 - any other error of a batch: the batch is halved until the culprit stands alone; alone, `shared/retry.py` decides:
   retry queue, or dead queue with the reason in the headers. Everyone else's work goes through.
 """
@@ -19,13 +19,13 @@ from typing import Generic, TypeVar
 
 from shared.broker.deliveries import Arrivals, Batching
 from shared.broker.port import Broker, Session
-from shared.broker.prefetch import Valve, divide
+from shared.broker.prefetch import PrefetchLimit, divide
 from shared.broker.settling import UNPUBLISHED_SECONDS, Handler, Settler, Unpublished
 from shared.broker.topology import Stage, Topology
 from shared.errors import Unavailable
-from shared.ttl_cache import Kept
+from shared.ttl_cache import TtlCache
 from shared.waiting import keep_trying
-from shared.wire.messages import Message
+from shared.wire.envelope import Message
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Consumer(Generic[M]):
         stage: the queues to read, and where failures go.
         kind: the message class of these queues.
         handler: see `Handler`.
-        prefetch: unsettled messages the broker may hand us; or a valve, which may be turned at any time.
+        prefetch: unsettled messages the broker may hand us; or a prefetch limit, which may be turned at any time.
         failures: how often a message that raised a bug is tried again before it is buried.
         batching: see `Batching`.
         drain_seconds: how long what was begun may take to its end on shutdown.
@@ -58,7 +58,7 @@ class Consumer(Generic[M]):
         kind: type[M],
         handler: Handler[M],
         *,
-        prefetch: int | Valve,
+        prefetch: int | PrefetchLimit,
         failures: int,
         batching: Batching | None = None,
         drain_seconds: float = DRAIN_SECONDS,
@@ -68,11 +68,11 @@ class Consumer(Generic[M]):
         self._stage = stage
         self._kind = kind
         self._handler = handler
-        self._valve = prefetch if isinstance(prefetch, Valve) else Valve(prefetch)
+        self._prefetch_limit = prefetch if isinstance(prefetch, PrefetchLimit) else PrefetchLimit(prefetch)
         self._failures = failures
         self._batching = batching or Batching()
         self._drain_seconds = drain_seconds
-        self._unpublished: Unpublished = Kept(UNPUBLISHED_SECONDS)
+        self._unpublished: Unpublished = TtlCache(UNPUBLISHED_SECONDS)
         self.session: Session | None = None
         """The session that stands at the moment, if any (for health checks and depth look-ups)."""
 
@@ -127,10 +127,10 @@ class Consumer(Generic[M]):
 
     def _end(self, enough: asyncio.Event) -> None:
         enough.set()
-        self._valve.wake()
+        self._prefetch_limit.wake()
 
     async def _feed(self, session: Session, arrivals: Arrivals, settler: Settler[M], enough: asyncio.Event) -> None:
-        """Take as many messages as the valve lets through, from where it points at, until `enough` is set.
+        """Take as many messages as the prefetch limit lets through, from where it points at, until `enough` is set.
 
         It is told, and not cancelled: between two calls to the broker it ends, and not within one.
         """
@@ -142,17 +142,17 @@ class Consumer(Generic[M]):
                     await self._follow(session, arrivals, settler, standing, wanted, enough)
                     standing = wanted
                 if self._wanted() == standing:
-                    self._valve.note_followed()
-                await self._valve.wait_turned()
+                    self._prefetch_limit.note_applied()
+                await self._prefetch_limit.wait_changed()
         except Exception:
-            session.lost.set()  # a bug too: nobody would follow the valve any more
+            session.lost.set()  # a bug too: nobody would follow the prefetch limit any more
             raise
         finally:
-            self._valve.note_followed()  # nothing comes through a session that ends
+            self._prefetch_limit.note_applied()  # nothing comes through a session that ends
 
     def _wanted(self) -> dict[str, int]:
-        queues = self._valve.queues
-        return divide(self._valve.opening, self._stage.queues if queues is None else queues)
+        queues = self._prefetch_limit.queues
+        return divide(self._prefetch_limit.total, self._stage.queues if queues is None else queues)
 
     async def _follow(
         self,
@@ -169,7 +169,7 @@ class Consumer(Generic[M]):
             if not enough.is_set():
                 await session.stop_consuming(queue)
         for delivery in arrivals.take_rest([queue for queue in changed if wanted.get(queue, 0) < standing[queue]]):
-            await settler.give_back(delivery)
+            await settler.requeue(delivery)
         for queue, prefetch in wanted.items():
             if prefetch != standing.get(queue) and not enough.is_set():
                 await session.consume(queue, prefetch=prefetch, deliver=arrivals.put)
@@ -179,7 +179,7 @@ class Consumer(Generic[M]):
     async def _pump(self, arrivals: Arrivals, settler: Settler[M]) -> set[asyncio.Task[None]]:
         """Have batches settled until the arrivals are closed; return what still runs then."""
         running: set[asyncio.Task[None]] = set()
-        while batch := await arrivals.next_batch(self._batching, most=self._valve.most):
+        while batch := await arrivals.next_batch(self._batching, most=self._prefetch_limit.most):
             task = asyncio.create_task(settler.settle(batch))
             running.add(task)
             task.add_done_callback(running.discard)
@@ -194,7 +194,7 @@ class Consumer(Generic[M]):
         try:
             await session.stop_consuming()
             for delivery in arrivals.take_rest():
-                await settler.give_back(delivery)
+                await settler.requeue(delivery)
         except Unavailable as error:
             log.info("the broker went away first and will hand the messages out again: %s", error)
         # After a loss, what they come to can't be settled any more, and will be handed out again.

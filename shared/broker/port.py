@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
-from shared.broker.topology import Topology
+from shared.broker.topology import EXCHANGE, Topology
+from shared.wire.envelope import Message
 
 Headers = Mapping[str, str | int]
 
@@ -31,6 +32,37 @@ class Publication:
     message_id: str = field(default_factory=lambda: uuid4().hex)
     mandatory: bool = True
     """Whether it is an error if no queue takes it; else it is for those who listen, if any."""
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message and where it goes: what handlers return and the consumer loop publishes."""
+
+    message: Message
+    routing_key: str
+    exchange: str = EXCHANGE
+
+    @classmethod
+    def into(cls, queue: str, message: Message) -> Outgoing:
+        """Return `message` addressed to `queue`: one that services read, or a dead queue. These are bound by name."""
+        return cls(message, routing_key=queue)
+
+    @classmethod
+    def after(cls, delay: str, message: Message, *, then: str) -> Outgoing:
+        """Return `message` addressed to the delay queue `delay`, which leads it to the queue `then`."""
+        return cls(message, routing_key=then, exchange=delay)
+
+    def to_publication(self) -> Publication:
+        """Return the bytes and headers that go on the wire."""
+        body, encoding = self.message.encode()
+        return Publication(
+            routing_key=self.routing_key,
+            exchange=self.exchange,
+            body=body,
+            type=self.message.KIND,
+            content_encoding=encoding,
+            headers=self.message.headers(),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +113,7 @@ class Session(Protocol):
     async def ack(self, delivery: Delivery) -> None:
         """Settle: the broker forgets the message."""
 
-    async def give_back(self, delivery: Delivery) -> None:
+    async def requeue(self, delivery: Delivery) -> None:
         """Put the message back to the front of its queue for whoever comes next."""
 
     async def reject(self, delivery: Delivery) -> None:
@@ -99,8 +131,8 @@ class Session(Protocol):
     async def is_locked(self, name: str) -> bool:
         """Return whether some session has the lock of this name."""
 
-    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> bool:
-        """Have `hear` called with each body that is published to a fanout exchange from now on, by us as well.
+    async def listen(self, exchange: str, receive: Callable[[bytes], None], *, name: str) -> bool:
+        """Have `receive` called with each body that is published to a fanout exchange from now on, by us as well.
 
         The session has the lock `name` from then on, so that others can tell that it stands. False if another session
         has that lock: nothing will be heard.

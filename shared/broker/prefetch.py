@@ -17,11 +17,11 @@ def divide(opening: int, queues: Sequence[str]) -> dict[str, int]:
     return {queue: max(each + (place < over), min(opening, LEAST_SHARE)) for place, queue in enumerate(queues)}
 
 
-class Valve:
+class PrefetchLimit:
     """A number of messages, the least that anybody sets; 0 is shut. Used on one event loop.
 
     Args:
-        most: the prefetch with the valve fully open.
+        most: the prefetch with the prefetch limit fully open.
     """
 
     def __init__(self, most: int) -> None:
@@ -33,28 +33,28 @@ class Valve:
         self._followed: list[asyncio.Future[None]] = []
 
     @property
-    def opening(self) -> int:
+    def total(self) -> int:
         """How many messages may be unsettled at a time."""
         return min((self.most, *self._limits.values()))
 
     @property
     def share(self) -> int:
         """How many of these may come from one queue."""
-        return min(divide(self.opening, self.queues or ("",)).values(), default=0)
+        return min(divide(self.total, self.queues or ("",)).values(), default=0)
 
-    def point_at(self, queues: Sequence[str] | None) -> None:
+    def read_from(self, queues: Sequence[str] | None) -> None:
         """Set where messages may come from."""
         if self.queues != queues:
             self.queues = queues
             self._turned.set()
 
-    def turn(self, who: str, limit: int) -> None:
+    def set(self, who: str, limit: int) -> None:
         """Set the limit that `who` has a say in."""
         if self._limits.get(who, self.most) != limit:
             self._limits[who] = limit
             self._turned.set()
 
-    async def wait_turned(self) -> None:
+    async def wait_changed(self) -> None:
         """Wait until somebody has turned it since the last time."""
         await self._turned.wait()
         self._turned.clear()
@@ -63,15 +63,15 @@ class Valve:
         """Have whoever waits for a change look again, although nothing was turned."""
         self._turned.set()
 
-    def note_followed(self) -> None:
-        """Say that the consumer does as the valve says (or that there is none that takes anything)."""
+    def note_applied(self) -> None:
+        """Say that the consumer does as the prefetch limit says (or that there is none that takes anything)."""
         waiting, self._followed = self._followed, []
         for future in waiting:
             if not future.done():
                 future.set_result(None)
 
-    def next_followed(self) -> asyncio.Future[None]:
-        """Return a future that is done when the consumer does as the valve says now.
+    def next_applied(self) -> asyncio.Future[None]:
+        """Return a future that is done when the consumer does as the prefetch limit says now.
 
         What is given back after that does not come here again at once.
         """

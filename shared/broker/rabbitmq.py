@@ -290,8 +290,8 @@ class RabbitMQSession:
         with translated("acknowledge a message"):
             await self._channel.basic_ack(delivery.tag, wait=False)
 
-    async def give_back(self, delivery: Delivery) -> None:
-        """See `shared.broker.port.Session.give_back`."""
+    async def requeue(self, delivery: Delivery) -> None:
+        """See `shared.broker.port.Session.requeue`."""
         with translated("give a message back"):
             await self._channel.basic_nack(delivery.tag, requeue=True, wait=False)
 
@@ -351,13 +351,13 @@ class RabbitMQSession:
         """See `shared.broker.port.Session.unlock`."""
         await self._call(f"unlock {name}", self._channel.queue_delete(name))
 
-    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> bool:
+    async def listen(self, exchange: str, receive: Callable[[bytes], None], *, name: str) -> bool:
         """See `shared.broker.port.Session.listen`: over a queue that ends with the connection."""
         if not await self.lock(name):
             return False
 
         async def on_message(message: DeliveredMessage) -> None:
-            hear(message.body)
+            receive(message.body)
 
         async def subscribe() -> None:
             await self._channel.queue_bind(name, exchange)

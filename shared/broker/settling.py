@@ -16,15 +16,14 @@ from typing import Any, Generic, TypeVar
 
 from prometheus_client import Counter
 
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Delivery, Publication, Session
+from shared.broker.port import Delivery, Outgoing, Publication, Session
 from shared.broker.topology import EXCHANGE, Stage
-from shared.errors import Blocked, GiveBack, Unavailable, Unprocessable
+from shared.errors import Blocked, NackAndRequeue, Unavailable, Unprocessable
 from shared.observability.secrets import mask_credentials
-from shared.retry import Bury, TryLater, after_failure
-from shared.ttl_cache import Kept
+from shared.retry import DeadLetter, TryLater, after_failure
+from shared.ttl_cache import TtlCache
 from shared.waiting import keep_trying, pause
-from shared.wire.messages import Message
+from shared.wire.envelope import Message
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ ACKNOWLEDGED = 1000
 
 M = TypeVar("M", bound=Message)
 
-Unpublished = Kept[list[Publication]]
+Unpublished = TtlCache[list[Publication]]
 """What is still to be published for messages that were handled and not settled."""
 
 Handler = Callable[[Sequence[M]], Awaitable[Sequence[Outgoing]]]
@@ -107,9 +106,14 @@ class Settler(Generic[M]):
             size = 0
             for delivery in batch:
                 try:
-                    plain = self._unpack(delivery)
-                    good.append((delivery, self._kind.read(plain, on_unknown=self._note_unknown)))
-                    size += len(plain)
+                    message, unfolded = self._kind.decode_sized(
+                        delivery.body,
+                        delivery.content_encoding,
+                        max_message_bytes=self._max_message_bytes,
+                        on_unknown=self._note_unknown,
+                    )
+                    good.append((delivery, message))
+                    size += unfolded
                 except Exception as error:  # noqa: BLE001 - a decoder may fail in any way on any bytes
                     await self._fail(delivery, error)
                 if size > self._max_message_bytes:
@@ -132,10 +136,6 @@ class Settler(Generic[M]):
         for identity in self._acknowledged:
             self._unpublished.put(identity, [])
 
-    def _unpack(self, delivery: Delivery) -> bytes:
-        encoding, most = delivery.content_encoding, self._max_message_bytes
-        return self._kind.unpack(delivery.body, encoding, max_message_bytes=most)
-
     def _note_unknown(self, names: set[str]) -> None:
         FROM_LATER_VERSIONS.labels(self._stage.service).inc()
         if not names <= self._unknown and len(self._unknown) < NAMES_OF_UNKNOWN:
@@ -156,9 +156,9 @@ class Settler(Generic[M]):
                     del publications[0]
         except Unavailable:
             raise
-        except GiveBack:
+        except NackAndRequeue:
             for delivery in deliveries:
-                await self.give_back(delivery)
+                await self.requeue(delivery)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is decided on, never swallowed
             await self._divide(batch, error)
         else:
@@ -181,7 +181,7 @@ class Settler(Generic[M]):
             what="handling a batch",
             until=(self._session.lost, self._stop),
         )
-        return [encode_outgoing(item) for item in outgoing]
+        return [item.to_publication() for item in outgoing]
 
     @contextmanager
     def _kept_if_lost(self, batch: Sequence[Delivery], publications: list[Publication]) -> Iterator[None]:
@@ -229,7 +229,7 @@ class Settler(Generic[M]):
             await self._session.ack(delivery)
         MESSAGES.labels(self._stage.service, result).inc()
 
-    def _aside(self, delivery: Delivery, decision: TryLater | Bury, error: Exception) -> Publication:
+    def _aside(self, delivery: Delivery, decision: TryLater | DeadLetter, error: Exception) -> Publication:
         headers: dict[str, str | int] = {
             "attempt": delivery.headers.get("attempt", 0),
             "failures": decision.failures if isinstance(decision, TryLater) else delivery.headers.get("failures", 0),
@@ -237,7 +237,7 @@ class Settler(Generic[M]):
             "service": self._stage.service,
             "first_queue": delivery.headers.get("first_queue", delivery.queue),
         }
-        if isinstance(decision, Bury):
+        if isinstance(decision, DeadLetter):
             headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
         later = isinstance(decision, TryLater)
         return Publication(
@@ -258,9 +258,9 @@ class Settler(Generic[M]):
             until=(self._session.lost, self._stop),
         )
 
-    async def give_back(self, delivery: Delivery) -> None:
+    async def requeue(self, delivery: Delivery) -> None:
         """Put a message that was not begun back into its queue. Raises BrokerUnavailable."""
-        await self._session.give_back(delivery)
+        await self._session.requeue(delivery)
         MESSAGES.labels(self._stage.service, "given_back").inc()
 
 

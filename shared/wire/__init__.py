@@ -1,1 +1,4 @@
-"""The wire: the messages that services exchange, as bytes and back."""
+"""The wire: the messages that services exchange.
+
+`envelope` turns a message into bytes and back; `jobs`, `results` and `outcomes` say what the messages hold.
+"""

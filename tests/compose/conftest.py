@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.servers.ports import choose_ports
+from local.servers.identity import choose_ports
 from tests.compose.stack import Stack, run, torn_down, why_no_docker
 
 ROOT = Path(__file__).parent.parent.parent

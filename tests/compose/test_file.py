@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pydantic_settings import BaseSettings
 
-from local.farm_service import public_specs
+from local.farm.service import public_specs
 from local.settings import FarmSettings
 from services.cli.broker_users import service_rights
 from services.cli.settings import CliSettings

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from local.servers.ports import choose_ports
+from local.servers.identity import choose_ports
 from services.cli.broker_users import Rights, service_rights
 from shared.settings import BrokerSettings
 from tests.compose.stack import Stack, management, torn_down
@@ -38,7 +38,7 @@ volumes: {rabbitmq: {}, postgres: {}}
 
 
 def test_no_password_stands_in_the_files() -> None:
-    for name in ("docker-compose.yml", ".env.example", "README.md", "docs/compose.md"):
+    for name in ("docker-compose.yml", ".env.example", "README.md", "docs/how-to/compose.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         assert not re.search(r"feedmill, feedmill|feedmill:feedmill|PASSWORD:?-?=?\s*feedmill", text), name
         assert not re.search(r"PASSWORD:-[^}]", text), f"{name}: a default password"

@@ -92,7 +92,7 @@ async def test_a_message_that_is_given_back_is_delivered_again(broker: Broker) -
         await session.publish(publication())
         inbox = Inbox()
         await session.consume("fetcher.00", prefetch=10, deliver=inbox)
-        await session.give_back((await inbox.wait_for(1))[0])
+        await session.requeue((await inbox.wait_for(1))[0])
         assert (await inbox.wait_for(2))[1].redelivered
 
 
@@ -147,7 +147,7 @@ async def test_a_message_given_back_after_stop_consuming_waits_for_the_next_cons
         await session.consume("fetcher.00", prefetch=10, deliver=inbox)
         (first,) = await inbox.wait_for(1)
         await session.stop_consuming()
-        await session.give_back(first)
+        await session.requeue(first)
         await settle_down(session, "fetcher.00", 1)
         assert len(inbox.deliveries) == 1
         await session.consume("fetcher.00", prefetch=10, deliver=again)

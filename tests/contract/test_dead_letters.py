@@ -9,7 +9,15 @@ import tracemalloc
 
 import pytest
 
-from services.admin.dead_letters import ROUND, SHOWN_CHARACTERS, DeadLetter, read_letters, select_stages, settle_letters
+from services.admin.dead_letters import (
+    ROUND,
+    SHOWN_CHARACTERS,
+    DeadLetter,
+    purge_letters,
+    read_letters,
+    requeue_letters,
+    select_stages,
+)
 from shared.broker.port import Broker, Delivery, Publication
 from shared.broker.topology import build_topology
 from shared.errors import ConfigurationError
@@ -77,7 +85,7 @@ async def test_a_requeued_letter_starts_afresh_where_it_failed(broker: Broker) -
     for name in ("one", "two"):
         await bury(broker, name)
     await ready(broker, "fetcher.dead", 2)
-    assert await settle_letters(broker, TOPOLOGY, STAGES, {"two"}, 10, requeue=True) == 1
+    assert await requeue_letters(broker, TOPOLOGY, STAGES, {"two"}, 10) == 1
     await ready(broker, "fetcher.00", 1)
     await ready(broker, "fetcher.dead", 1)
     inbox: list[Delivery] = []
@@ -99,7 +107,7 @@ async def test_a_job_that_failed_where_no_fetcher_looks_any_more_goes_back_to_it
     )
     await bury(broker, "one", first_queue)
     await ready(broker, "fetcher.dead", 1)
-    assert await settle_letters(broker, topology, [topology.fetcher], None, 10, requeue=True) == 1
+    assert await requeue_letters(broker, topology, [topology.fetcher], None, 10) == 1
     await ready(broker, topology.fetcher.queue_of(make_job().group), 1)
 
 
@@ -107,9 +115,9 @@ async def test_purged_letters_are_gone_and_the_others_are_not(broker: Broker) ->
     for name in ("one", "two", "three"):
         await bury(broker, name)
     await ready(broker, "fetcher.dead", 3)
-    assert await settle_letters(broker, TOPOLOGY, STAGES, {"one", "three"}, 10, requeue=False) == 2
+    assert await purge_letters(broker, TOPOLOGY, STAGES, {"one", "three"}, 10) == 2
     await ready(broker, "fetcher.dead", 1)
-    assert await settle_letters(broker, TOPOLOGY, STAGES, None, 10, requeue=False) == 1
+    assert await purge_letters(broker, TOPOLOGY, STAGES, None, 10) == 1
     await ready(broker, "fetcher.dead", 0)
 
 
@@ -187,6 +195,6 @@ async def test_all_letters_are_requeued_some_at_a_time(broker: Broker) -> None:
     for number in range(2 * ROUND + 1):
         await bury(broker, f"m{number}")
     await ready(broker, "fetcher.dead", 2 * ROUND + 1)
-    assert await settle_letters(broker, TOPOLOGY, STAGES, None, 1000, requeue=True) == 2 * ROUND + 1
+    assert await requeue_letters(broker, TOPOLOGY, STAGES, None, 1000) == 2 * ROUND + 1
     await ready(broker, "fetcher.00", 2 * ROUND + 1)
     await ready(broker, "fetcher.dead", 0)

@@ -11,19 +11,10 @@ import pytest
 from pydantic import ValidationError
 
 from shared.errors import DecodeError
-from shared.wire import messages
-from shared.wire.messages import (
-    COMPRESS_ABOVE_BYTES,
-    Detour,
-    Enclosure,
-    FeedFetched,
-    FeedInfo,
-    FetchFeed,
-    Message,
-    Outcome,
-    OutcomeClass,
-    ServerHints,
-)
+from shared.wire.envelope import COMPRESS_ABOVE_BYTES, Message
+from shared.wire.jobs import FetchFeed, ResumeState
+from shared.wire.outcomes import Outcome, OutcomeClass
+from shared.wire.results import Enclosure, FeedFetched, FeedInfo, ServerHints
 from tests.factories import NOW, make_entry, make_job, make_result
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,7 +31,7 @@ def everything_filled_in() -> list[Message]:
             since=NOW - timedelta(days=1),
             attempt=2,
             skips=1,
-            detour=Detour(
+            resume=ResumeState(
                 url="http://www.news.example/feed",
                 visited=("http://news.example/feed",),
                 moved_to="http://www.news.example/feed",
@@ -225,8 +216,8 @@ def test_what_no_version_would_send_is_no_later_version(changes: dict[str, objec
 
 def test_an_outcome_goes_with_its_class_unless_every_version_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert b"outcome_class" not in make_result().encode()[0]
-    monkeypatch.setattr(messages, "FIRST_OUTCOMES", frozenset())
     for outcome in Outcome:
+        monkeypatch.setattr(outcome, "is_original", False)
         body, encoding = make_result(outcome=outcome).encode()
         assert FeedFetched.decode(body, encoding).outcome_class is outcome.outcome_class
 

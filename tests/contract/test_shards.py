@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Broker, Delivery, Publication, Session
+from shared.broker.port import Broker, Delivery, Outgoing, Publication, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import FETCHERS, Queue, build_topology, fetch_routing_key
 from shared.errors import BrokerUnavailable, Unroutable
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 from tests.factories import make_job
 from tests.fakes.memory_broker import MemoryBroker
 
@@ -83,7 +82,7 @@ async def test_several_queues_are_consumed_side_by_side_each_with_its_own_prefet
     async with broker.connect(TOPOLOGY) as session:
         for queue in ("fetcher.03", "fetcher.04"):
             for _ in range(5):
-                await session.publish(encode_outgoing(Outgoing.into(queue, make_job())))
+                await session.publish(Outgoing.into(queue, make_job()).to_publication())
         await session.consume("fetcher.03", prefetch=2, deliver=got.append)
         await session.consume("fetcher.04", prefetch=3, deliver=got.append)
         await until(lambda: len(got) == 5)
@@ -113,7 +112,7 @@ async def test_each_job_comes_back_from_a_delay_queue_to_its_own_shard(ticking: 
         for queue in stage.queues:
             await session.consume(queue, prefetch=100, deliver=got.append)
         for job in jobs:
-            await session.publish(encode_outgoing(Outgoing.after(delay, job, then=stage.queue_of(job.group))))
+            await session.publish(Outgoing.after(delay, job, then=stage.queue_of(job.group)).to_publication())
         await until(lambda: len(got) == len(jobs))
         found = {FetchFeed.decode(d.body, d.content_encoding).feed_id: d.queue for d in got}
         assert found == {job.feed_id: stage.queue_of(job.group) for job in jobs}
@@ -124,7 +123,7 @@ async def test_the_writers_delay_leads_back_to_its_queue(ticking: Broker) -> Non
     got: list[Delivery] = []
     async with ticking.connect(TOPOLOGY) as session:
         await session.consume("writer", prefetch=1, deliver=got.append)
-        await session.publish(encode_outgoing(Outgoing.after(TOPOLOGY.writer.retry, make_job(), then="writer")))
+        await session.publish(Outgoing.after(TOPOLOGY.writer.retry, make_job(), then="writer").to_publication())
         await until(lambda: len(got) == 1)
 
 
@@ -135,7 +134,7 @@ async def test_the_queue_of_earlier_versions_gets_none_of_what_is_published_now(
     got: list[Delivery] = []
     async with broker.connect(TOPOLOGY) as session:
         job = make_job()
-        await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, SHARDS))))
+        await session.publish(Outgoing(job, fetch_routing_key(job.group, SHARDS)).to_publication())
         await session.consume(TOPOLOGY.fetcher.queue_of(job.group), prefetch=1, deliver=got.append)
         await until(lambda: len(got) == 1)
         assert await session.count_ready("fetcher") == 0
@@ -147,7 +146,7 @@ async def test_what_the_scheduler_publishes_arrives_where_the_fetchers_look_for_
     async with broker.connect(TOPOLOGY) as session:
         for group in groups:
             job = make_job(group=group)
-            await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(group, SHARDS))))
+            await session.publish(Outgoing(job, fetch_routing_key(group, SHARDS)).to_publication())
         for queue in TOPOLOGY.fetcher.queues:
             await session.consume(queue, prefetch=100, deliver=got.append)
         await until(lambda: len(got) == len(groups))

@@ -264,7 +264,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (project / "scripts").mkdir(parents=True)
     shutil.copy(ROOT / "deploy.sh", project)
     shutil.copytree(ROOT / "scripts/deploy", project / "scripts/deploy")
-    write(project / "docs/configuration.md", (ROOT / "docs/configuration.md").read_text())
+    write(project / "docs/reference/configuration.md", (ROOT / "docs/reference/configuration.md").read_text())
     write(project / ".gitignore", ".feedmill/\n")
     write_manifests(project / "k8s")
     for environment in ENVIRONMENTS:

@@ -73,7 +73,7 @@ BREAKS: list[tuple[Callable[[Bench], None], str]] = [
     (unpushed, "is not pushed (git push; if somebody else pushed it: git fetch)"),
     (wrong_context, "kubectl's context is non-prod, but prod is where the context is called prod|"),
     (wrong_value, "values are wrong:\n  k8s/overlays/prod/deploy.env: NAMESPACE is not a name of a-z, 0-9 and -"),
-    (missing_secret, "secrets are missing in the namespace feedmill: people-made-this (docs/deploying.md)"),
+    (missing_secret, "secrets are missing in the namespace feedmill: people-made-this (docs/how-to/kubernetes.md)"),
     (wrong_manifest, "the manifests are wrong:\n  job/migrate: the label feedmill.dev/phase must be"),
     (no_image, "the registry can't be asked for registry.example.org/mill/feedmill:"),
 ]
@@ -175,7 +175,7 @@ def test_all_wrong_values_are_said_at_once_without_secrets(bench: Bench) -> None
     }
     assert {line.split(": ", 1)[1] for line in lines[9:]} == {
         "FEEDMILL_FETCH_THREADS is not a whole number",
-        "FEEDMILL_TREADS is not a setting (docs/configuration.md lists them)",
+        "FEEDMILL_TREADS is not a setting (docs/reference/configuration.md lists them)",
         "FEEDMILL_KEEP_HTML is neither true nor false",
         "FEEDMILL_MAX_RETRIES is not a whole number",
         "FEEDMILL_AMQP_URL is not a URL",
@@ -261,7 +261,7 @@ def test_the_catalogue_of_database_images_must_be_there(bench: Bench) -> None:
     reference = "{apiGroup: postgresql.cnpg.io, kind: ClusterImageCatalog, major: 17, name: slim}"
     bench.edit("k8s/base/all.yaml", "instances: 3", f"instances: 3, imageCatalogRef: {reference}")
     bench.commit()
-    assert "the cluster has no ClusterImageCatalog slim (docs/kubernetes.md)" in refused(bench, *DEV)
+    assert "the cluster has no ClusterImageCatalog slim (docs/how-to/kubernetes.md)" in refused(bench, *DEV)
     bench.cluster.objects["clusterimagecatalogs/slim"] = Object("ClusterImageCatalog")
     assert bench.run(*DEV, "-n").err.endswith("would stop: 0.\n")
 

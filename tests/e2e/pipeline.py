@@ -12,10 +12,28 @@ import psycopg
 
 from local.addresses import Addresses
 from local.demo.demo import SETTINGS
-from local.farm import Farm, FeedSpec
+from local.farm import Farm, FeedFormat, FeedKind, FeedSpec
+from local.farm.specs import loopback_host
 from local.settings import child_environment
 from local.supervisor import Supervisor, all_processes
 from services.admin.registry import NewFeed, add_feed, connect
+
+
+def growing_specs(feeds: int, hosts: int = 12) -> list[FeedSpec]:
+    formats = list(FeedFormat)
+    return [
+        FeedSpec(
+            name=f"feed-{n}",
+            host=loopback_host(n % hosts),
+            path=f"/{n}",
+            kind=FeedKind.GROWING,
+            format=formats[n % len(formats)],
+            items=10,
+            items_per_wave=5,
+            delay_seconds=0.1,
+        )
+        for n in range(feeds)
+    ]
 
 
 @dataclass
@@ -39,11 +57,11 @@ class Pipeline:
                 with contextlib.suppress(psycopg.Error):
                     if await asyncio.to_thread(condition):
                         return
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.2)
 
-    async def until_started(self, share: float = 0.2) -> None:
-        """Wait until part of the articles is there: the middle of the work."""
-        wanted = share * len(self.farm.expected_articles())
+    async def until_started(self, share: float = 0.2, *, since: int = 0) -> None:
+        """Wait until part of the articles after the first `since` is there: the middle of the work."""
+        wanted = since + share * (len(self.farm.expected_articles()) - since)
         await self.until(lambda: len(self.delivered()) >= wanted)
 
     async def until_complete(self) -> None:

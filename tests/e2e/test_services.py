@@ -18,11 +18,13 @@ import pytest
 from local.demo.demo import SETTINGS, SHARDS
 from local.farm import Farm, FeedKind, FeedSpec
 from local.settings import child_environment
-from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Outgoing
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import fetch_routing_key
 from shared.settings import BrokerSettings
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 pytestmark = pytest.mark.e2e
 
@@ -83,7 +85,7 @@ def job(url: str, group: str, **changes: object) -> FetchFeed:
 async def publish(amqp_url: str, *jobs: FetchFeed) -> None:
     async with RabbitMQ(amqp_url, name="test", max_message_bytes=10**6).connect(TOPOLOGY) as session:
         for item in jobs:
-            await session.publish(encode_outgoing(Outgoing(item, fetch_routing_key(item.group, SHARDS))))
+            await session.publish(Outgoing(item, fetch_routing_key(item.group, SHARDS)).to_publication())
 
 
 async def take_results(amqp_url: str, number: int) -> list[FeedFetched]:

@@ -27,9 +27,8 @@ from shared.broker.port import Publication
 from shared.broker.rabbitmq import RabbitMQ
 from shared.database.migrate import DIRECTORY, migrate
 from shared.database.postgres import SCHEMA_VERSION
-from shared.wire.messages import FeedFetched
-from tests.e2e.faults.test_faults import growing_specs
-from tests.e2e.pipeline import Pipeline
+from shared.wire.results import FeedFetched
+from tests.e2e.pipeline import Pipeline, growing_specs
 from tests.factories import make_entry, make_result
 
 pytestmark = pytest.mark.e2e
@@ -155,7 +154,7 @@ async def test_new_services_wait_for_the_migration_of_a_schema_that_is_older(
 async def test_a_move_to_another_broker_loses_nothing_that_waits_in_the_old_one(
     amqp_url: str, database_url: str, servers: Servers
 ) -> None:
-    """docs/operations.md: services go to the new one; a writer stays at the old one until its results are written."""
+    """docs/how-to/operate.md: services go to the new one; a writer stays at the old until its results are written."""
     vhost, lines = f"new-{uuid4().hex[:12]}", list[tuple[str, str]]()
     servers.rabbitmq.create_vhost(vhost)
     old = Addresses(amqp_url, database_url).environment()

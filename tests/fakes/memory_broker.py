@@ -116,10 +116,10 @@ class MemoryBroker:
         if len(publication.body) > self.max_message_bytes:
             raise MessageTooLarge(f"{len(publication.body)} bytes")
         targets = self._route(publication)
-        listening = [hear for session in self._sessions for hear in session.listening.get(publication.exchange, ())]
-        for hear in listening:
-            hear(publication.body)
-        if publication.mandatory and not targets and not listening:
+        listeners = [each for session in self._sessions for each in session.listening.get(publication.exchange, ())]
+        for receive in listeners:
+            receive(publication.body)
+        if publication.mandatory and not targets and not listeners:
             raise Unroutable(publication.routing_key)
         for name in targets:
             if name in self.refusing:
@@ -254,10 +254,10 @@ class MemorySession:
     async def unlock(self, name: str) -> None:
         assert await self._call(lambda: self._broker.locks.pop(name) is self)
 
-    async def listen(self, exchange: str, hear: Callable[[bytes], None], *, name: str) -> bool:
+    async def listen(self, exchange: str, receive: Callable[[bytes], None], *, name: str) -> bool:
         if not await self.lock(name):
             return False
-        self.listening.setdefault(exchange, []).append(hear)
+        self.listening.setdefault(exchange, []).append(receive)
         return True
 
     async def ack(self, delivery: Delivery) -> None:
@@ -265,7 +265,7 @@ class MemorySession:
         self._settle(delivery)
         self.pull()
 
-    async def give_back(self, delivery: Delivery) -> None:
+    async def requeue(self, delivery: Delivery) -> None:
         self._alive()
         queue, stored = self._settle(delivery)
         self._broker.take_back(queue, stored)

@@ -13,7 +13,7 @@ from tests.k8s.manifests import OVERLAYS, ROOT, Object, build, find, of_kind, po
 from tests.k8s.policies import replicas_of
 
 K8S = ROOT / "k8s"
-PAGE = ROOT / "docs" / "kubernetes.md"
+PAGE = ROOT / "docs" / "how-to" / "kubernetes.md"
 
 
 def overlay_of_ones_own(directory: Path, overlay: str, text: str) -> tuple[Object, ...]:

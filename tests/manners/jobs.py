@@ -11,11 +11,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from local.servers import Servers
-from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Outgoing
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import build_topology, fetch_routing_key
 from shared.politeness import politeness_group
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 from tests.conftest import own_vhost
 from tests.manners.services import running
 from tests.manners.sites import PATIENCE_SECONDS
@@ -43,7 +44,7 @@ class Fetcher:
         async with self._broker().connect(TOPOLOGY) as session:
             for job in jobs:
                 await session.publish(
-                    encode_outgoing(Outgoing(job, fetch_routing_key(job.group, len(TOPOLOGY.fetcher.queues))))
+                    Outgoing(job, fetch_routing_key(job.group, len(TOPOLOGY.fetcher.queues))).to_publication()
                 )
 
     async def _take(self, number: int) -> list[FeedFetched]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from local.servers import Servers
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 from tests.manners.jobs import running_fetcher
 from tests.manners.replies import fresh, redirect
 from tests.manners.sites import Site, serving

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.fetcher.attempt import Clock
+from services.fetcher.clock import Clock
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.politeness.decisions import Report
@@ -18,11 +18,12 @@ from services.fetcher.politeness.limits import Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.politeness.workers import Workers
-from services.fetcher.request import Leg
-from shared.broker.outgoing import Outgoing
-from shared.broker.prefetch import Valve
+from services.fetcher.request import FeedRequest
+from shared.broker.port import Outgoing
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import Stage, build_topology
-from shared.wire.messages import FeedFetched, FetchFeed, Message
+from shared.wire.envelope import Message
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job, make_result
 
 
@@ -41,16 +42,18 @@ class FakeReader:
         self.gate = threading.Event()
         self.gate.set()
         self.report = Report(latency_seconds=0.001)
-        self.answer: Callable[[FetchFeed, Leg], FeedFetched | Leg] = lambda job, leg: make_result(feed_id=job.feed_id)
+        self.answer: Callable[[FeedRequest], FeedFetched | FeedRequest] = lambda request: make_result(
+            feed_id=request.job.feed_id
+        )
         self.started: list[float] = []
-        self.legs: list[Leg] = []
+        self.requests: list[FeedRequest] = []
 
-    def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[FeedFetched | Leg, Report]:
+    def make_request(self, request: FeedRequest, sent: Callable[[], None]) -> tuple[FeedFetched | FeedRequest, Report]:
         self.started.append(time.monotonic())
         sent()
-        self.legs.append(leg)
+        self.requests.append(request)
         assert self.gate.wait(5)
-        return self.answer(job, leg), self.report
+        return self.answer(request), self.report
 
 
 def where(item: Outgoing) -> str:
@@ -96,12 +99,11 @@ class Room:
         }
         self.board: Scoreboard[Any] = Scoreboard(Limits(**fields))  # type: ignore[arg-type]
         self.workers = OnTheLoop() if virtually else Workers(threads)
-        self.valve = Valve(prefetch)
+        self.prefetch_limit = PrefetchLimit(prefetch)
         self.slots = Slots(
             self.board,
             self.workers,
-            self.valve,
-            window=prefetch,
+            self.prefetch_limit,
             clock=clock,
             shard_of=self.stage.queue_of,
             may_leave=lambda queue: queue not in self.lost,

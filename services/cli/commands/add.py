@@ -14,12 +14,12 @@ from local import addresses
 from local.terminal import Interrupted
 from services.admin import registry
 from services.admin.host_slot import host_slot
-from services.cli import logins
+from services.cli import credentials
 from services.cli.commands.feeds import LONGEST_INTERVAL, console
 from services.cli.settings import CliSettings
 from shared.observability.display import safe_to_show
 from shared.settings import read_settings
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 if TYPE_CHECKING:
     from services.admin.discovery import Found
@@ -61,15 +61,15 @@ def add(
     from services.admin.discovery import config_for
 
     settings = read_settings(CliSettings)
-    logins.warn_of_secrets(url, user, header or [])
+    credentials.warn_of_secrets(url, user, header or [])
     config = registry.make_config(
-        [*(header or []), *logins.read_headers(header_file)],
-        logins.read_login(user, password_file, settings.feed_password.get_secret_value()),
+        [*(header or []), *credentials.read_headers(header_file)],
+        credentials.read_login(user, password_file, settings.feed_password.get_secret_value()),
         timeout,
     )
     url = registry.check_feed(registry.NewFeed(url, config=config))
-    with addresses.database_here(settings, create=True) as database_url:
-        found = _settle(database_url, url, config, check=check, yes=yes)
+    with addresses.open_database(settings, create=True) as database_url:
+        found = _find(database_url, url, config, check=check, yes=yes)
         config = config_for(config, url, found.url)
         feed = registry.NewFeed(found.url, name=name, interval_seconds=interval, priority=priority, config=config)
         fetched = found.fetched if found.fetched and found.fetched.status is not None else None
@@ -82,13 +82,13 @@ def add(
     console.print(f"{safe_to_show(found.url)} {said} feed {id_}", soft_wrap=True)
 
 
-def _settle(database_url: str, url: str, config: dict[str, Any], *, check: bool | None, yes: bool) -> Found:
+def _find(database_url: str, url: str, config: dict[str, Any], *, check: bool | None, yes: bool) -> Found:
     """Return the feed to register: the page's, if `url` is a page."""
     from services.admin import discovery
     from services.fetcher.__main__ import make_client
     from services.fetcher.settings import FetcherSettings
 
-    if check is False or (check is None and discovery.looks_meant(url)):
+    if check is False or (check is None and discovery.looks_like_feed(url)):
         return discovery.Found(url)
     settings = read_settings(FetcherSettings)
     with registry.connect(database_url) as connection:
@@ -100,7 +100,7 @@ def _settle(database_url: str, url: str, config: dict[str, Any], *, check: bool 
             search = discovery.Discovery(
                 client, settings, config, lambda group, seconds: host_slot(connection, group, seconds)
             )
-            return discovery.settle_url(url, search, lambda found: _choose(found, yes=yes), _say)
+            return discovery.choose_feed(url, search, lambda found: _choose(found, yes=yes), _say)
         finally:
             client.close()
 

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from local import addresses
-from local.screen import Screen
+from local.terminal import Terminal
 from services.admin import dead_letters as dead
 from services.cli.settings import CliSettings
 from shared.broker.rabbitmq import RabbitMQ
@@ -20,7 +20,7 @@ from shared.observability.display import ascii_json, safe_to_show
 from shared.settings import BrokerSettings, read_settings
 
 app = typer.Typer(help="Messages that could not be handled: look, requeue, purge.", no_args_is_help=True)
-console = Screen()
+console = Terminal()
 MOST_ID_COLUMNS = 36
 """Of ours 32, of a UUID 36. A longer one is cut in the table; `--json` has it whole."""
 
@@ -103,7 +103,8 @@ def _settle(ids: list[str] | None, everything: bool, service: str | None, most: 
     broker, topology = _broker()
     stages = dead.select_stages(topology, service)
     chosen = set(ids) if ids else None
-    count = asyncio.run(dead.settle_letters(broker, topology, stages, chosen, most, requeue=back))
+    act = dead.requeue_letters if back else dead.purge_letters
+    count = asyncio.run(act(broker, topology, stages, chosen, most))
     if chosen and count < len(chosen):
         raise ConfigurationError(
             f"{count} of {len(chosen)} were found among the oldest {most}: see `feedmill dead list`"

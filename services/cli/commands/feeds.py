@@ -10,7 +10,7 @@ import typer
 from psycopg import sql
 from rich.table import Table
 
-from local.screen import Screen
+from local.terminal import Terminal
 from services.admin import registry
 from services.admin.diagnosis import in_words
 from services.cli.database import connect_here
@@ -18,6 +18,7 @@ from services.writer.schedule.bounds import plan_first
 from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json, safe_to_show
 from shared.observability.secrets import mask_credentials
+from shared.wire.outcomes import words_of
 
 LONGEST_INTERVAL = 31_536_000.0
 """Seconds of a year."""
@@ -26,7 +27,7 @@ RESTART_SECONDS = 300.0
 """A feed that is enabled again has its first poll within this time, at a place of its own."""
 
 app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
-console = Screen()
+console = Terminal()
 
 Feed = Annotated[str, typer.Argument(help="A feed's id, or its URL.")]
 Feeds = Annotated[list[str], typer.Argument(help="Ids or URLs of feeds.")]
@@ -93,7 +94,7 @@ def _facts(row: dict[str, Any]) -> list[tuple[str, str]]:
         ("pace", _pace(row)),
         ("in flight", _in_flight(row)),
         ("host throttled until", _moment(row["throttled_until"])),
-        ("last outcome", " - ".join(filter(None, (row["last_outcome"], row["last_error"]))) or "never polled"),
+        ("last outcome", _last_outcome(row) or "never polled"),
         ("last success", _ago(row["seconds_since_success"])),
         ("last news", _ago(row["seconds_since_news"])),
         ("stale", "yes: it answers, and nothing new comes" if row["stale"] else None),
@@ -141,6 +142,11 @@ def _week(row: dict[str, Any]) -> str | None:
 
 def _moment(moment: datetime | None) -> str | None:
     return f"{moment:%Y-%m-%d %H:%M:%S %Z}" if moment else None
+
+
+def _last_outcome(row: dict[str, Any]) -> str | None:
+    outcome: str | None = row["last_outcome"]
+    return f"{outcome} - {row['last_error'] or words_of(outcome)}" if outcome else None
 
 
 def _ago(seconds: float | None) -> str | None:

@@ -13,17 +13,17 @@ from rich.console import Console
 from rich.table import Table
 
 from services.fetcher.__main__ import make_client
-from services.fetcher.http.client import Request
+from services.fetcher.http.client import HttpRequest
 from services.fetcher.http.decoding import BodyBroken, BodyTooLarge, decode_body
 from services.fetcher.http.failure import FetchFailed
-from services.fetcher.http.redirects import Trail
+from services.fetcher.http.redirects import RedirectChain
 from services.fetcher.outcomes import outcome_of_failure, outcome_of_status
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, parse_feed
 from services.fetcher.settings import FetcherSettings
 from shared.observability.display import safe_to_show
 from shared.observability.secrets import mask_credentials
 from shared.settings import read_settings
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 
 
 class ReadingFailed(Exception):
@@ -79,9 +79,9 @@ def _fetch(
 ) -> tuple[bytes, str | None, str]:
     client = make_client(settings)
     try:
-        trail = Trail(source)
-        while (answer := client.get(Request(trail.url))).redirect is not None:
-            trail = trail.follow(answer.status, answer.redirect)
+        chain = RedirectChain(source)
+        while (answer := client.get(HttpRequest(chain.url))).redirect is not None:
+            chain = chain.follow(answer.status, answer.redirect)
     except FetchFailed as error:
         raise ReadingFailed(outcome_of_failure(error.failure), str(error)) from error
     finally:

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from local.screen import Screen
+from local.terminal import Terminal
 from services.admin.diagnosis import in_words
 from services.cli.database import connect_here
 from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json, safe_to_show
 
 app = typer.Typer(help="Articles that wait for a consumer: count, look, settle by hand.", invoke_without_command=True)
-console = Screen()
+console = Terminal()
 
 Md5s = Annotated[list[str], typer.Argument(help="Keys of articles.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]

@@ -21,7 +21,7 @@ import httpx
 from services.fetcher.http.address_guard import Blocked, Network
 from services.fetcher.http.decoding import ACCEPT_ENCODING, OVERHEAD_BYTES, BodyBroken, BodyTooLarge, decode_body
 from services.fetcher.http.failure import Failure, FetchFailed
-from services.fetcher.http.http1 import AnswerReader, BadAnswer, Head, content_length, is_chunked
+from services.fetcher.http.http1 import BadResponse, Head, ResponseReader, content_length, is_chunked
 from services.fetcher.http.large_bodies import LargeBodies, Permit
 from services.fetcher.http.network import ConnectFailed, Connection, Connector, Deadline
 from services.fetcher.http.redirects import REDIRECTS, check_url
@@ -37,7 +37,7 @@ _HEADER_ENCODING = "latin-1"
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """One hop: a GET of one URL. What may be sent to it is the caller's decision."""
 
     url: str
@@ -58,7 +58,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """One complete answer with its decoded body. A context manager: leaving it releases what the body holds."""
 
     status: int
@@ -99,7 +99,7 @@ class ClientLimits:
     read_seconds: float = 15.0
     max_body_bytes: int = 10 * 1024 * 1024
     large_bodies: int = 12
-    """Bodies of more than 512 KiB that are held at a time, from their reading to `Answer.release`."""
+    """Bodies of more than 512 KiB that are held at a time, from their reading to `HttpResponse.release`."""
     large_body_wait_seconds: float = 60.0
     """How long a fetch waits for room for its large body; its deadline does not run meanwhile."""
 
@@ -107,8 +107,8 @@ class ClientLimits:
 class FeedClient:
     """Fetches feeds; safe to use from many threads, each fetch staying on the thread that calls.
 
-    Every fetch has a connection of its own, without a pool (docs/decisions.md): feeds go to many hosts, so keep-alive
-    buys little, and what no other thread can be given, none can close under us.
+    Every fetch has a connection of its own, without a pool (docs/explanation/decisions.md): feeds go to many hosts, so
+    keep-alive buys little, and what no other thread can be given, none can close under us.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class FeedClient:
         """Let go of the threads that resolve names. Connections end with their fetches."""
         self._connector.close()
 
-    def get(self, request: Request) -> Answer:
+    def get(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to one request. Redirects are told, not followed.
 
         To be used as `with client.get(request) as answer:`, so that the room that a large body takes is given back.
@@ -168,7 +168,7 @@ class FeedClient:
 class _Fetch:
     """One request on its way."""
 
-    def __init__(self, request: Request, limits: ClientLimits, large_bodies: LargeBodies) -> None:
+    def __init__(self, request: HttpRequest, limits: ClientLimits, large_bodies: LargeBodies) -> None:
         self.status: int | None = None
         self._request = request
         self._limits = limits
@@ -182,7 +182,7 @@ class _Fetch:
         """Seconds that went to resources of ours."""
         return self._deadline.ours
 
-    def run(self, connector: Connector, ours: Mapping[str, str]) -> Answer:
+    def run(self, connector: Connector, ours: Mapping[str, str]) -> HttpResponse:
         url = _parse(self._request.url)
         host, port = url.raw_host.decode(), DEFAULT_PORTS[url.scheme] if url.port is None else url.port
         message = _compose(self._request, url, ours)
@@ -194,14 +194,16 @@ class _Fetch:
                 self._request.sent()
             return self._read(connection)
 
-    def _read(self, connection: Connection) -> Answer:
-        reader = AnswerReader(connection.receive)
+    def _read(self, connection: Connection) -> HttpResponse:
+        reader = ResponseReader(connection.receive)
         head = reader.read_head()
         self.status = head.status
         headers = httpx.Headers(head.fields, _HEADER_ENCODING)
         if not 200 <= head.status < 300 or head.status in {204, 205}:  # whatever it says, we would not read it
             redirect = _redirect(head.status, headers)
-            return Answer(head.status, self._request.url, headers, b"", 0, redirect, ours_seconds=self.ours_seconds)
+            return HttpResponse(
+                head.status, self._request.url, headers, b"", 0, redirect, ours_seconds=self.ours_seconds
+            )
         self._check_whole(head)
         self._check_length(head)
         encoding = headers.get("content-encoding", "")
@@ -211,7 +213,7 @@ class _Fetch:
             if self._permit:
                 self._permit.release()
             raise
-        return Answer(
+        return HttpResponse(
             head.status,
             self._request.url,
             headers,
@@ -227,7 +229,7 @@ class _Fetch:
         """A part may be cut anywhere (RFC 9110 15.3.7), a delta needs what it changes (RFC 3229 10.4.1)."""
         own = {name.lower() for name in self._request.headers}
         if head.status == 206 or (head.status == 226 and "a-im" not in own):
-            raise BadAnswer(f"the server answers with a part that nobody asked for (status {head.status})")
+            raise BadResponse(f"the server answers with a part that nobody asked for (status {head.status})")
 
     def _check_length(self, head: Head) -> None:
         """What is announced to be too large, packed or not, is not waited for."""
@@ -257,7 +259,7 @@ _FAILURES: tuple[tuple[tuple[type[Exception], ...], Failure], ...] = (
     ((Blocked,), Failure.BLOCKED),
     ((BadUrl,), Failure.BAD_URL),
     ((BodyTooLarge,), Failure.TOO_LARGE),
-    ((BodyBroken, BadAnswer), Failure.PROTOCOL),
+    ((BodyBroken, BadResponse), Failure.PROTOCOL),
     ((TimeoutError,), Failure.TIMEOUT),
     ((ConnectionError,), Failure.PROTOCOL),
 )
@@ -275,7 +277,7 @@ def _parse(text: str) -> httpx.URL:
     return url
 
 
-def _compose(request: Request, url: httpx.URL, ours: Mapping[str, str]) -> bytes:
+def _compose(request: HttpRequest, url: httpx.URL, ours: Mapping[str, str]) -> bytes:
     """Return the request as it goes over the wire; a feed's own headers take the place of ours."""
     fields = {name.lower(): (name, value) for name, value in (*ours.items(), *request.headers.items())}
     if "authorization" not in fields and (credentials := _basic(request, url)):
@@ -288,7 +290,7 @@ def _compose(request: Request, url: httpx.URL, ours: Mapping[str, str]) -> bytes
     return target + "".join(lines).encode(_HEADER_ENCODING, "replace") + b"\r\n"
 
 
-def _basic(request: Request, url: httpx.URL) -> str | None:
+def _basic(request: HttpRequest, url: httpx.URL) -> str | None:
     """Return the Authorization of a request with credentials, or of a URL with user and password in it (RFC 7617)."""
     user, password = request.credentials or (url.username, url.password)
     return "Basic " + b64encode(f"{user}:{password}".encode()).decode() if user or password else None

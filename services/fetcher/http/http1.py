@@ -28,7 +28,7 @@ _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*\r?(?:;|$)")
 _LENGTH = re.compile(rb"\d{1,18}")
 
 
-class BadAnswer(Exception):
+class BadResponse(Exception):
     """The server's answer is no HTTP, contradicts itself or is cut short; the message says what was found."""
 
 
@@ -45,7 +45,7 @@ class Head:
         return [item.strip().lower() for value in values for item in value.split(b",")]
 
 
-class AnswerReader:
+class ResponseReader:
     """Reads head and body; `receive` gives the connection's next bytes, none at its end."""
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
@@ -56,27 +56,27 @@ class AnswerReader:
         """Return the head of the final answer; interim ones (RFC 9110 15.2) are skipped.
 
         Raises:
-            BadAnswer: no HTTP, too large, cut short, too many interim answers, a NUL.
+            BadResponse: no HTTP, too large, cut short, too many interim answers, a NUL.
         """
         for _ in range(MAX_INTERIM + 1):
             head = parse_head(self._take_head())
             if head.status == 101:
-                raise BadAnswer("the server switches to a protocol that nobody asked for (status 101)")
+                raise BadResponse("the server switches to a protocol that nobody asked for (status 101)")
             if head.status >= 200:
                 return head
-        raise BadAnswer(f"more than {MAX_INTERIM} interim answers (status 1xx)")
+        raise BadResponse(f"more than {MAX_INTERIM} interim answers (status 1xx)")
 
     def read_body(self, head: Head) -> Iterator[bytes]:
         """Return the body in pieces as they arrive, framing taken off (RFC 9112 6.3).
 
         Raises:
-            BadAnswer: at once if the framing contradicts itself, and later for chunks that are none and for a body
+            BadResponse: at once if the framing contradicts itself, and later for chunks that are none and for a body
                 that ends before its announced end.
         """
         length = content_length(head)
         if is_chunked(head):
             if length is not None:
-                raise BadAnswer("the answer has both a Content-Length and chunks")
+                raise BadResponse("the answer has both a Content-Length and chunks")
             return self._read_chunks()
         return self._read_to_close() if length is None else self._read_counted(length)
 
@@ -84,19 +84,19 @@ class AnswerReader:
         buffer, searched = self._buffer, 0
         while True:
             if not (buffer.startswith(b"HTTP/") or b"HTTP/".startswith(buffer[:5])):
-                raise BadAnswer(_describe(bytes(buffer[:24])))
+                raise BadResponse(_describe(bytes(buffer[:24])))
             found = _HEAD_END.search(buffer, searched)
             if found and found.end() <= MAX_HEAD_BYTES:
                 head = bytes(buffer[: found.start()])
                 del buffer[: found.end()]
                 return head
             if len(buffer) > MAX_HEAD_BYTES:
-                raise BadAnswer(f"the header exceeds {MAX_HEAD_BYTES} bytes")
+                raise BadResponse(f"the header exceeds {MAX_HEAD_BYTES} bytes")
             searched = max(len(buffer) - 3, 0)
             piece = self._receive()
             if not piece:
                 where = "within the header" if buffer else "without an answer"
-                raise BadAnswer(f"the server closed the connection {where}")
+                raise BadResponse(f"the server closed the connection {where}")
             buffer += piece
 
     def _read_counted(self, left: int) -> Iterator[bytes]:
@@ -109,7 +109,7 @@ class AnswerReader:
                 return
             piece = self._receive()
             if not piece:
-                raise BadAnswer(f"the body is cut short: {left} bytes are missing of its Content-Length")
+                raise BadResponse(f"the body is cut short: {left} bytes are missing of its Content-Length")
 
     def _read_to_close(self) -> Iterator[bytes]:
         piece = bytes(self._buffer) or self._receive()
@@ -123,19 +123,19 @@ class AnswerReader:
             line = self._take_line()
             match = _CHUNK_SIZE.match(line)
             if not match:
-                raise BadAnswer(f"no size of a chunk: {line[:24]!r}")
+                raise BadResponse(f"no size of a chunk: {line[:24]!r}")
             left = int(match[1], 16)
             if left == 0:
                 return  # trailers may follow; nobody reads them, nor anything else on this connection
             surplus += len(line) + 3 - left
             if surplus > MAX_FRAMING_BYTES:
-                raise BadAnswer("the body is in chunks so small that they are more framing than body")
+                raise BadResponse("the body is in chunks so small that they are more framing than body")
             while left:
                 piece = self._take(left)
                 left -= len(piece)
                 yield piece
             if self._take_line().strip(b"\r"):
-                raise BadAnswer("a chunk is longer than its size")
+                raise BadResponse("a chunk is longer than its size")
 
     def _take(self, most: int) -> bytes:
         """Return at least one byte of a chunk."""
@@ -154,7 +154,7 @@ class AnswerReader:
         buffer = self._buffer
         while (end := buffer.find(b"\n")) < 0:
             if len(buffer) > MAX_CHUNK_LINE_BYTES:
-                raise BadAnswer(f"no size of a chunk: {bytes(buffer[:24])!r}")
+                raise BadResponse(f"no size of a chunk: {bytes(buffer[:24])!r}")
             buffer += self._more()
         line = bytes(buffer[:end])
         del buffer[: end + 1]
@@ -163,7 +163,7 @@ class AnswerReader:
     def _more(self) -> bytes:
         piece = self._receive()
         if not piece:
-            raise BadAnswer("the body is cut short: its last chunk is missing")
+            raise BadResponse("the body is cut short: its last chunk is missing")
         return piece
 
 
@@ -171,18 +171,18 @@ def parse_head(raw: bytes) -> Head:
     """Return the head that `raw` is: status line and fields, without the empty line.
 
     Raises:
-        BadAnswer: no status line, a NUL, more than `MAX_FIELDS` lines.
+        BadResponse: no status line, a NUL, more than `MAX_FIELDS` lines.
     """
     if b"\0" in raw:
-        raise BadAnswer("there is a NUL in the header")
+        raise BadResponse("there is a NUL in the header")
     if b"\n " in raw or b"\n\t" in raw:
         raw = _FOLD.sub(b" ", raw)  # RFC 9112 5.2
     lines = raw.split(b"\n")
     status = _STATUS_LINE.match(lines[0])
     if not status:
-        raise BadAnswer(_describe(lines[0][:24]))
+        raise BadResponse(_describe(lines[0][:24]))
     if len(lines) - 1 > MAX_FIELDS:
-        raise BadAnswer(f"the header has {len(lines) - 1} lines; at most {MAX_FIELDS} are taken")
+        raise BadResponse(f"the header has {len(lines) - 1} lines; at most {MAX_FIELDS} are taken")
     fields = []
     for line in lines[1:]:
         name, colon, value = line.partition(b":")
@@ -196,16 +196,16 @@ def content_length(head: Head) -> int | None:
     """Return the body's announced length in bytes, None if there is none. Said twice, it has to be the same.
 
     Raises:
-        BadAnswer: no number, a negative one, or two that differ (RFC 9112 6.3).
+        BadResponse: no number, a negative one, or two that differ (RFC 9112 6.3).
     """
     lengths = set(head.items(b"content-length"))
     if not lengths:
         return None
     if len(lengths) > 1:
-        raise BadAnswer(f"the answer has Content-Lengths that differ: {b', '.join(sorted(lengths))[:60]!r}")
+        raise BadResponse(f"the answer has Content-Lengths that differ: {b', '.join(sorted(lengths))[:60]!r}")
     length = lengths.pop()
     if not _LENGTH.fullmatch(length):
-        raise BadAnswer(f"the Content-Length is no length: {length[:24]!r}")
+        raise BadResponse(f"the Content-Length is no length: {length[:24]!r}")
     return int(length)
 
 
@@ -213,13 +213,13 @@ def is_chunked(head: Head) -> bool:
     """Return whether the body comes in chunks (RFC 9112 7.1).
 
     Raises:
-        BadAnswer: another transfer coding; none was asked for.
+        BadResponse: another transfer coding; none was asked for.
     """
     codings = set(head.items(b"transfer-encoding")) - {b"identity", b""}
     if not codings:
         return False
     if codings != {b"chunked"}:
-        raise BadAnswer(f"a transfer coding that nobody asked for: {b', '.join(sorted(codings))[:60]!r}")
+        raise BadResponse(f"a transfer coding that nobody asked for: {b', '.join(sorted(codings))[:60]!r}")
     return True
 
 

@@ -28,7 +28,7 @@ _AUTHORITY_END = re.compile(r"[/?]")
 
 
 @dataclass(frozen=True)
-class Trail:
+class RedirectChain:
     """Where a fetch stands between two hops."""
 
     url: str
@@ -40,8 +40,8 @@ class Trail:
     permanent: bool = True
     """Whether every hop so far was permanent."""
 
-    def follow(self, status: int, location: str) -> Trail:
-        """Return the trail behind a redirect to `location`, a URL reference (RFC 9110 10.2.2).
+    def follow(self, status: int, location: str) -> RedirectChain:
+        """Return the chain behind a redirect to `location`, a URL reference (RFC 9110 10.2.2).
 
         Raises:
             FetchFailed: REDIRECT for a circle and for more than `MAX_REDIRECTS`; BAD_URL for a target that can't be
@@ -59,7 +59,7 @@ class Trail:
         if len(visited) > MAX_REDIRECTS:
             raise FetchFailed(Failure.REDIRECT, f"more than {MAX_REDIRECTS} redirects", status, self.url)
         permanent = self.permanent and status in _PERMANENT
-        return Trail(url, visited, url if permanent else self.moved_to, permanent)
+        return RedirectChain(url, visited, url if permanent else self.moved_to, permanent)
 
 
 def _without_login(url: str, base: str) -> str:

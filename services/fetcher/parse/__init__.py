@@ -33,7 +33,7 @@ from services.fetcher.parse.model import (
 from services.fetcher.parse.text import clean_title
 from services.fetcher.parse.text.charset import decode
 from services.fetcher.parse.text.links import absolute
-from shared.wire.messages import FeedInfo
+from shared.wire.results import FeedInfo
 
 __all__ = ["Deadline", "FeedFacts", "NotAFeed", "OutOfTime", "ParseError", "ParsedFeed", "Unparseable", "parse_feed"]
 

@@ -26,15 +26,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 
-from services.fetcher.parse.dates import Date, settle_date
-from services.fetcher.parse.dates.orders import Orders
+from services.fetcher.parse.dates import Date, bound_date
+from services.fetcher.parse.dates.loose import LooseDates
 from services.fetcher.parse.identity import article_md5, hash_tidied
 from services.fetcher.parse.model import Deadline, RawEnclosure, RawEntry, RawFeed, check_time, timely
 from services.fetcher.parse.text import MAX_SOURCE_CHARS, clean_line, clean_title, content_quality, cut_at_word, to_text
 from services.fetcher.parse.text.authors import read_names
 from services.fetcher.parse.text.links import absolute
 from services.fetcher.parse.text.markup import safe_html
-from shared.wire.messages import Enclosure, Entry
+from shared.wire.results import Enclosure, Entry
 
 MAX_TITLE_CHARS = 2_000
 MAX_BODY_CHARS = 1_000_000
@@ -66,12 +66,12 @@ def build_entries(
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Return the feed's entries by the rules above, and warnings that count what was left out."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
-    orders = Orders(timely(dates, deadline), now=now, language=language)
+    loose = LooseDates(timely(dates, deadline), now=now, language=language)
     authors = ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]
     found: list[tuple[int, Entry]] = []
     seen = _Seen()
     empty, repeated, beyond, files = raw.empty, 0, 0, MAX_FEED_ENCLOSURES
-    for count, at in enumerate(_newest_first(raw.entries, orders, now, max_entries, deadline)):
+    for count, at in enumerate(_newest_first(raw.entries, loose, now, max_entries, deadline)):
         check_time(deadline)
         if len(found) == max_entries:
             beyond = len(raw.entries) - count
@@ -79,7 +79,7 @@ def build_entries(
         source = raw.entries[at]
         if files <= 0:
             source = source._replace(enclosures=source.enclosures[:1])
-        entry = _build_entry(source, authors, orders, bases=bases, language=language, now=now)
+        entry = _build_entry(source, authors, loose, bases=bases, language=language, now=now)
         if entry is None:
             empty += 1
         elif not seen.add(entry):
@@ -117,7 +117,7 @@ class _Seen:
 
 
 def _newest_first(
-    entries: Sequence[RawEntry], orders: Orders, now: datetime, limit: int, deadline: Deadline | None
+    entries: Sequence[RawEntry], loose: LooseDates, now: datetime, limit: int, deadline: Deadline | None
 ) -> Iterable[int]:
     """Return the order in which entries are taken: the feed's, unless there are more than the limit."""
     if len(entries) <= limit:
@@ -126,7 +126,7 @@ def _newest_first(
     def age(at: int) -> datetime:
         check_time(deadline)
         dates = (entries[at].published_at, entries[at].updated_at)
-        return next(filter(None, (_settle(date, orders, now, set()) for date in dates)), _NO_DATE)
+        return next(filter(None, (_settle(date, loose, now, set()) for date in dates)), _NO_DATE)
 
     return sorted(range(len(entries)), key=age, reverse=True)
 
@@ -144,7 +144,7 @@ def read_language(tag: str) -> str | None:
 def _build_entry(
     raw: RawEntry,
     feed_authors: str,
-    orders: Orders,
+    loose: LooseDates,
     *,
     bases: tuple[str, ...],
     language: str | None,
@@ -171,8 +171,8 @@ def _build_entry(
         body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
     if any(len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies):
         flags.add("body_cut")
-    published_at = _settle(raw.published_at, orders, now, flags) if raw.published_at else None
-    updated_at = _settle(raw.updated_at, orders, now, flags) if raw.updated_at else None
+    published_at = _settle(raw.published_at, loose, now, flags) if raw.published_at else None
+    updated_at = _settle(raw.updated_at, loose, now, flags) if raw.updated_at else None
     md5 = article_md5(url, title)
     guid = guid if len(guid) <= MAX_GUID_CHARS else ""
     return Entry.of_valid(
@@ -206,13 +206,13 @@ def _with_html(entry: Entry, raw: RawEntry, bases: tuple[str, ...], deadline: De
     return entry.model_copy(update={"html": html or None, "flags": tuple(sorted(flags))})
 
 
-def _settle(date: Date, orders: Orders, now: datetime, flags: set[str]) -> datetime | None:
+def _settle(date: Date, loose: LooseDates, now: datetime, flags: set[str]) -> datetime | None:
     if isinstance(date, str):
-        reading = orders.read(date)
+        reading = loose.read(date)
         flags |= {"date_guessed"} if reading and reading.is_guessed else set()
         flags |= {"date_ambiguous"} if reading and reading.is_ambiguous else set()
         date = reading.moment if reading else None
-    moment, is_clamped = settle_date(date, now)
+    moment, is_clamped = bound_date(date, now)
     if is_clamped:
         flags.add("date_clamped")
     return moment

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from services.fetcher.parse.dates import Date, read_date
-from services.fetcher.parse.dates.orders import Orders
+from services.fetcher.parse.dates.loose import LooseDates
 from services.fetcher.parse.model import Deadline, check_time, timely
 
 _TOKEN = re.compile(
@@ -97,13 +97,14 @@ def find_entries(source: str) -> tuple[list[int], bool, int]:
 
 def newest(dates: Sequence[Date], most: int, deadline: Deadline | None = None) -> list[int]:
     """Return where the newest `most` of `dates` stand, in their order; without a date counts as older than any."""
-    orders = Orders(timely((date for date in dates if isinstance(date, str)), deadline), now=_ANY_TIME, language=None)
+    texts = (date for date in dates if isinstance(date, str))
+    loose = LooseDates(timely(texts, deadline), now=_ANY_TIME, language=None)
 
     def moment(at: int) -> datetime:
         check_time(deadline)
         date = dates[at]
         if isinstance(date, str):
-            reading = orders.read(date)
+            reading = loose.read(date)
             date = reading.moment if reading else None
         return date or _NO_DATE
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from services.fetcher.parse.dates import Date, read_date
-from services.fetcher.parse.hints import read_hints
+from services.fetcher.parse.facts import read_hints
 from services.fetcher.parse.model import RawEnclosure, RawEntry, RawFeed, Text
 from services.fetcher.parse.text.authors import MAX_AUTHOR_CHARS
 from services.fetcher.parse.text.links import own_address

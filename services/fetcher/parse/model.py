@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from shared.wire.messages import Entry, FeedInfo, ServerHints
+from shared.wire.results import Entry, FeedInfo, ServerHints
 
 
 class ParseError(Exception):

@@ -12,7 +12,7 @@ from prometheus_client import Counter, Gauge
 
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.workers import Workers
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.waiting import pause
 
 log = logging.getLogger(__name__)
@@ -66,14 +66,14 @@ class BoardWatch:
         board: Scoreboard[Any],
         lock: TimedLock,
         workers: Workers,
-        valve: Valve,
+        prefetch_limit: PrefetchLimit,
         clock: Callable[[], float],
         shards: Callable[[], list[str]] = list,
     ) -> None:
         self._board = board
         self._lock = lock
         self._workers = workers
-        self._valve = valve
+        self._prefetch_limit = prefetch_limit
         self._clock = clock
         self._shards = shards
         self._waited = 0.0
@@ -109,7 +109,7 @@ class BoardWatch:
         totals = self._board.totals(self._clock())
         return {
             **vars(totals),
-            "intake": self._valve.opening,
+            "intake": self._prefetch_limit.total,
             "lock_waited_ms": round(1000 * self._lock.waited, 1),
             "lock_longest_ms": round(1000 * self._lock.longest, 1),
         }

@@ -26,7 +26,8 @@ from services.fetcher.politeness.decisions import (
 )
 from services.fetcher.politeness.deferred import MAX_STAY_SECONDS, Deferred
 from services.fetcher.politeness.scoreboard import Scoreboard
-from shared.errors import GiveBack
+from shared.broker.prefetch import PrefetchLimit
+from shared.errors import NackAndRequeue
 from shared.waiting import until_any
 
 REVIEW_SECONDS = 1.0
@@ -47,14 +48,6 @@ class Pool(Protocol):
 
     def submit(self, label: str, task: SlotRequest[Any]) -> None:
         """Have `task` called on a thread. `label` describes it for people."""
-
-
-class PrefetchWindow(Protocol):
-    """How many jobs the broker hands out."""
-
-    @property
-    def share(self) -> int:
-        """How many unsettled jobs may come from one queue."""
 
 
 @dataclass(eq=False)
@@ -122,8 +115,7 @@ class Slots:
     Args:
         board: decides.
         pool: runs the requests.
-        prefetch: how many jobs may be here at a time.
-        window: the most that `prefetch` can be.
+        prefetch_limit: how many jobs may be here at a time.
         clock: monotonic seconds.
         shard_of: the shard (a queue) of a group.
         may_leave: asked on a worker thread before each request: whether this process may ask hosts of this shard. It
@@ -134,9 +126,8 @@ class Slots:
         self,
         board: Scoreboard[SlotRequest[Any]],
         pool: Pool,
-        prefetch: PrefetchWindow,
+        prefetch_limit: PrefetchLimit,
         *,
-        window: int,
         clock: Callable[[], float],
         shard_of: Callable[[str], Hashable] = lambda group: None,
         may_leave: Callable[[Any], bool] = lambda shard: True,
@@ -145,10 +136,10 @@ class Slots:
         self.clock = clock
         self.may_leave = may_leave
         self._pool = pool
-        self._prefetch = prefetch
+        self._prefetch_limit = prefetch_limit
         self._shard_of = shard_of
         self._held: set[SlotRequest[Any]] = set()
-        self._deferred: Deferred[SlotRequest[Any]] = Deferred(window, DEFER_SHARE * board.max_hold_seconds)
+        self._deferred: Deferred[SlotRequest[Any]] = Deferred(prefetch_limit.most, DEFER_SHARE * board.max_hold_seconds)
         self._jobs: Counter[Hashable] = Counter()
         self._opened_at: dict[Hashable, float] = {}
         self._closed: set[Hashable] = set()
@@ -171,14 +162,14 @@ class Slots:
                 begun. The message does not record the redirect, so it is never nacked: it goes to fast-delay.
 
         Raises:
-            GiveBack: the service stops, or gives up the group's shard.
+            NackAndRequeue: the service stops, or gives up the group's shard.
         """
         self._loop = asyncio.get_running_loop()
         shard = self._shard_of(group)
         if self._stopped or shard in self._closed:
             if front:
                 return FastDelay()
-            raise GiveBack("stopping" if self._stopped else "the shard of its group is given up")
+            raise NackAndRequeue("stopping" if self._stopped else "the shard of its group is given up")
         future: asyncio.Future[R | Refusal] = self._loop.create_future()
         request = SlotRequest(self, group, shard, label, work, future, target, front, self.clock())
         self._jobs[shard] += 1
@@ -246,7 +237,7 @@ class Slots:
         return None
 
     def _may_hide_others(self, request: SlotRequest[Any]) -> bool:
-        return self._jobs[request.shard] >= self._prefetch.share
+        return self._jobs[request.shard] >= self._prefetch_limit.share
 
     def _plan_review(self, delay: float) -> None:
         assert self._loop is not None
@@ -293,7 +284,7 @@ class Slots:
         held = [request for request in self._held if chosen(request) and self.board.withdraw(request)]
         self._held.difference_update(held)
         for request in (*held, *self._deferred.remove(chosen)):
-            request.resolve(FastDelay() if request.front else GiveBack(reason))
+            request.resolve(FastDelay() if request.front else NackAndRequeue(reason))
 
     def _forget(self, request: SlotRequest[Any]) -> None:
         """Forget a request whose result nobody awaits. If it runs, it frees its slot when it ends."""

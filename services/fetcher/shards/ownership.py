@@ -33,7 +33,7 @@ from services.fetcher.shards.assignment import Heartbeat, next_steps
 from services.fetcher.shards.lease import Lease
 from services.fetcher.shards.peers import Peers, new_name, to_publication
 from shared.broker.port import Broker, Session
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import FETCHERS, Stage, Topology
 from shared.errors import BrokerUnavailable, Unavailable
 from shared.waiting import pause
@@ -58,7 +58,7 @@ class Shards:
     """See the module. A broker, to be put before another, whose sessions own shards. Used on one event loop.
 
     Args:
-        valve: pointed at what is owned.
+        prefetch_limit: pointed at what is owned.
         slots: told what is owned, and asked whether something still runs.
         stop: gives all up, one after the other as what runs there ends.
         drain_seconds: how long what runs may take to its end before its shard is given up.
@@ -72,7 +72,7 @@ class Shards:
         self,
         broker: Broker,
         stage: Stage,
-        valve: Valve,
+        prefetch_limit: PrefetchLimit,
         slots: Slots,
         *,
         stop: asyncio.Event,
@@ -84,7 +84,7 @@ class Shards:
     ) -> None:
         self._broker = broker
         self._stage = stage
-        self._valve = valve
+        self._prefetch_limit = prefetch_limit
         self._slots = slots
         self._stop = stop
         self._drain_seconds = drain_seconds
@@ -159,7 +159,7 @@ class Shards:
         for known in (self._owned, self._releasing, self._refused):
             known.clear()
         OWNED.set(0)
-        self._valve.point_at(())
+        self._prefetch_limit.read_from(())
 
     def _start(self, session: Session, work: Coroutine[None, None, None]) -> None:
         async def guarded() -> None:
@@ -226,8 +226,8 @@ class Shards:
 
     async def _release(self, session: Session, queue: str, ended: asyncio.Event) -> None:
         """Give a shard up without leaving anything of it under way."""
-        self._valve.point_at(self._consumed())
-        followed = self._valve.next_followed()
+        self._prefetch_limit.read_from(self._consumed())
+        followed = self._prefetch_limit.next_applied()
         while not followed.done() and not (self._stop.is_set() or ended.is_set()):
             await pause(LOOK_SECONDS, self._stop, ended)
         self._slots.close_shard(queue)
@@ -260,7 +260,7 @@ class Shards:
     def _note_change(self) -> None:
         self._heartbeat_is_due = True
         OWNED.set(len(self._owned))
-        self._valve.point_at(self._consumed())
+        self._prefetch_limit.read_from(self._consumed())
         log.info("owning shards", extra={"queues": self.owned(), "giving_up": sorted(self._releasing)})
 
     # ---- what the fetchers tell each other ----

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from hashlib import md5
 from uuid import UUID
 
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 MAX_UPDATES = 24
 """A feed that prints the time into its entries changes them for ever; after so many updates they count as unchanged."""

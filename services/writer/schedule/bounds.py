@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 
 DAY_SECONDS = 86400.0
 
@@ -27,16 +27,6 @@ SLOT_TRIES = 8
 FAILURE_JITTER = 0.25
 """A back-off is up to this part shorter: what failed together shall not come back together."""
 
-_FIRST_BACKOFF_SECONDS = {
-    Outcome.SOFT_ERROR: 600.0,
-    Outcome.UNPARSEABLE: 1800.0,  # the next item may mend it
-    Outcome.NOT_A_FEED: 1800.0,  # often a page that says "back soon"
-    Outcome.HARD_ERROR: 3600.0,
-    Outcome.GAVE_UP: 3600.0,  # was tried for hours
-    Outcome.GONE: 3600.0,
-    Outcome.TOO_LARGE: 21600.0,  # costs most, and mends least
-    Outcome.BLOCKED: 21600.0,  # waits for a person
-}
 _FIRST_BACKOFF_OF_CLASS = {
     "http_401": 14400.0,  # somebody has said no
     "http_402": 14400.0,
@@ -164,7 +154,7 @@ def back_off(
     ends it.
     """
     if first is None:
-        first = _FIRST_BACKOFF_OF_CLASS.get(error_class or "", _FIRST_BACKOFF_SECONDS.get(outcome, 600.0))
+        first = _FIRST_BACKOFF_OF_CLASS.get(error_class or "", outcome.back_off.first_seconds or 600.0)
     grown = min(first * 2.0 ** min(max(failures - 1, 0), 30), longest)
     share = _share(f"feed-{feed_id}!{failures}")
     return min(max(grown * (1.0 - FAILURE_JITTER * share), usual), longest)

@@ -17,9 +17,17 @@ from services.writer.schedule.bounds import (
     server_floor,
     skip_forbidden,
 )
-from services.writer.schedule.publication_rate import Limits, Pace, expected_rate, longest_wait, next_poll, observe
+from services.writer.schedule.publication_rate import (
+    Limits,
+    PublicationRate,
+    expected_rate,
+    longest_wait,
+    next_poll,
+    observe,
+)
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url, same_origin
-from shared.wire.messages import Entry, FeedFetched, Outcome
+from shared.wire.outcomes import BackOff, Outcome
+from shared.wire.results import Entry, FeedFetched
 
 LIE_MARGIN = timedelta(minutes=10)
 """An entry shows in its feed a while after the time that it bears: caches, and people who write it down before."""
@@ -61,7 +69,7 @@ class FeedState:
     shortest_seconds: float | None
     longest_seconds: float | None
     poll_seconds: float | None
-    pace: Pace
+    pace: PublicationRate
     items_per_day: float | None
     ttl_seconds: float | None
     skip_hours: Sequence[int]
@@ -347,12 +355,12 @@ def _without_scheme(url: str) -> tuple[str | int | None, ...]:
 
 
 def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
-    if fetched.outcome is Outcome.THROTTLED:  # asked to slow down is not broken: no back-off beyond what was asked
+    if fetched.outcome.back_off is BackOff.AS_ASKED:
         planned = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
         return replace(feed, next_fetch_at=planned)
     failed = replace(feed, failures=feed.failures + 1)
     failed = replace(failed, next_fetch_at=_plan_after_failure(failed, fetched, now, rules))
-    if fetched.outcome is not Outcome.GONE:
+    if fetched.outcome.back_off is not BackOff.DISABLE_IF_CONFIRMED:
         return replace(failed, gone_since=None)
     if feed.gone_since is None:
         # Look again as soon as the second sighting may count, rather than after the usual wait.

@@ -4,7 +4,7 @@ A feed is taken for a source of items whose rate follows the UTC hour and the da
 `Limits.poll_worth` item-seconds of waiting, and is made when what is expected to have come has waited that long
 together. At a constant rate r that is every sqrt(2 * worth / r) seconds, which is where waiting and polling cost least
 (J. Cho, H. Garcia-Molina, "Effective page refresh policies for Web crawlers", ACM TODS 28(4), 2003, find the same
-square root). docs/polling.md derives it and shows what it does to 47,000 simulated feeds.
+square root). docs/explanation/polling.md derives it and shows what it does to 47,000 simulated feeds.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PublicationRate:
     """What is remembered of a feed's publishing. Each field is a column of `feeds`."""
 
     seen_at: datetime | None = None
@@ -102,8 +102,8 @@ class Pace:
 
 
 def observe(
-    pace: Pace, *, now: datetime, new_items: int, items_seen: int | None, published: Iterable[datetime] = ()
-) -> Pace:
+    pace: PublicationRate, *, now: datetime, new_items: int, items_seen: int | None, published: Iterable[datetime] = ()
+) -> PublicationRate:
     """Return what is known after a successful poll.
 
     Args:
@@ -120,7 +120,7 @@ def observe(
     seconds = max((now - start).total_seconds(), 0.0)
     expected_days = _rhythm_days(pace, start, seconds)
     kept = math.exp(-expected_days / MEMORY_DAYS)
-    known = Pace(
+    known = PublicationRate(
         seen_at=max(now, start),
         rhythm_since=pace.rhythm_since,
         recent_items=pace.recent_items * kept + new_items,
@@ -134,7 +134,7 @@ def observe(
     return _count(known, start, now, new_items, published) if new_items > 0 else known
 
 
-def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
+def next_poll(pace: PublicationRate, *, now: datetime, limits: Limits) -> float:
     """Return how long (seconds) the next poll can wait: within the limits, and without jitter or floors."""
     room, longest = _room(pace.window_items), longest_wait(pace, limits)
     waited = items = passed = 0.0
@@ -153,12 +153,12 @@ def next_poll(pace: Pace, *, now: datetime, limits: Limits) -> float:
     return max(min(passed, longest), limits.shortest)
 
 
-def longest_wait(pace: Pace, limits: Limits) -> float:
+def longest_wait(pace: PublicationRate, limits: Limits) -> float:
     """Return the longest wait for this feed in seconds: four hours, more after a long silence, within the limits."""
     return min(max(LIVELY_SECONDS, pace.silent_days * DAY * DORMANT_SHARE), limits.longest)
 
 
-def _expect(pace: Pace, now: datetime) -> Iterator[tuple[float, float]]:
+def _expect(pace: PublicationRate, now: datetime) -> Iterator[tuple[float, float]]:
     """Yield stretches of time from `now` on: length in seconds, items expected per second. The last has no end."""
     rate = expected_rate(pace) / DAY
     echo = ECHO_ITEMS * pace.heat / ECHO_SECONDS
@@ -177,15 +177,15 @@ def _expect(pace: Pace, now: datetime) -> Iterator[tuple[float, float]]:
     yield math.inf, rate
 
 
-def expected_rate(pace: Pace) -> float:
+def expected_rate(pace: PublicationRate) -> float:
     """Return the items that a day of the usual rhythm is expected to bring."""
     rate = (PRIOR_ITEMS + pace.recent_items) / (PRIOR_DAYS + pace.recent_days)
     return max(min(rate, SILENCE_ITEMS / max(pace.silent_days, 1e-9)), 1e-6)
 
 
-def _begin(now: datetime, window: int, published: Iterable[datetime]) -> Pace:
+def _begin(now: datetime, window: int, published: Iterable[datetime]) -> PublicationRate:
     """Return what a first contact says: the dates of the backlog, if they look like dates at which things came."""
-    nothing = Pace(seen_at=now, rhythm_since=now, window_items=window)
+    nothing = PublicationRate(seen_at=now, rhythm_since=now, window_items=window)
     oldest = _minus(now, BACKLOG_DAYS)
     moments = sorted(moment for moment in published if moment <= now)
     recent = [moment for moment in moments if moment > oldest]
@@ -210,7 +210,9 @@ def _begin(now: datetime, window: int, published: Iterable[datetime]) -> Pace:
     return replace(seeded, rhythm=_add(seeded.rhythm, recent))
 
 
-def _count(pace: Pace, start: datetime, now: datetime, new_items: int, published: Iterable[datetime]) -> Pace:
+def _count(
+    pace: PublicationRate, start: datetime, now: datetime, new_items: int, published: Iterable[datetime]
+) -> PublicationRate:
     """Return the pace with the new items in its rhythm: where their dates say, or amid the polls if that can't be."""
     middle = start + (now - start) / 2
     dated = [moment if start < moment <= now else middle for moment in published][:new_items]
@@ -244,7 +246,7 @@ def _heat(heat: float, seconds: float, new_items: int) -> float:
     return heat * fade + min(new_items, ECHO_MOST) * (1.0 - fade) * ECHO_SECONDS / max(seconds, 1.0)
 
 
-def _rhythm_days(pace: Pace, start: datetime, seconds: float) -> float:
+def _rhythm_days(pace: PublicationRate, start: datetime, seconds: float) -> float:
     """Return how much of the feed's own time passes in `seconds` from `start`: a quiet night is short."""
     if seconds > LONGEST_HOURS * HOUR:
         return seconds / DAY
@@ -264,7 +266,7 @@ def _slot(moment: datetime) -> tuple[int, float]:
     return int(hour) + MONDAY, HOUR - into
 
 
-def _weights(pace: Pace) -> tuple[Sequence[float], Sequence[float]]:
+def _weights(pace: PublicationRate) -> tuple[Sequence[float], Sequence[float]]:
     if pace.seen_at is None or pace.rhythm_since is None or not any(pace.rhythm):
         return _FLAT
     since = pace.rhythm_since.timestamp() // HOUR

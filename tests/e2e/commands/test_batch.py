@@ -26,7 +26,7 @@ from local.servers import Servers
 from local.settings import child_environment
 from services.admin.registry import NewFeed, add_feed, connect
 from shared.broker.rabbitmq import RabbitMQ
-from tests.e2e.faults.broker_control import BrokerControl
+from tests.e2e.broker_control import BrokerControl
 from tests.e2e.fetcher.counting_server import counting_server
 from tests.e2e.process_watch import remaining_processes
 

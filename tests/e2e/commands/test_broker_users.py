@@ -25,8 +25,7 @@ from local.servers import Servers
 from local.settings import child_environment
 from local.supervisor import Process, Supervisor
 from services.admin.registry import NewFeed, add_feed, connect
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Publication, Session
+from shared.broker.port import Outgoing, Publication, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import EXCHANGE, FETCHERS, build_topology, fetch_routing_key
 from tests.conftest import ROOT
@@ -91,9 +90,9 @@ async def pipeline_of(
 
 @pytest.fixture
 def scheduler_database_url(database_url: str) -> Iterator[str]:
-    """The database for the role that docs/operations.md describes."""
+    """The database for the role that docs/how-to/operate.md describes."""
     (granted,) = re.findall(
-        r"```sql\n(CREATE ROLE feedmill_scheduler.*?)```", (ROOT / "docs/operations.md").read_text(), re.DOTALL
+        r"```sql\n(CREATE ROLE feedmill_scheduler.*?)```", (ROOT / "docs/how-to/operate.md").read_text(), re.DOTALL
     )
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(granted.encode())
@@ -163,7 +162,7 @@ async def test_each_way_of_a_message_is_open_to_the_service_that_takes_it(urls: 
     for user, many in ways.items():
         async with session_of(urls[user]) as session:
             for outgoing in many:
-                await session.publish(encode_outgoing(outgoing))
+                await session.publish(outgoing.to_publication())
     async with session_of(urls["fetcher"]) as fetcher, session_of(urls["scheduler"]) as scheduler:
         heard: list[bytes] = []
         assert await fetcher.listen(FETCHERS, heard.append, name="fetcher.alive.0b5ba2c4e3a74c65a8b0d6c1c9f7f0aa")

@@ -21,12 +21,12 @@ import httpx
 
 from local.demo.demo import SETTINGS
 from local.settings import child_environment
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Delivery, Session
+from shared.broker.port import Delivery, Outgoing, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology, fetch_routing_key
 from shared.settings import BrokerSettings
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 
 TOPOLOGY = BrokerSettings(
     fast_delay_seconds=1.0, retry_delay_seconds=2.0, message_retry_seconds=1.0, fetcher_shards=1
@@ -199,7 +199,7 @@ class Queues:
     async def publish(self, *jobs: FetchFeed) -> None:
         shards = len(self._topology.fetcher.queues)
         async with self.session() as session:
-            messages = [encode_outgoing(Outgoing(job, fetch_routing_key(job.group, shards))) for job in jobs]
+            messages = [Outgoing(job, fetch_routing_key(job.group, shards)).to_publication() for job in jobs]
             await asyncio.gather(*map(session.publish, messages))
 
     async def put(self, queue: str, *messages: FetchFeed | FeedFetched) -> None:
@@ -209,7 +209,7 @@ class Queues:
             for message in messages:
                 delayed = Outgoing.after(queue, message, then=stage.queues[0])
                 outgoing = delayed if queue in {stage.fast_delay, stage.retry} else Outgoing.into(queue, message)
-                await session.publish(encode_outgoing(outgoing))
+                await session.publish(outgoing.to_publication())
 
     async def declare(self) -> None:
         """Declare what is missing, as every service does when it connects."""

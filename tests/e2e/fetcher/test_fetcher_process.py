@@ -11,8 +11,8 @@ import pytest
 
 from local.servers import Servers
 from services.fetcher.http.network import RESOLVERS
-from shared.wire.messages import Outcome
-from tests.e2e.faults.broker_control import BrokerControl
+from shared.wire.outcomes import Outcome
+from tests.e2e.broker_control import BrokerControl
 from tests.e2e.fetcher.counting_server import counting_server
 from tests.e2e.fetcher.fetcher_bench import Queues, hanging_jobs, make_job, running_fetcher, until
 

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from shared.settings import BrokerSettings
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 from tests.e2e.fetcher.counting_server import SLOW_SECONDS, CountingServer, counting_server
 from tests.e2e.fetcher.fetcher_bench import Fetcher, Queues, make_job, running_fetcher, until
 

@@ -15,16 +15,16 @@ from services.admin.discovery import (
     Discovery,
     Found,
     NoFeed,
+    choose_feed,
     config_for,
     linked_feeds,
-    looks_meant,
-    settle_url,
+    looks_like_feed,
 )
 from services.admin.host_slot import LeftAlone
 from services.fetcher.__main__ import make_client
-from services.fetcher.attempt import Clock
+from services.fetcher.clock import Clock
 from services.fetcher.settings import FetcherSettings
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 from tests.integration.fetcher.raw_server import answer, serving
 from tests.unit.parse.feeds import rss
 
@@ -61,9 +61,9 @@ def test_what_says_that_it_is_a_feed_is_not_asked() -> None:
         "https://a.example/?id=3",
         "https://rss.a.example/x",
     ):
-        assert looks_meant(url)
+        assert looks_like_feed(url)
     for url in ("https://example.org", "https://example.org/blog/", "https://example.org/index.html"):
-        assert not looks_meant(url)
+        assert not looks_like_feed(url)
 
 
 FEED = rss("<item><title>t</title></item>").encode()
@@ -93,7 +93,7 @@ class Search:
 
     def settle(self, url: str) -> Found:
         search = Discovery(self.client, self.settings, self.config, self.slot, self.clock)
-        return settle_url(url, search, lambda found: found[-1], self.said.append)
+        return choose_feed(url, search, lambda found: found[-1], self.said.append)
 
 
 @pytest.fixture

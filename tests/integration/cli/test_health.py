@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from local.servers.ports import choose_ports
+from local.servers.identity import choose_ports
 from services.cli.health import look
 from shared.observability.telemetry import Health, serve_telemetry
 

@@ -8,10 +8,10 @@ import io
 import pytest
 from rich.console import Console
 
-from local.addresses import Addresses
 from services.admin.registry import NewFeed, add_feed, connect
-from services.cli.commands.status import look, show
-from shared.broker.outgoing import Outgoing, encode_outgoing
+from services.admin.status import look
+from services.cli.commands.status import show
+from shared.broker.port import Outgoing
 from shared.broker.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings
 from tests.factories import make_job
@@ -27,14 +27,14 @@ async def test_jobs_in_a_shard_that_no_fetcher_knows_of_are_told(
     async with broker.connect(BrokerSettings(fetcher_shards=4).topology()) as session:
         for queue, jobs in {"fetcher.01": 2, "fetcher.02": 3}.items():
             for n in range(jobs):
-                await session.publish(encode_outgoing(Outgoing.into(queue, make_job(feed_id=n))))
+                await session.publish(Outgoing.into(queue, make_job(feed_id=n)).to_publication())
         await session.consume("fetcher.00", prefetch=1, deliver=lambda delivery: None)
         await session.consume("fetcher.01", prefetch=1, deliver=lambda delivery: None)
 
         async def look_until_counted() -> None:
             async with asyncio.timeout(10):
                 while True:
-                    status = await asyncio.to_thread(look, Addresses(amqp_url, database_url))
+                    status = await asyncio.to_thread(look, amqp_url, database_url)
                     if any("no fetcher reads `fetcher.02`, where 3 jobs wait" in reason for reason in status.reasons):
                         break
             shown = io.StringIO()

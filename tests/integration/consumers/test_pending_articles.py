@@ -442,13 +442,31 @@ def test_new_articles_are_announced_once_per_transaction(db: Connection, databas
     assert [(notify.channel, notify.payload) for notify in heard] == [("feedmill_pending", "")]
 
 
-CONSUMER_ROLE = (Path(__file__).parents[3] / "docs" / "consuming.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
+
+
+def test_the_consumer_in_sql_of_the_docs_drains_the_table_and_fails_what_it_can_not_digest(db: Connection) -> None:
+    script = PAGE.partition("```sql\nCREATE TABLE")[2].partition("```")[0]
+    db.execute(("CREATE TABLE" + script).encode())
+    md5s = fill(db, 70)
+    db.execute(
+        "UPDATE pending_articles SET body ="
+        " (SELECT string_agg(md5(i::text), ' ') FROM generate_series(1, 50000) i) WHERE md5 = %s",
+        md5s[:1],
+    )
+    db.execute("CALL drain_pending_articles()")
+    assert {row["md5"] for row in db.execute("SELECT md5 FROM search_index")} == set(md5s[1:])
+    assert pending(db) == md5s[:1]
+    row = db.execute("SELECT retry_count, last_error FROM pending_articles").fetchone()
+    assert row is not None
+    assert row["retry_count"] == 1
+    assert "too long for tsvector" in row["last_error"]
 
 
 @pytest.fixture
 def consumer(db: Connection, database_url: str, servers: Servers) -> Iterator[Connection]:
-    """Connected as the role that docs/consuming.md makes, with a password instead of the certificate of the place."""
-    statements = CONSUMER_ROLE.partition("```sql\nCREATE ROLE")[2].partition("```")[0]
+    """Connected as the role that docs/how-to/consume.md makes, with a password instead of a certificate."""
+    statements = PAGE.partition("```sql\nCREATE ROLE")[2].partition("```")[0]
     role = f"consumer_{uuid4().hex[:8]}"
     db.execute(("CREATE ROLE" + statements).replace("feedmill_consumer", role).encode())
     db.execute(f"ALTER ROLE {role} PASSWORD 'x'".encode())

@@ -22,18 +22,15 @@ import psycopg
 import pytest
 
 from feedmill_client import AWAY, Article, AsyncPendingArticles, PendingArticles
-from local.servers import Servers
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
 from shared.database.postgres import Database
 from tests.factories import NOW, make_entry, make_result
 from tests.integration.consumers.test_pending_articles import (
     Connection,
-    change_text,
     connect,
     dead,
     fill,
-    let_time_pass,
     pending,
 )
 
@@ -231,7 +228,7 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
 def test_the_example_in_the_docs_drains_the_table_and_ends_on_sigterm(
     db: Connection, database_url: str, tmp_path: Path
 ) -> None:
-    page = (ROOT / "docs" / "consuming.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(code.splitlines()) <= 20
     (tmp_path / "consumer.py").write_text(code)
@@ -400,27 +397,3 @@ async def test_the_writers_new_text_leaves_the_lease_and_counts_anew(db: Connect
         assert (row["body"], row["revision"], row["lease_id"]) == ("corrected", 1, old.lease_id)
         claimed = db.execute("SELECT * FROM pending_articles WHERE content_hash = claimed_hash").rowcount
         assert claimed == 19
-
-
-def test_a_server_that_is_killed_and_comes_back_loses_nothing(
-    db: Connection, database_url: str, servers: Servers
-) -> None:
-    md5s = fill(db, 200)
-    db.close()
-    seen: list[str] = []
-
-    def handle(article: Article) -> None:
-        seen.append(article.md5)
-        if len(seen) in {50, 120}:
-            servers.postgres.kill()
-            threading.Timer(0.5, servers.postgres.start).start()
-        if set(seen) == set(md5s):
-            threading.Timer(2.0, consumer.stop).start()
-
-    with PendingArticles(database_url, poll_seconds=0.2) as consumer:
-        consumer.run(handle, batch=30, lease=timedelta(seconds=5))
-    with connect(database_url) as again:
-        assert pending(again) == []
-        let_time_pass(again)
-        change_text(again)
-    assert set(seen) == set(md5s)

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from services.fetcher.attempt import Clock, FeedReader, ReaderLimits
-from services.fetcher.http.client import ClientLimits, FeedClient, Request
+from services.fetcher.attempt import FeedFetcher, FetchLimits
+from services.fetcher.clock import Clock
+from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
 from services.fetcher.politeness.decisions import Report
-from services.fetcher.request import next_leg
+from services.fetcher.request import prepare_request
 from services.fetcher.settings import FetcherSettings
-from shared.errors import GiveBack
-from shared.wire.messages import FeedFetched, Outcome
+from shared.errors import NackAndRequeue
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job
 from tests.integration.fetcher.raw_server import Script, answer, saying, serving
 from tests.unit.parse.feeds import rss
@@ -45,17 +47,17 @@ class Attempt:
 
 
 def test_html_is_kept_if_the_settings_say_so() -> None:
-    limits = FetcherSettings(keep_html=True).reader_limits()
+    limits = FetcherSettings(keep_html=True).fetch_limits()
     client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
     body = rss("<item><title>t</title><description>&lt;p&gt;a&lt;/p&gt;</description></item>").encode()
     with serving(saying(answer(body=body))) as server:
-        reader = FeedReader(client, Clock(now=lambda: NOW, monotonic=time.monotonic), limits)
+        reader = FeedFetcher(client, Clock(now=lambda: NOW, monotonic=time.monotonic), limits)
         job = make_job(url=server.url())
-        found, _ = reader.request(job, next_leg(job, frozenset()), lambda: None)
+        found, _ = reader.make_request(prepare_request(job, frozenset()), lambda: None)
     client.close()
     assert isinstance(found, FeedFetched)
     assert [entry.html for entry in found.entries] == ["<p>a</p>"]
-    assert FetcherSettings().reader_limits().keep_html is False
+    assert FetcherSettings().fetch_limits().keep_html is False
 
 
 def test_a_request_that_may_not_leave_reaches_no_server_although_the_connection_stands() -> None:
@@ -63,33 +65,33 @@ def test_a_request_that_may_not_leave_reaches_no_server_although_the_connection_
 
     def refuse(group: str) -> None:
         asked.append(group)
-        raise GiveBack("the shard of its group was lost")
+        raise NackAndRequeue("the shard of its group was lost")
 
     client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
     with serving(saying(answer(body=FEED))) as server:
         clock = Clock(now=lambda: NOW, monotonic=time.monotonic)
-        reader = FeedReader(client, clock, ReaderLimits(max_entries=100), refuse)
-        leg = next_leg(make_job(url=server.url()), frozenset())
-        with pytest.raises(GiveBack):
-            reader.request(make_job(url=server.url()), leg, lambda: None)
+        reader = FeedFetcher(client, clock, FetchLimits(max_entries=100), refuse)
+        request = prepare_request(make_job(url=server.url()), frozenset())
+        with pytest.raises(NackAndRequeue):
+            reader.make_request(request, lambda: None)
     client.close()
-    assert asked == [leg.group]
+    assert asked == [request.group]
     assert server.requests == []
 
 
 @pytest.fixture
 def attempt() -> Iterator[Callable[..., Attempt]]:
     client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
-    reader = FeedReader(client, Clock(now=lambda: NOW, monotonic=time.monotonic), ReaderLimits(max_entries=100))
+    reader = FeedFetcher(client, Clock(now=lambda: NOW, monotonic=time.monotonic), FetchLimits(max_entries=100))
 
     def run(script: Script, **job: Any) -> Attempt:
         with serving(script) as server:
             fields = {"url": server.url(), "validators_url": server.url(), **job}
             asked, reports = make_job(**fields), list[tuple[str, Report]]()
-            found = next_leg(asked, frozenset())
+            found = prepare_request(asked, frozenset())
             while True:
                 group = found.group
-                step, report = reader.request(asked, found, lambda: None)
+                step, report = reader.make_request(found, lambda: None)
                 reports.append((group, report))
                 if isinstance(step, FeedFetched):
                     return Attempt(step, reports)
@@ -225,11 +227,11 @@ def test_a_connection_that_had_no_time_is_not_refused(attempt: Callable[..., Att
 def test_a_wait_for_room_that_was_in_vain_is_no_slow_host() -> None:
     limits = ClientLimits(large_bodies=1, large_body_wait_seconds=0.7)
     client = FeedClient(limits, user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
-    reader = FeedReader(client, Clock(now=lambda: NOW, monotonic=time.monotonic), ReaderLimits())
+    reader = FeedFetcher(client, Clock(now=lambda: NOW, monotonic=time.monotonic), FetchLimits())
     with serving(saying(answer(body=b"<!--" + b" " * 2**20 + b"-->" + FEED))) as server:
         job = make_job(url=server.url())
-        with client.get(Request(server.url())):
-            found, report = reader.request(job, next_leg(job, frozenset()), lambda: None)
+        with client.get(HttpRequest(server.url())):
+            found, report = reader.make_request(prepare_request(job, frozenset()), lambda: None)
     client.close()
     assert isinstance(found, FeedFetched)
     assert found.error_class == "timeout"

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from services.fetcher.http.client import ClientLimits, FeedClient, Request
+from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
 from services.fetcher.http.failure import Failure, FetchFailed
 from tests.integration.fetcher.raw_server import answer, saying, serving
 
@@ -27,14 +27,14 @@ def client() -> Iterator[FeedClient]:
 
 def failure(client: FeedClient, url: str) -> FetchFailed:
     with pytest.raises(FetchFailed) as caught:
-        client.get(Request(url))
+        client.get(HttpRequest(url))
     return caught.value
 
 
 def test_it_says_who_it_is_and_what_it_takes_and_nothing_else(client: FeedClient) -> None:
     with serving(saying(answer(body=b"x", Set_Cookie="a=b"))) as server:
-        client.get(Request(server.url()))
-        client.get(Request(server.url()))
+        client.get(HttpRequest(server.url()))
+        client.get(HttpRequest(server.url()))
     for head in server.requests:
         names = {line.partition(":")[0].lower() for line in head.split("\r\n")[1:] if line}
         assert names <= {"host", "user-agent", "accept", "accept-encoding", "connection"}
@@ -43,7 +43,7 @@ def test_it_says_who_it_is_and_what_it_takes_and_nothing_else(client: FeedClient
 
 def test_validators_go_back_verbatim(client: FeedClient) -> None:
     with serving(saying(answer(304, ETag='W/"n"'))) as server:
-        found = client.get(Request(server.url(), 'W/"a, b"', "yesterday, about noon"))
+        found = client.get(HttpRequest(server.url(), 'W/"a, b"', "yesterday, about noon"))
     assert (found.status, found.url, found.body) == (304, server.url(), b"")
     assert 'If-None-Match: W/"a, b"\r\n' in server.requests[0]
     assert "If-Modified-Since: yesterday, about noon\r\n" in server.requests[0]
@@ -57,14 +57,14 @@ def test_a_request_counts_as_sent_when_it_has_left(client: FeedClient) -> None:
         connection.sendall(answer(body=b"x"))
 
     with serving(reply) as server:
-        client.get(Request(server.url(), sent=lambda: seen_by_then.append(arrived.wait(5))))
+        client.get(HttpRequest(server.url(), sent=lambda: seen_by_then.append(arrived.wait(5))))
     assert seen_by_then == [True]
 
 
 def test_a_feeds_own_headers_take_the_place_of_ours(client: FeedClient) -> None:
     with serving(saying(answer(body=b"x"))) as server:
-        client.get(Request(server.url(), headers={"user-agent": "mine", "X-Key": "k"}, credentials=("me", "pass")))
-        client.get(Request(server.url().replace("//", "//you:secret@"), headers={"authorization": "Bearer t"}))
+        client.get(HttpRequest(server.url(), headers={"user-agent": "mine", "X-Key": "k"}, credentials=("me", "pass")))
+        client.get(HttpRequest(server.url().replace("//", "//you:secret@"), headers={"authorization": "Bearer t"}))
     first, second = server.requests
     assert "user-agent: mine\r\n" in first
     assert "feedmill" not in first
@@ -78,33 +78,33 @@ def test_validators_that_are_not_ascii_go_back_byte_for_byte(client: FeedClient)
     odd = 'ETag: "caf\u00e9 \u4e16"'.encode()
     reply = answer(body=b"x").replace(b"\r\n", b"\r\n" + odd + b"\r\n", 1)
     with serving(saying(reply)) as server:
-        found = client.get(Request(server.url()))
-        client.get(Request(server.url(), found.headers["etag"]))
+        found = client.get(HttpRequest(server.url()))
+        client.get(HttpRequest(server.url(), found.headers["etag"]))
     assert odd.replace(b"ETag", b"If-None-Match").decode("latin-1") in server.requests[1]
 
 
 def test_a_compressed_body_is_read_and_both_sizes_are_known(client: FeedClient) -> None:
     packed = gzip.compress(b"news " * 1000)
     with serving(saying(answer(body=packed, Content_Encoding="gzip"))) as server:
-        found = client.get(Request(server.url()))
+        found = client.get(HttpRequest(server.url()))
     assert (found.body, found.wire_bytes) == (b"news " * 1000, len(packed))
 
 
 def test_a_redirect_is_told_and_not_followed(client: FeedClient) -> None:
     with serving(saying(answer(301, body=b"moved", Location="/caf\u00e9?a b"))) as server:
-        found = client.get(Request(server.url()))
+        found = client.get(HttpRequest(server.url()))
     assert (found.status, found.redirect, found.body, len(server.requests)) == (301, "/caf\u00e9?a b", b"", 1)
 
 
 def test_of_two_locations_the_first_counts(client: FeedClient) -> None:
     with serving(saying(b"HTTP/1.1 301 Moved\r\nLocation: /a\r\nLocation: /b\r\n\r\n")) as server:
-        assert client.get(Request(server.url())).redirect == "/a"
+        assert client.get(HttpRequest(server.url())).redirect == "/a"
 
 
 @pytest.mark.parametrize("reply", [answer(302), answer(302, Location=" "), answer(304, Location="/"), answer(300)])
 def test_what_leads_nowhere_is_no_redirect(client: FeedClient, reply: bytes) -> None:
     with serving(saying(reply)) as server:
-        assert client.get(Request(server.url())).redirect is None
+        assert client.get(HttpRequest(server.url())).redirect is None
 
 
 @pytest.mark.parametrize(
@@ -197,13 +197,13 @@ def test_an_answer_that_is_broken_or_too_large_says_so(client: FeedClient, reply
 
 def test_the_body_of_an_error_is_not_read(client: FeedClient) -> None:
     with serving(saying(answer(500, body=b"x" * 200_000))) as server:
-        found = client.get(Request(server.url()))
+        found = client.get(HttpRequest(server.url()))
     assert (found.status, found.body) == (500, b"")
 
 
 def test_credentials_in_a_url_are_sent_and_never_shown(client: FeedClient) -> None:
     with serving(saying(answer(body=b"x"))) as server:
-        client.get(Request(server.url().replace("http://", "http://me:secret@")))
+        client.get(HttpRequest(server.url().replace("http://", "http://me:secret@")))
     assert "Authorization: Basic" in server.requests[0]
     assert "me:secret" not in server.requests[0]
     with socket.create_server(("127.0.0.1", 0)) as unused:

@@ -16,10 +16,10 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from backports import zstd
 
-from services.fetcher.http.client import ClientLimits, FeedClient, Request
+from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
 from services.fetcher.http.failure import Failure, FetchFailed
 from services.fetcher.http.network import Connection, Deadline
-from services.fetcher.http.redirects import Trail
+from services.fetcher.http.redirects import RedirectChain
 from tests.integration.fetcher.raw_server import Script, answer, saying, serving
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)
@@ -34,14 +34,14 @@ def client() -> Iterator[FeedClient]:
     """Return a client that is as well after the test as before."""
     client = FeedClient(LIMITS, user_agent="t", allowed=LOOPBACK)
     yield client
-    with serving(saying(answer(body=TEXT))) as healthy, client.get(Request(healthy.url())) as found:
+    with serving(saying(answer(body=TEXT))) as healthy, client.get(HttpRequest(healthy.url())) as found:
         assert (found.status, found.body) == (200, TEXT)
     client.close()
 
 
 def failure(client: FeedClient, url: str, seconds: float | None = None) -> FetchFailed:
     with pytest.raises(FetchFailed) as caught:
-        client.get(Request(url, seconds=seconds))
+        client.get(HttpRequest(url, seconds=seconds))
     return caught.value
 
 
@@ -91,7 +91,7 @@ BROKEN = {
 @pytest.mark.parametrize(("reply", "reason"), BROKEN.values(), ids=BROKEN)
 def test_what_is_broken_is_named(client: FeedClient, reply: bytes, reason: str) -> None:
     with serving(saying(reply)) as server, pytest.raises(FetchFailed, match=f"(?i){reason}") as caught:
-        client.get(Request(server.url()))
+        client.get(HttpRequest(server.url()))
     assert (caught.value.failure, caught.value.url) == (Failure.PROTOCOL, server.url())
 
 
@@ -144,24 +144,24 @@ ODD = {
 
 @pytest.mark.parametrize(("reply", "body"), ODD.values(), ids=ODD)
 def test_what_is_odd_and_does_no_harm_is_read(client: FeedClient, reply: bytes, body: bytes) -> None:
-    with serving(saying(reply)) as server, client.get(Request(server.url())) as found:
+    with serving(saying(reply)) as server, client.get(HttpRequest(server.url())) as found:
         assert (found.status, found.body, found.redirect) == (200, body, None)
 
 
 def test_a_204_has_no_body_whatever_comes(client: FeedClient) -> None:
     with serving(saying(answer(204, body=b"surprise"))) as server:
-        assert client.get(Request(server.url())).body == b""
+        assert client.get(HttpRequest(server.url())).body == b""
 
 
 def test_a_delta_that_a_feeds_own_header_asked_for_is_taken(client: FeedClient) -> None:
     with serving(saying(answer(226, body=TEXT, IM="feed"))) as server:
-        assert client.get(Request(server.url(), headers={"A-IM": "feed"})).body == TEXT
+        assert client.get(HttpRequest(server.url(), headers={"A-IM": "feed"})).body == TEXT
 
 
 def test_values_with_control_characters_reach_nobody(client: FeedClient) -> None:
     reply = OK + b'ETag: "a\x01b"\r\nLast-Modified: to\rday\r\nX-Good: caf\xe9\tau lait\r\n\r\nx'
     with serving(saying(reply)) as server:
-        found = client.get(Request(server.url(), 'an "etag"\r\nInjected: 1', "today\0"))
+        found = client.get(HttpRequest(server.url(), 'an "etag"\r\nInjected: 1', "today\0"))
     assert dict(found.headers) == {"x-good": "caf\u00e9\tau lait"}
     assert "njected" not in server.requests[0]
     assert "If-" not in server.requests[0]
@@ -267,7 +267,7 @@ def test_a_connection_that_is_reset_is_no_answer(client: FeedClient) -> None:
 
 def test_an_answer_that_comes_before_the_request_was_read_is_an_answer(client: FeedClient) -> None:
     with serving(saying(answer(429, Retry_After="7")), hasty=True) as server:
-        found = client.get(Request(server.url()))
+        found = client.get(HttpRequest(server.url()))
     assert (found.status, found.headers["retry-after"]) == (429, "7")
 
 
@@ -323,20 +323,20 @@ def test_where_a_redirect_leads_is_checked_like_any_url(
         moved = answer(302, Location=location)
         connection.sendall(moved if head.startswith(("GET /feed ", "GET / ")) else answer(body=TEXT))
 
-    def run(trail: Trail) -> int:
+    def run(chain: RedirectChain) -> int:
         while True:
-            found = client.get(Request(trail.url))
+            found = client.get(HttpRequest(chain.url))
             if found.redirect is None:
                 return found.status
-            trail = trail.follow(found.status, found.redirect)
+            chain = chain.follow(found.status, found.redirect)
 
     with serving(script) as server:
         if isinstance(expected, Failure):
             with pytest.raises(FetchFailed) as caught:
-                run(Trail(server.url()))
+                run(RedirectChain(server.url()))
             assert caught.value.failure is expected
         else:
-            assert run(Trail(server.url())) == (expected or 302)
+            assert run(RedirectChain(server.url())) == (expected or 302)
 
 
 def test_a_hundred_hostile_servers_at_once_do_not_keep_a_healthy_one_waiting() -> None:
@@ -351,7 +351,7 @@ def test_a_hundred_hostile_servers_at_once_do_not_keep_a_healthy_one_waiting() -
         threads = [threading.Thread(target=failure, args=(patient, hostile.url())) for _ in range(100)]
         for thread in threads:
             thread.start()
-        assert patient.get(Request(healthy.url())).body == TEXT
+        assert patient.get(HttpRequest(healthy.url())).body == TEXT
         still_waiting = sum(thread.is_alive() for thread in threads)
         over.set()
         for thread in threads:

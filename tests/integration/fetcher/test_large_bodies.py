@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.fetcher.http.client import Answer, ClientLimits, FeedClient, Request
+from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest, HttpResponse
 from services.fetcher.http.decoding import FREE_BYTES
 from services.fetcher.http.failure import Failure, FetchFailed
 from tests.integration.fetcher.raw_server import RawServer, answer, saying, serving
@@ -50,13 +50,13 @@ def test_the_next_large_body_waits_until_one_is_done_with_and_its_deadline_waits
     server: RawServer, make_client: Callable[..., FeedClient]
 ) -> None:
     client = make_client(deadline_seconds=0.6)
-    found: list[Answer] = []
-    with client.get(Request(server.url("/large"))) as first:
-        second = threading.Thread(target=lambda: found.append(client.get(Request(server.url("/large")))))
+    found: list[HttpResponse] = []
+    with client.get(HttpRequest(server.url("/large"))) as first:
+        second = threading.Thread(target=lambda: found.append(client.get(HttpRequest(server.url("/large")))))
         second.start()
         second.join(1)  # longer than its deadline
         assert second.is_alive()
-        assert client.get(Request(server.url("/small"))).body == b"x" * FREE_BYTES
+        assert client.get(HttpRequest(server.url("/small"))).body == b"x" * FREE_BYTES
         assert len(first.body) == 2 * FREE_BYTES
     second.join(5)
     assert found[0].body == first.body
@@ -65,8 +65,11 @@ def test_the_next_large_body_waits_until_one_is_done_with_and_its_deadline_waits
 
 def test_waiting_for_room_has_an_end(server: RawServer, make_client: Callable[..., FeedClient]) -> None:
     client = make_client(large_body_wait_seconds=0.1)
-    with client.get(Request(server.url("/large"))), pytest.raises(FetchFailed, match="no room for a large") as caught:
-        client.get(Request(server.url("/large")))
+    with (
+        client.get(HttpRequest(server.url("/large"))),
+        pytest.raises(FetchFailed, match="no room for a large") as caught,
+    ):
+        client.get(HttpRequest(server.url("/large")))
     assert (caught.value.failure, caught.value.status) == (Failure.TIMEOUT, 200)
 
 
@@ -75,21 +78,21 @@ def test_room_is_given_back_once_and_whatever_happens(
 ) -> None:
     client = make_client(large_body_wait_seconds=0.1)
     with pytest.raises(FetchFailed, match="no gzip stream") as held:  # as one who logs it would
-        client.get(Request(server.url("/broken")))
-    with client.get(Request(server.url("/large"))) as first:
+        client.get(HttpRequest(server.url("/broken")))
+    with client.get(HttpRequest(server.url("/large"))) as first:
         first.release()
-        with client.get(Request(server.url("/large"))):
+        with client.get(HttpRequest(server.url("/large"))):
             first.release()
             with pytest.raises(FetchFailed, match="no room"):
-                client.get(Request(server.url("/large")))
+                client.get(HttpRequest(server.url("/large")))
     assert held.value.failure is Failure.PROTOCOL
-    client.get(Request(server.url("/large")))  # dropped without a word
-    client.get(Request(server.url("/large")))
+    client.get(HttpRequest(server.url("/large")))  # dropped without a word
+    client.get(HttpRequest(server.url("/large")))
 
 
 CROWD = """
 import ipaddress, resource, sys, threading
-from services.fetcher.http.client import ClientLimits, FeedClient, Request
+from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
 
 url, errors = sys.argv[1], []
 client = FeedClient(ClientLimits(deadline_seconds=120, read_seconds=60), user_agent="t",
@@ -97,7 +100,7 @@ client = FeedClient(ClientLimits(deadline_seconds=120, read_seconds=60), user_ag
 
 def fetch():
     try:
-        with client.get(Request(url)) as answer:
+        with client.get(HttpRequest(url)) as answer:
             assert len(answer.body) == 10_000_000
     except BaseException as error:
         errors.append(repr(error))

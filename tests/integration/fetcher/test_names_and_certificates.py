@@ -18,7 +18,7 @@ import pytest
 import trustme
 
 from services.fetcher.http import network
-from services.fetcher.http.client import ClientLimits, FeedClient, Request
+from services.fetcher.http.client import ClientLimits, FeedClient, HttpRequest
 from services.fetcher.http.failure import Failure, FetchFailed
 from services.fetcher.http.network import MAX_ADDRESSES, RESOLVERS
 from tests.integration.fetcher.raw_server import answer, saying, serving
@@ -85,7 +85,7 @@ def server_tls(certificate: trustme.LeafCert) -> ssl.SSLContext:
 
 def failure(client: FeedClient, url: str, seconds: float | None = None) -> FetchFailed:
     with pytest.raises(FetchFailed) as caught:
-        client.get(Request(url, seconds=seconds))
+        client.get(HttpRequest(url, seconds=seconds))
     return caught.value
 
 
@@ -106,7 +106,7 @@ def test_a_name_with_a_public_and_a_private_address_is_blocked(names: Names, pri
 def test_a_name_is_looked_up_once_so_that_it_cannot_be_bound_anew(client: FeedClient, names: Names) -> None:
     names.addresses["rebinding.example"] = ["127.0.0.1"]
     with serving(HELLO) as server:
-        assert client.get(Request(named(server.url(), "rebinding.example"))).body == b"hello"
+        assert client.get(HttpRequest(named(server.url(), "rebinding.example"))).body == b"hello"
     assert names.asked == ["rebinding.example"]
     assert f"Host: rebinding.example:{server.port}\r\n" in server.requests[0]
 
@@ -114,7 +114,7 @@ def test_a_name_is_looked_up_once_so_that_it_cannot_be_bound_anew(client: FeedCl
 def test_the_next_address_is_tried_when_one_refuses(client: FeedClient, names: Names) -> None:
     names.addresses["many.example"] = ["127.0.0.2", "127.0.0.3", "127.0.0.1"]
     with serving(HELLO) as server:
-        assert client.get(Request(named(server.url(), "many.example"))).body == b"hello"
+        assert client.get(HttpRequest(named(server.url(), "many.example"))).body == b"hello"
         names.addresses["many.example"] = [*(f"127.0.0.{last}" for last in range(2, 2 + MAX_ADDRESSES)), "127.0.0.1"]
         error = failure(client, named(server.url(), "many.example"))
     assert error.failure is Failure.CONNECT
@@ -125,13 +125,13 @@ def test_the_families_take_turns(client: FeedClient, names: Names) -> None:
     names.addresses["six.example"] = ["::1", "::1", "::1", "::1", "127.0.0.1"]
     names.addresses["six.example"][1:4] = ["::ffff:127.0.0.7", "::ffff:127.0.0.8", "::ffff:127.0.0.9"]
     with serving(HELLO) as server:
-        assert client.get(Request(named(server.url(), "six.example"))).body == b"hello"
+        assert client.get(HttpRequest(named(server.url(), "six.example"))).body == b"hello"
 
 
 def test_ipv6_is_spoken(client: FeedClient) -> None:
     try:
         with serving(HELLO, host="::1") as server:
-            assert client.get(Request(server.url())).body == b"hello"
+            assert client.get(HttpRequest(server.url())).body == b"hello"
             assert f"Host: [::1]:{server.port}\r\n" in server.requests[0]
     except OSError:
         pytest.skip("this machine has no IPv6")
@@ -192,7 +192,7 @@ def test_a_machine_without_sockets_is_our_own_trouble(client: FeedClient, monkey
 
     monkeypatch.setattr(socket, "socket", refuse)
     with pytest.raises(OSError, match="Too many open files"):
-        client.get(Request("http://127.0.0.1:9/"))
+        client.get(HttpRequest("http://127.0.0.1:9/"))
 
 
 def test_a_good_certificate_is_trusted_and_the_name_is_sent(
@@ -208,7 +208,7 @@ def test_a_good_certificate_is_trusted_and_the_name_is_sent(
         tls = server_tls(authority.issue_cert(ascii_host))
         tls.sni_callback = lambda _, name, __: seen.append(name)
         with serving(HELLO, tls=tls) as server:
-            assert trusting.get(Request(named(server.url(), host))).body == b"hello"
+            assert trusting.get(HttpRequest(named(server.url(), host))).body == b"hello"
             assert f"Host: {ascii_host}:{server.port}\r\n" in server.requests[0]
         assert seen.pop() == ascii_host
 
@@ -218,8 +218,8 @@ def test_a_root_label_and_an_address_are_verified_too(
 ) -> None:
     names.addresses["news.example."] = ["127.0.0.1"]
     with serving(HELLO, tls=server_tls(authority.issue_cert("news.example", "127.0.0.1"))) as server:
-        assert trusting.get(Request(named(server.url(), "news.example."))).body == b"hello"
-        assert trusting.get(Request(server.url())).body == b"hello"
+        assert trusting.get(HttpRequest(named(server.url(), "news.example."))).body == b"hello"
+        assert trusting.get(HttpRequest(server.url())).body == b"hello"
 
 
 def expired(authority: trustme.CA) -> trustme.LeafCert:
@@ -296,4 +296,4 @@ def test_a_handshake_that_is_never_answered_is_cut_off() -> None:
 def test_a_long_answer_over_tls_is_read_whole(trusting: FeedClient, authority: trustme.CA) -> None:
     body = b"0123456789" * 200_000
     with serving(saying(answer(body=body)), tls=server_tls(authority.issue_cert("127.0.0.1"))) as server:
-        assert trusting.get(Request(server.url())).body == body
+        assert trusting.get(HttpRequest(server.url())).body == body

@@ -6,10 +6,12 @@ import ipaddress
 import time
 from itertools import count
 
-from services.fetcher.attempt import Clock, FeedReader, ReaderLimits
+from services.fetcher.attempt import FeedFetcher, FetchLimits
+from services.fetcher.clock import Clock
 from services.fetcher.http.client import ClientLimits, FeedClient
-from services.fetcher.request import next_leg
-from shared.wire.messages import FeedFetched, Outcome
+from services.fetcher.request import prepare_request
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job
 from tests.integration.fetcher.raw_server import answer, saying, serving
 from tests.unit.parse.feeds import rss
@@ -24,9 +26,9 @@ def test_a_parse_beyond_its_budget_is_unparseable_and_the_thread_goes_on() -> No
     found: list[FeedFetched | object] = []
     with serving(saying(answer(200, FEED, ETag='"1"'))) as server:
         for seconds in (20.0, 1_000_000.0):
-            reader = FeedReader(client, clock, ReaderLimits(parse_seconds=seconds))
+            reader = FeedFetcher(client, clock, FetchLimits(parse_seconds=seconds))
             job = make_job(url=server.url(), validators_url=server.url())
-            found.append(reader.request(job, next_leg(job, frozenset()), lambda: None)[0])
+            found.append(reader.make_request(prepare_request(job, frozenset()), lambda: None)[0])
     client.close()
     late, in_time = found
     assert isinstance(late, FeedFetched)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from services.batch.claims import Claims
+from services.batch.service import Claims
 from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
 from services.scheduler.tick import IN_FLIGHT, Tick
 from services.scheduler.ticker import Ticker
@@ -15,7 +15,7 @@ from shared.broker.topology import build_topology
 from shared.clock import ServerClock
 from shared.database.postgres import Database
 from shared.errors import BrokerUnavailable, Unconfirmed
-from shared.wire.messages import FetchFeed
+from shared.wire.jobs import FetchFeed
 from tests.fakes.memory_broker import MemoryBroker
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
@@ -75,11 +75,11 @@ async def test_a_feed_that_makes_no_job_is_disabled_with_the_reason_and_stops_no
     add(database_url, 1, source_config='["no", "object"]')
     add(database_url, 1)
     jobs = await claim(database)
-    assert sorted(job.url for job in jobs) == ["http://h1.example/", "http://h3.example/"]
+    assert sorted(job.url for job in jobs) == ["http://h0.example/", "http://h1.example/", "http://h3.example/"]
+    assert {job.source_type for job in jobs} == {"carrier pigeon", "feed"}, "only the fetcher knows source types"
     async with database.transaction() as connection:
         found = await connection.execute("SELECT disabled_reason AS why FROM feeds WHERE NOT enabled ORDER BY id")
-        pigeon, config = [row["why"] for row in await found.fetchall()]
-    assert "carrier pigeon" in pigeon
+        (config,) = [row["why"] for row in await found.fetchall()]
     assert "source_config" in config
 
 

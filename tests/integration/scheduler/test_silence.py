@@ -10,10 +10,11 @@ import psycopg
 import pytest
 from prometheus_client import REGISTRY
 
-from services.admin.registry import NewFeed, add_feed, busiest_groups, connect, count_all
+from services.admin.registry import NewFeed, add_feed, connect
+from services.admin.status import busiest_groups, count_all
 from services.scheduler.silence import LOOK, SilenceWatch, look
 from services.scheduler.store import claim_due_feeds
-from shared.background import Rounds
+from shared.background import PeriodicTask
 from shared.database.postgres import Database
 
 
@@ -186,8 +187,8 @@ async def test_whoever_cannot_look_hears_silence(database: Database, database_ur
     await watch.look()
     change(database_url, "ALTER TABLE feed_fetch_log RENAME TO hidden")
     try:
-        rounds = Rounds("silence", watch.look, seconds=30, clock=lambda: now[0])
-        await rounds.round()
+        rounds = PeriodicTask("silence", watch.look, seconds=30, clock=lambda: now[0])
+        await rounds.run_once()
         assert math.isnan(REGISTRY.get_sample_value("feedmill_feeds_due") or 0)
         now[0] += 1801.0
         assert "nobody could look" in (watch.check() or "")
@@ -195,7 +196,7 @@ async def test_whoever_cannot_look_hears_silence(database: Database, database_ur
         assert "feed_fetch_log" in (rounds.check() or "")
     finally:
         change(database_url, "ALTER TABLE hidden RENAME TO feed_fetch_log")
-    await rounds.round()
+    await rounds.run_once()
     assert (watch.check(), rounds.check()) == (None, None)
     assert REGISTRY.get_sample_value("feedmill_background_failing_seconds", {"task": "silence"}) == 0
 

@@ -19,11 +19,11 @@ from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy
 from shared.broker.consumer import Consumer
 from shared.broker.deliveries import Batching
-from shared.broker.outgoing import Outgoing, encode_outgoing
+from shared.broker.port import Outgoing
 from shared.broker.topology import build_topology
 from shared.database.postgres import Database
 from shared.errors import Blocked, DatabaseUnavailable
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 from tests.factories import CLAIM, NOW, make_entry, make_result
 from tests.fakes.memory_broker import MemoryBroker
 from tests.integration.writer.writing import rows, write
@@ -85,7 +85,7 @@ async def test_of_a_queue_only_what_is_held_waits_and_it_is_not_buried(database_
     broker, stop = MemoryBroker(), asyncio.Event()
     async with broker.connect(TOPOLOGY) as session:
         for result in results(feeds):
-            await session.publish(encode_outgoing(Outgoing(result, FeedFetched.KIND)))
+            await session.publish(Outgoing(result, FeedFetched.KIND).to_publication())
     async with Database(database_url, size=3, statement_seconds=0.4).open() as database:
         consumer = Consumer(
             broker,

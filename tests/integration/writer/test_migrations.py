@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from typer.testing import CliRunner
 
 from local.servers import Servers
@@ -147,3 +148,100 @@ def test_migrate_says_by_its_exit_code_that_another_try_is_no_use(
         connection.execute("UPDATE schema_migrations SET checksum = 'another' WHERE version = 2")
     failed = CliRunner().invoke(app, ["migrate"])
     assert failed.exit_code == EXIT_MISCONFIGURED
+
+
+@contextmanager
+def refused_role(servers: Servers) -> Iterator[tuple[str, str, psycopg.Connection]]:
+    """Yield a role without rights, the URL with which it uses a new database, and a superuser's connection to that."""
+    role, name = f"role_{uuid4().hex[:8]}", f"test_{uuid4().hex[:12]}"
+    servers.postgres.create_database(name)
+    url = servers.postgres.database_url(name)
+    with psycopg.connect(url, autocommit=True) as superuser:
+        superuser.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'".encode())
+        address = url.rpartition("@")[2]
+        yield role, f"postgresql://{role}:secret@{address}", superuser
+    servers.postgres.drop_database(name)
+    with psycopg.connect(servers.postgres.database_url("postgres"), autocommit=True) as superuser:
+        superuser.execute(f"DROP ROLE {role}".encode())
+
+
+def refusal(url: str) -> tuple[str, str]:
+    """Return what the role lacks, and the statements that give it."""
+    with pytest.raises(ConfigurationError) as caught:
+        migrate(url)
+    said = str(caught.value)
+    assert "\n" not in said
+    assert "secret" not in said
+    lack, _, remedy = said.partition(". A superuser, or the owner, can give it: ")
+    return lack.partition(": it lacks ")[2], remedy
+
+
+@pytest.mark.parametrize(
+    "revoked", ["REVOKE CREATE ON SCHEMA public FROM PUBLIC", "REVOKE ALL ON SCHEMA public FROM PUBLIC"]
+)
+def test_without_rights_on_the_schema_the_grant_is_named_and_is_enough(servers: Servers, revoked: str) -> None:
+    with refused_role(servers) as (role, url, superuser):
+        superuser.execute(revoked.encode())
+        lack, remedy = refusal(url)
+        assert (lack, remedy) == ("CREATE on schema public", f"GRANT USAGE, CREATE ON SCHEMA public TO {role};")
+        superuser.execute(remedy.encode())
+        assert len(migrate(url)) == SCHEMA_VERSION
+        assert migrate(url) == []
+
+
+def test_without_a_schema_the_one_that_is_missing_is_named(servers: Servers) -> None:
+    with refused_role(servers) as (role, url, superuser):
+        superuser.execute("DROP SCHEMA public")
+        lack, remedy = refusal(url)
+        assert lack == "a schema public to create tables in"
+        assert remedy == f"CREATE SCHEMA public AUTHORIZATION {role};"
+        superuser.execute(remedy.encode())
+        assert len(migrate(url)) == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("by_superuser", [True, False])
+def test_tables_of_another_role_are_named_with_what_hands_them_over(
+    servers: Servers, tmp_path: Path, by_superuser: bool
+) -> None:
+    with refused_role(servers) as (role, url, superuser):
+        for migration in read_migrations()[:-1]:
+            write(tmp_path, **{f"{migration.version:04d}_{migration.name}": migration.sql})
+        superuser.execute(f"GRANT CREATE ON SCHEMA public TO {role}; CREATE TABLE of_others (id int)".encode())
+        if by_superuser:
+            migrate(superuser_url(superuser), tmp_path)
+        else:
+            owner = f"owner_{role}"
+            superuser.execute(f"CREATE ROLE {owner}; GRANT CREATE ON SCHEMA public TO {owner}".encode())
+            migrate(make_conninfo(superuser_url(superuser), options=f"-c role={owner}"), tmp_path)
+        lack, remedy = refusal(url)
+        assert lack.startswith("ownership of ROUTINE ack_articles(text[],text[]) and ")
+        if by_superuser:
+            assert f"ALTER TABLE schema_migrations OWNER TO {role};" in remedy
+        else:
+            assert remedy == f"GRANT {owner} TO {role};"
+        superuser.execute(remedy.encode())
+        assert len(migrate(url)) == 1
+        if not by_superuser:
+            superuser.execute(f"DROP OWNED BY {owner}; DROP ROLE {owner}".encode())
+
+
+def superuser_url(connection: psycopg.Connection) -> str:
+    return make_conninfo(connection.info.dsn, password=connection.info.password)
+
+
+def test_the_command_prints_one_line_for_a_missing_right_and_needs_no_broker(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with refused_role(servers) as (role, url, superuser):
+        superuser.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        monkeypatch.delenv("FEEDMILL_AMQP_URL", raising=False)
+        monkeypatch.setenv("FEEDMILL_DATABASE_URL", url)
+        failed = CliRunner().invoke(app, ["migrate"])
+        assert failed.exit_code == EXIT_MISCONFIGURED
+        assert failed.output.strip().splitlines()[-1].endswith(f"GRANT USAGE, CREATE ON SCHEMA public TO {role};")
+        assert "Traceback" not in failed.output
+        superuser.execute(f"GRANT CREATE, USAGE ON SCHEMA public TO {role}".encode())
+        assert CliRunner().invoke(app, ["migrate"]).exit_code == 0
+        monkeypatch.setenv("FEEDMILL_BROKER_USERS", "/nowhere")
+        asked = CliRunner().invoke(app, ["migrate"])
+        assert (asked.exit_code, "FEEDMILL_AMQP_URL is not set" in asked.output) == (EXIT_MISCONFIGURED, True)

@@ -14,7 +14,8 @@ from services.writer.pruning import LAP_SECONDS, LOCK, SLICES, Pruning, Retentio
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
 from shared.database.postgres import Database
-from shared.wire.messages import Entry, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import Entry
 from tests.factories import make_entry, make_result
 
 NOW = datetime.now(UTC)

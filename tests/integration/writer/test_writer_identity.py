@@ -14,7 +14,7 @@ from services.admin.registry import NewFeed, add_feed, connect
 from services.writer.articles.identity import MAX_UPDATES
 from services.writer.store import Policy, Written
 from shared.database.postgres import Database
-from shared.wire.messages import Entry, FeedFetched
+from shared.wire.results import Entry, FeedFetched
 from tests.factories import NOW, make_entry, make_result
 from tests.integration.writer.writing import claim, rows, write
 

@@ -15,7 +15,8 @@ from services.writer.schedule.feed_state import Rules
 from services.writer.store import MAX_UPDATES, Duplicates, Policy, Written, write_batch
 from shared.database.postgres import Database
 from shared.errors import DatabaseUnavailable
-from shared.wire.messages import Enclosure, FeedFetched, Outcome
+from shared.wire.outcomes import Outcome
+from shared.wire.results import Enclosure, FeedFetched
 from tests.factories import NOW, make_entry, make_result
 from tests.integration.writer.writing import claim, rows, write
 

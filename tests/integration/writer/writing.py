@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, Written, write_batch
 from shared.database.postgres import Database
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 from tests.factories import NOW
 
 

@@ -6,16 +6,18 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from services.batch.outlet import Outlet
-from services.batch.run import STAGE, Pauses, Run
-from services.batch.tally import Tally
+from services.batch.results import ResultPublisher
+from services.batch.runner import STAGE, Pauses, Run
+from services.batch.summary import Summary
 from services.batch.window import Window
-from services.fetcher.outcomes import RetryRules, settle
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.prefetch import Valve
+from services.fetcher.outcomes import RetryRules, decide_retry
+from shared.broker.port import Outgoing
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import build_topology
-from shared.errors import BrokerUnavailable, DatabaseUnavailable, GiveBack
-from shared.wire.messages import FeedFetched, FetchFeed, Outcome
+from shared.errors import BrokerUnavailable, DatabaseUnavailable, NackAndRequeue
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker
 from tests.fakes.virtual_time import run_virtually
@@ -36,8 +38,8 @@ class Stage:
         self.claims: list[int] = []
         self.seconds = 3600.0
         self.stop = asyncio.Event()
-        self.valve = Valve(size)
-        self.tally = Tally()
+        self.prefetch_limit = PrefetchLimit(size)
+        self.summary = Summary()
         self.most_in_memory = 0
         self.fetch_seconds = 1.0
         self.away = 0
@@ -59,7 +61,7 @@ class Stage:
         if job.feed_id in self.answers:
             del self.answers[job.feed_id][:1]
         if answer == "give back":
-            raise GiveBack("no room")
+            raise NackAndRequeue("no room")
         if answer == "bug":
             raise ZeroDivisionError
         if answer == "requeue":
@@ -69,7 +71,7 @@ class Stage:
         self.asked.append((asyncio.get_running_loop().time(), job.feed_id, job.attempt))
         await asyncio.sleep(self.fetch_seconds)
         found = make_result(feed_id=job.feed_id, claim_id=job.claim_id, outcome=answer, attempt=job.attempt)
-        result, again = settle(job, found, RULES, NOW)
+        result, again = decide_retry(job, found, RULES, NOW)
         outgoing = [Outgoing(result, FeedFetched.KIND)]
         return outgoing if again is None else [*outgoing, Outgoing.into(STAGE.retry, again)]
 
@@ -79,7 +81,7 @@ class Stage:
 
     async def play(self) -> list[FetchFeed]:
         pauses = Pauses(DELAY, 335.0)
-        run = Run(self, self.handle, self.keep, self.give_back, self.window, self.valve, pauses, self.tally)
+        run = Run(self, self.handle, self.keep, self.give_back, self.window, self.prefetch_limit, pauses, self.summary)
         await run.run(self.stop)
         return [job for _, jobs in self.given_back for job in jobs]
 
@@ -97,7 +99,7 @@ def test_all_is_claimed_bit_by_bit_and_fetched_once() -> None:
     stage = Stage(feeds=100)
     assert run_virtually(stage.play()) == []
     assert Counter(found.feed_id for found in stage.results) == Counter(range(100))
-    assert stage.tally.claimed == 100
+    assert stage.summary.claimed == 100
     assert stage.most_in_memory <= 8
     assert stage.claims[-1] == 0
 
@@ -105,7 +107,7 @@ def test_all_is_claimed_bit_by_bit_and_fetched_once() -> None:
 def test_nothing_due_is_the_end() -> None:
     stage = Stage(feeds=0)
     assert run_virtually(stage.play()) == []
-    assert (stage.tally, stage.claims) == (Tally(), [0])
+    assert (stage.summary, stage.claims) == (Summary(), [0])
 
 
 def test_a_soft_error_is_tried_again_once_when_the_others_are_done() -> None:
@@ -115,7 +117,7 @@ def test_a_soft_error_is_tried_again_once_when_the_others_are_done() -> None:
     assert stage.said_of(0) == [(Outcome.SOFT_ERROR, False), (Outcome.GAVE_UP, True)]
     assert stage.said_of(1) == [(Outcome.SOFT_ERROR, False), (Outcome.FETCHED, True)]
     assert [feed_id for _, feed_id, _ in stage.asked[200:]] == [0, 1]
-    assert (stage.tally.retried, stage.tally.outcomes["soft_error"]) == (2, 2)
+    assert (stage.summary.retried, stage.summary.outcomes["soft_error"]) == (2, 2)
 
 
 def test_between_a_failure_and_its_retry_there_is_a_pause_in_a_short_run_too() -> None:
@@ -131,7 +133,7 @@ def test_a_feed_whose_host_stays_down_is_said_to_be_skipped_and_one_that_failed_
     run_virtually(stage.play())
     assert stage.said_of(0) == [(Outcome.SKIPPED, False), (Outcome.SKIPPED, True)]
     assert stage.said_of(1) == [(Outcome.SOFT_ERROR, False), (Outcome.GAVE_UP, True)]
-    assert (stage.tally.skipped, stage.tally.retried) == (1, 0)
+    assert (stage.summary.skipped, stage.summary.retried) == (1, 0)
 
 
 def test_a_feed_that_was_skipped_and_then_fails_has_its_retry_as_well() -> None:
@@ -147,7 +149,7 @@ def test_what_can_not_start_yet_waits_in_memory_and_comes_again() -> None:
     stage.answers = {0: ["requeue", "requeue"], 1: ["give back"]}
     run_virtually(stage.play())
     assert [stage.times_of(n) for n in range(3)] == [[2 * DELAY], [0.0], [0.0]]
-    assert stage.tally.outcomes == {"fetched": 3}
+    assert stage.summary.outcomes == {"fetched": 3}
 
 
 def test_a_long_run_does_not_let_the_claim_of_a_retry_run_out() -> None:
@@ -173,7 +175,7 @@ def test_a_job_that_meets_a_bug_spoils_nothing_and_its_claim_is_left_to_run_out(
     stage = Stage(feeds=5)
     stage.answers = {2: ["bug"]}
     assert run_virtually(stage.play()) == []
-    assert (len(stage.results), stage.tally.broken) == (4, 1)
+    assert (len(stage.results), stage.summary.broken) == (4, 1)
 
 
 def test_a_database_that_is_away_is_waited_for() -> None:
@@ -187,11 +189,11 @@ def test_while_the_valve_is_shut_nothing_is_claimed() -> None:
     stage = Stage(feeds=20)
 
     async def play() -> None:
-        stage.valve.turn("backpressure", 0)
+        stage.prefetch_limit.set("backpressure", 0)
         playing = asyncio.create_task(stage.play())
         await asyncio.sleep(100.0)
         assert (stage.claims, stage.asked) == ([], [])
-        stage.valve.turn("backpressure", 8)
+        stage.prefetch_limit.set("backpressure", 8)
         assert await playing == []
 
     run_virtually(play())
@@ -205,8 +207,8 @@ def test_a_job_whose_time_comes_while_the_valve_is_shut_waits_quietly() -> None:
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
-        loop.call_later(10.0, stage.valve.turn, "backpressure", 0)
-        loop.call_later(100.0, stage.valve.turn, "backpressure", 8)
+        loop.call_later(10.0, stage.prefetch_limit.set, "backpressure", 0)
+        loop.call_later(100.0, stage.prefetch_limit.set, "backpressure", 8)
         await stage.play()
 
     run_virtually(play())  # time stands still for who spins
@@ -227,9 +229,9 @@ def test_on_stop_what_runs_comes_to_its_end_and_the_rest_is_returned() -> None:
     answered = {found.feed_id for found in stage.results if found.final}
     assert all(at <= 2.5 for at, _, _ in stage.asked)
     assert len({found.feed_id for found in stage.results}) == len(stage.asked)
-    assert {job.feed_id for job in left} == set(range(stage.tally.claimed)) - answered
+    assert {job.feed_id for job in left} == set(range(stage.summary.claimed)) - answered
     assert {0, 1} <= {job.feed_id for job in left}
-    assert stage.tally.claimed < 50
+    assert stage.summary.claimed < 50
 
 
 def test_what_has_not_begun_is_given_back_before_what_runs_has_ended() -> None:
@@ -243,7 +245,7 @@ def test_what_has_not_begun_is_given_back_before_what_runs_has_ended() -> None:
     left = run_virtually(play())
     ((at, jobs),) = stage.given_back
     assert (2.0 <= at <= 4.0, len(jobs), len(left)) == (True, 6, 6)
-    assert stage.tally.outcomes == {"fetched": 2}
+    assert stage.summary.outcomes == {"fetched": 2}
 
 
 def test_what_does_not_end_in_time_is_left_to_run_out() -> None:
@@ -265,8 +267,8 @@ TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, messa
 def test_an_outlet_waits_for_a_broker_that_is_away_until_it_is_told_to_give_up() -> None:
     async def play() -> None:
         broker, never, stop = MemoryBroker(), asyncio.Event(), asyncio.Event()
-        outlet = Outlet(broker, TOPOLOGY)
-        item = encode_outgoing(Outgoing(make_result(), FeedFetched.KIND))
+        outlet = ResultPublisher(broker, TOPOLOGY)
+        item = Outgoing(make_result(), FeedFetched.KIND).to_publication()
         async with outlet.open(stop):
             await outlet.publish(item, until=never)
             broker.up = False

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.batch.tally import Tally, last_word
+from services.batch.summary import Summary, last_word
 from services.batch.window import Window, share_of
 from services.fetcher.politeness.limits import Limits, parse_policies
-from shared.wire.messages import FetchFeed, Outcome
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
 from tests.factories import NOW, make_entry, make_job, make_result
 
 
@@ -112,16 +113,16 @@ def test_the_last_word_on_a_feed_that_was_never_asked_leaves_it_as_due_as_it_was
 
 
 def test_the_tally_counts_attempts_by_outcome_and_skipped_feeds_once() -> None:
-    tally = Tally(claimed=3)
-    tally.note(make_result(entries=(make_entry(1), make_entry(2))))
-    tally.note(make_result(outcome=Outcome.SOFT_ERROR, final=False))
-    tally.note(make_result(outcome=Outcome.GAVE_UP, attempt=1), is_retry=True)
-    tally.note(make_result(outcome=Outcome.SKIPPED, final=False))
-    tally.note(make_result(outcome=Outcome.SKIPPED))
-    numbers = tally.as_json()
+    summary = Summary(claimed=3)
+    summary.note(make_result(entries=(make_entry(1), make_entry(2))))
+    summary.note(make_result(outcome=Outcome.SOFT_ERROR, final=False))
+    summary.note(make_result(outcome=Outcome.GAVE_UP, attempt=1), is_retry=True)
+    summary.note(make_result(outcome=Outcome.SKIPPED, final=False))
+    summary.note(make_result(outcome=Outcome.SKIPPED))
+    numbers = summary.as_json()
     assert numbers["outcomes"] == {"fetched": 1, "soft_error": 1, "gave_up": 1}
     assert (numbers["attempts"], numbers["retried"], numbers["skipped"], numbers["entries"]) == (3, 1, 1, 2)
-    first, second = tally.in_words()
+    first, second = summary.in_words()
     assert first == (
         "3 feeds claimed, 3 attempts, 1 of them again, 1 skipped (host down; still due), 2 entries passed on; 0.0 s"
     )

@@ -12,7 +12,7 @@ from services.cli.settings import CliSettings
 from shared.broker.topology import EXCHANGE, FETCHERS, MOST_SHARDS, Topology, fetch_routing_key, shard_name
 from shared.errors import ConfigurationError
 from shared.settings import BrokerSettings
-from shared.wire.messages import FeedFetched
+from shared.wire.results import FeedFetched
 
 TOPOLOGY = BrokerSettings().topology()
 RIGHTS = service_rights(TOPOLOGY)

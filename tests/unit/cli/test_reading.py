@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from services.cli.__main__ import app, main
 from services.cli.commands.parse import ReadingFailed, as_json, read_source, show
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 from tests.unit.parse.feeds import atom, rss
 
 FEED = atom(

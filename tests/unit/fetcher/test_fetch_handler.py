@@ -3,17 +3,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from services.fetcher.http.redirects import Trail
+from services.fetcher.http.redirects import RedirectChain
 from services.fetcher.politeness.decisions import Report
-from services.fetcher.request import Leg
-from shared.broker.prefetch import Valve
-from shared.errors import GiveBack
-from shared.wire.messages import Detour, FeedFetched, FetchFeed, Outcome
+from services.fetcher.request import FeedRequest
+from shared.broker.prefetch import PrefetchLimit
+from shared.errors import NackAndRequeue
+from shared.wire.jobs import FetchFeed, ResumeState
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job, make_result
 from tests.fakes.virtual_time import run_virtually
 from tests.unit.fetch_room import STAGE, Room, rooms
@@ -29,7 +32,7 @@ async def test_a_job_becomes_its_result(rooms: Callable[..., Room]) -> None:
 
 async def test_a_soft_error_becomes_a_result_and_a_retry(rooms: Callable[..., Room]) -> None:
     room = rooms()
-    room.reader.answer = lambda job, leg: make_result(outcome=Outcome.SOFT_ERROR)
+    room.reader.answer = lambda request: make_result(outcome=Outcome.SOFT_ERROR)
     (_, result), (key, again) = await room.handle()
     assert isinstance(result, FeedFetched)
     assert isinstance(again, FetchFeed)
@@ -62,7 +65,7 @@ def test_of_those_without_room_some_look_further_and_others_go_back_once_no_more
         await room.handle()
         waiting = [asyncio.create_task(room.handle(feed_id=feed_id)) for feed_id in range(100)]
         async with asyncio.timeout(10):
-            await until_shut_then_followed(room.valve)
+            await until_shut_then_applied(room.prefetch_limit)
             return await asyncio.gather(*waiting, return_exceptions=True)
 
     held, *others = run_virtually(main())
@@ -71,14 +74,14 @@ def test_of_those_without_room_some_look_further_and_others_go_back_once_no_more
     youngest = range(100 - len(requeued), 100)
     assert requeued == [[(STAGE.fast_delay, make_job(feed_id=feed_id))] for feed_id in youngest]
     assert 40 <= len(requeued) <= 60
-    assert {type(outcome) for outcome in others[: -len(requeued)]} == {GiveBack}
+    assert {type(outcome) for outcome in others[: -len(requeued)]} == {NackAndRequeue}
 
 
-async def until_shut_then_followed(valve: Valve) -> None:
+async def until_shut_then_applied(prefetch_limit: PrefetchLimit) -> None:
     """Play the consumer."""
-    while valve.opening:
+    while prefetch_limit.total:
         await asyncio.sleep(0.01)
-    valve.note_followed()
+    prefetch_limit.note_applied()
 
 
 async def test_a_group_that_is_throttled_for_long_ends_the_job_with_a_date(rooms: Callable[..., Room]) -> None:
@@ -103,8 +106,8 @@ async def test_a_held_job_is_held_no_longer_than_the_hold(rooms: Callable[..., R
     await room.until_started(1)
     second = asyncio.create_task(room.handle(feed_id=2))
     async with asyncio.timeout(5):
-        await until_shut_then_followed(room.valve)
-    with pytest.raises(GiveBack):
+        await until_shut_then_applied(room.prefetch_limit)
+    with pytest.raises(NackAndRequeue):
         await second
     room.reader.gate.set()
     await first
@@ -112,30 +115,28 @@ async def test_a_held_job_is_held_no_longer_than_the_hold(rooms: Callable[..., R
 
 async def test_a_redirect_waits_for_the_turn_of_the_host_that_it_leads_to(rooms: Callable[..., Room]) -> None:
     room = rooms(host_min_interval_seconds=0.2)
-    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",)), "b.example", NOW, 0.5)
-    room.reader.answer = lambda job, leg: make_result() if leg.goes_on else onward
-    await room.handle(group="b.example", detour=make_detour("http://b.example/"))
+    room.reader.answer = lambda request: make_result() if request.is_redirected else redirect_to_b(request)
+    await room.handle(group="b.example", resume=make_resume("http://b.example/"))
     before = len(room.reader.started)
     ((_, result),) = await room.handle()
     assert isinstance(result, FeedFetched)
-    assert [leg.group for leg in room.reader.legs[before:]] == ["news.example", "b.example"]
+    assert [request.group for request in room.reader.requests[before:]] == ["news.example", "b.example"]
     assert room.reader.started[-1] - room.reader.started[before - 1] >= 0.199
 
 
 async def test_a_redirect_to_a_host_that_is_throttled_goes_on_there_later(rooms: Callable[..., Room]) -> None:
     room = rooms(throttle_seconds=10.0)
-    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",), None, False), "b.example", NOW, 0.5)
     room.reader.report = Report(0.001, succeeded=False, throttled=True)
     await room.handle(group="b.example")
     room.reader.report = Report(0.001)
-    room.reader.answer = lambda job, leg: onward
+    room.reader.answer = redirect_to_b
     ((key, again),) = await room.handle(feed_id=2)
     assert isinstance(again, FetchFeed)
     assert key == STAGE.fast_delay
-    assert (again.url, again.group, again.detour) == (
+    assert (again.url, again.group, again.resume) == (
         "http://news.example/feed",
         "news.example",
-        make_detour("http://b.example/"),
+        make_resume("http://b.example/"),
     )
 
 
@@ -143,10 +144,10 @@ async def test_a_redirect_to_a_host_that_is_down_is_skipped_and_starts_anew_late
     room = rooms()
     room.reader.report = Report(0.001, connected=False, succeeded=False)
     await room.handle(group="b.example")
-    (_, result), (key, again) = await room.handle(feed_id=2, detour=make_detour("http://b.example/"))
+    (_, result), (key, again) = await room.handle(feed_id=2, resume=make_resume("http://b.example/"))
     assert isinstance(result, FeedFetched)
     assert isinstance(again, FetchFeed)
-    assert (result.outcome, key, again.detour, again.attempt) == (Outcome.SKIPPED, STAGE.retry, None, 0)
+    assert (result.outcome, key, again.resume, again.attempt) == (Outcome.SKIPPED, STAGE.retry, None, 0)
 
 
 @pytest.mark.parametrize(
@@ -158,15 +159,15 @@ async def test_a_redirect_to_a_host_that_is_down_is_skipped_and_starts_anew_late
         ({"url": "http://news.example/" + "x" * 10_000_000}, "10000020 characters"),
         ({"source_config": {"password": "a\nb", "user": "me"}}, "password"),
         ({"source_config": {"headers": {"Host": "x"}}}, "headers.Host"),
-        ({"detour": {"url": "ftp://b.example/", "visited": ["http://a.example/"]}}, "ftp"),
+        ({"resume": {"url": "ftp://b.example/", "visited": ["http://a.example/"]}}, "ftp"),
     ],
 )
 async def test_settings_that_cannot_be_used_end_the_job_without_a_request(
     rooms: Callable[..., Room], changes: dict[str, Any], complaint: str
 ) -> None:
     room = rooms()
-    if "detour" in changes:
-        changes = {"detour": make_detour(**changes["detour"])}
+    if "resume" in changes:
+        changes = {"resume": make_resume(**changes["resume"])}
     ((_, result),) = await room.handle(**changes)
     assert isinstance(result, FeedFetched)
     assert (result.outcome, result.final, room.reader.started) == (Outcome.HARD_ERROR, True, [])
@@ -175,8 +176,13 @@ async def test_settings_that_cannot_be_used_end_the_job_without_a_request(
     assert result.error_class in {"bad_options", "bad_url"}
 
 
-def make_detour(url: str, visited: Sequence[str] = ("http://news.example/feed",)) -> Detour:
-    return Detour(url=url, visited=tuple(visited), started_at=NOW, spent_seconds=0.5)
+def redirect_to_b(request: FeedRequest) -> FeedRequest:
+    chain = RedirectChain("http://b.example/", ("http://news.example/feed",), None, permanent=False)
+    return replace(request, chain=chain, group="b.example", started_at=NOW, spent_seconds=0.5)
+
+
+def make_resume(url: str, visited: Sequence[str] = ("http://news.example/feed",)) -> ResumeState:
+    return ResumeState(url=url, visited=tuple(visited), started_at=NOW, spent_seconds=0.5)
 
 
 async def test_starts_in_one_group_keep_their_distance_where_the_request_leaves(rooms: Callable[..., Room]) -> None:
@@ -206,9 +212,9 @@ async def test_on_stop_a_waiting_job_is_given_back_and_a_running_one_ends(rooms:
     await room.until_board(active=1, held=1)
     room.stopping.set()
     await room.slots.stop_when(room.stopping)
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await waiting
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await room.handle(feed_id=3)
     room.reader.gate.set()
     assert len(await running) == 1
@@ -218,8 +224,7 @@ async def test_a_redirect_that_is_found_while_stopping_is_taken_later_where_it_l
     rooms: Callable[..., Room],
 ) -> None:
     room = rooms()
-    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",), None, False), "b.example", NOW, 0.5)
-    room.reader.answer = lambda job, leg: onward
+    room.reader.answer = redirect_to_b
     room.reader.gate.clear()
     running = asyncio.create_task(room.handle())
     await room.until_started(1)
@@ -228,7 +233,7 @@ async def test_a_redirect_that_is_found_while_stopping_is_taken_later_where_it_l
     room.reader.gate.set()
     ((key, again),) = await running
     assert isinstance(again, FetchFeed)
-    assert (key, again.detour) == (STAGE.fast_delay, make_detour("http://b.example/"))
+    assert (key, again.resume) == (STAGE.fast_delay, make_resume("http://b.example/"))
 
 
 async def test_cancelled_jobs_leave_nothing_on_the_scoreboard(rooms: Callable[..., Room]) -> None:
@@ -247,7 +252,7 @@ async def test_cancelled_jobs_leave_nothing_on_the_scoreboard(rooms: Callable[..
 async def test_a_bug_in_the_reader_does_not_keep_the_group_busy(rooms: Callable[..., Room]) -> None:
     room = rooms()
 
-    def explode(job: FetchFeed, leg: Leg) -> FeedFetched:
+    def explode(request: FeedRequest) -> FeedFetched:
         raise ZeroDivisionError
 
     room.reader.answer = explode
@@ -261,11 +266,10 @@ async def test_a_redirect_to_a_host_of_another_fetcher_goes_on_there_at_once(roo
     theirs = room.stage.queue_of("b.example")
     assert room.stage.queue_of("news.example") != theirs
     room.elsewhere.add(theirs)
-    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",), None, False), "b.example", NOW, 0.5)
-    room.reader.answer = lambda job, leg: onward
+    room.reader.answer = redirect_to_b
     ((key, again),) = await room.handle()
     assert isinstance(again, FetchFeed)
-    assert (key, again.detour) == (theirs, make_detour("http://b.example/"))
+    assert (key, again.resume) == (theirs, make_resume("http://b.example/"))
     assert len(room.reader.started) == 1
 
 
@@ -279,14 +283,13 @@ async def test_a_job_that_is_in_another_fetchers_shard_is_sent_there_unasked(roo
 
 async def test_what_waits_comes_back_to_the_shard_of_the_host_that_it_waits_for(rooms: Callable[..., Room]) -> None:
     room = rooms(shards=12, throttle_seconds=10.0)
-    onward = Leg(Trail("http://b.example/", ("http://news.example/feed",), None, False), "b.example", NOW, 0.5)
     room.reader.report = Report(0.001, succeeded=False, throttled=True)
     await room.handle(group="b.example")
     room.reader.report = Report(0.001)
-    room.reader.answer = lambda job, leg: onward
+    room.reader.answer = redirect_to_b
     (delayed,) = await room.handler([make_job(feed_id=2)])
     assert (delayed.exchange, delayed.routing_key) == (room.stage.fast_delay, room.stage.queue_of("b.example"))
-    room.reader.answer = lambda job, leg: make_result(outcome=Outcome.SOFT_ERROR)
+    room.reader.answer = lambda request: make_result(outcome=Outcome.SOFT_ERROR)
     _, retry = await room.handler([make_job(feed_id=3, group="c.example")])
     assert (retry.exchange, retry.routing_key) == (room.stage.retry, room.stage.queue_of("c.example"))
 
@@ -304,9 +307,9 @@ async def test_a_shard_that_is_given_up_gives_back_what_waits_and_ends_what_runs
     waiting = asyncio.create_task(room.handle(group="a.example", feed_id=2))
     await room.until_board(active=2, held=1)
     room.slots.close_shard(shard)
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await waiting
-    with pytest.raises(GiveBack):
+    with pytest.raises(NackAndRequeue):
         await room.handle(group="a.example", feed_id=3)
     assert (room.slots.count_jobs(shard), room.slots.count_jobs(other)) == (1, 1)
     room.reader.gate.set()

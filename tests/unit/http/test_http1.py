@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.fetcher.http.http1 import AnswerReader, BadAnswer, Head, content_length, is_chunked, parse_head
+from services.fetcher.http.http1 import BadResponse, Head, ResponseReader, content_length, is_chunked, parse_head
 
 
 def arriving(data: bytes, sizes: list[int]) -> Callable[[], bytes]:
@@ -22,11 +22,11 @@ def arriving(data: bytes, sizes: list[int]) -> Callable[[], bytes]:
 
 
 def read(data: bytes, sizes: list[int]) -> tuple[Head, bytes] | str:
-    reader = AnswerReader(arriving(data, sizes))
+    reader = ResponseReader(arriving(data, sizes))
     try:
         head = reader.read_head()
         return head, b"".join(reader.read_body(head))
-    except BadAnswer as error:
+    except BadResponse as error:
         return str(error).partition(":")[0].partition("starts")[0]
 
 
@@ -91,7 +91,7 @@ def test_header_lines_are_read_as_far_as_they_are_any(lines: bytes, fields: list
 )
 def test_a_status_line_has_a_version_and_three_digits(line: bytes, status: int | None) -> None:
     if status is None:
-        with pytest.raises(BadAnswer, match="no HTTP"):
+        with pytest.raises(BadResponse, match="no HTTP"):
             parse_head(line)
     else:
         assert parse_head(line).status == status
@@ -110,7 +110,7 @@ def test_a_status_line_has_a_version_and_three_digits(line: bytes, status: int |
 def test_a_content_length_is_one_number(values: list[bytes], length: int | None) -> None:
     head = Head(200, [(b"content-LENGTH", value) for value in values])
     if length == -1:
-        with pytest.raises(BadAnswer, match="no length"):
+        with pytest.raises(BadResponse, match="no length"):
             content_length(head)
     else:
         assert content_length(head) == length

@@ -11,19 +11,20 @@ import httpx
 import pytest
 
 from services.fetcher import attempt
-from services.fetcher.attempt import LARGE_BYTES, SMALL_AT_ONCE, Clock, FeedReader, ReaderLimits
-from services.fetcher.http.client import Answer, FeedClient, Request
+from services.fetcher.attempt import LARGE_BYTES, SMALL_AT_ONCE, FeedFetcher, FetchLimits
+from services.fetcher.clock import Clock
+from services.fetcher.http.client import FeedClient, HttpRequest, HttpResponse
 from services.fetcher.parse import NotAFeed
-from services.fetcher.request import next_leg
+from services.fetcher.request import prepare_request
 from tests.factories import NOW, make_job
 
 
 class Client:
     """Answers with as many bytes as the URL's query says."""
 
-    def get(self, request: Request) -> Answer:
+    def get(self, request: HttpRequest) -> HttpResponse:
         size = int(request.url.partition("?")[2])
-        return Answer(200, request.url, httpx.Headers(), b" " * size, size)
+        return HttpResponse(200, request.url, httpx.Headers(), b" " * size, size)
 
 
 @pytest.mark.parametrize(("size", "most"), [(LARGE_BYTES + 1, 1), (LARGE_BYTES, SMALL_AT_ONCE)])
@@ -41,12 +42,12 @@ def test_large_feeds_are_parsed_one_at_a_time(size: int, most: int, monkeypatch:
         raise NotAFeed("nothing but spaces")
 
     monkeypatch.setattr(attempt, "parse_feed", parse)
-    reader = FeedReader(cast("FeedClient", Client()), Clock(lambda: NOW, time.monotonic), ReaderLimits())
+    reader = FeedFetcher(cast("FeedClient", Client()), Clock(lambda: NOW, time.monotonic), FetchLimits())
     job = make_job(url=f"http://news.example/?{size}")
     with ThreadPoolExecutor(2 * SMALL_AT_ONCE) as pool:
         list(
             pool.map(
-                lambda _: reader.request(job, next_leg(job, frozenset()), lambda: None),
+                lambda _: reader.make_request(prepare_request(job, frozenset()), lambda: None),
                 range(2 * SMALL_AT_ONCE if most > 1 else 4),
             )
         )

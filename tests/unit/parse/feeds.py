@@ -9,7 +9,7 @@ from services.fetcher.parse.document import prepare
 from services.fetcher.parse.formats.lenient import read_lenient
 from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import RawFeed
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 URL = "https://example.org/feeds/news.xml"

@@ -11,7 +11,7 @@ import pytest
 
 from services.fetcher.parse import ParsedFeed, ParseError
 from services.fetcher.parse.extents import newest, trim
-from services.fetcher.parse.formats.guarded_feedparser import MAX_ENTRIES
+from services.fetcher.parse.formats.lenient.guarded_feedparser import MAX_ENTRIES
 from tests.unit.parse.feeds import NOW, RDF, atom, read, rss, with_prefixes
 
 RSS = with_prefixes(

@@ -8,8 +8,8 @@ from itertools import permutations
 
 import pytest
 
-from services.fetcher.parse.formats.pieces import read_piece
-from shared.wire.messages import Entry
+from services.fetcher.parse.formats.salvage.pieces import read_piece
+from shared.wire.results import Entry
 from tests.unit.parse.feeds import atom, read, read_by_both, rss, with_prefixes
 
 FORMATS: list[Callable[[str], str]] = [

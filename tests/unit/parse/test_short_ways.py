@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.fetcher.parse.dates import _plain, _usual, read_date
+from services.fetcher.parse.document import _is_legal, resolve_references
 from services.fetcher.parse.model import Declined
-from services.fetcher.parse.prolog import _is_legal, settle_references
 from services.fetcher.parse.text import (
     _drop_comments,
     _drop_hidden,
@@ -23,7 +23,7 @@ from services.fetcher.parse.text import (
     tidy,
     unescape,
 )
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 from tests.unit.parse.feeds import atom, read, read_by_both, rss, with_prefixes
 from tests.unit.parse.formats.test_tiers import ISO_DATES, MAIL_DATES, TEXTS, element
 
@@ -172,7 +172,7 @@ def test_numbers_that_xml_allows_are_left_to_the_parser() -> None:
     for code in (*range(0x200), *range(0xCFF0, 0xE010), *range(0xFFF0, 0x10010), 0x1F600, 0x10FFFF, 0x110000):
         for reference in (f"{code}", f"x{code:x}", f"X{code:X}", f"0{code}", f"x0{code:x}"):
             expected = f"&#{reference};" if _is_legal(reference) else "\ufffd"
-            assert settle_references(f"&#{reference};", "") == expected
+            assert resolve_references(f"&#{reference};", "") == expected
 
 
 @pytest.mark.parametrize("feed", USUAL)

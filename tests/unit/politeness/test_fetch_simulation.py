@@ -10,28 +10,28 @@ import asyncio
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from services.fetcher.attempt import Clock
+from services.fetcher.clock import Clock
 from services.fetcher.handler import FetchFeeds
-from services.fetcher.http.redirects import Trail
+from services.fetcher.http.redirects import RedirectChain
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.politeness.deferred import REQUEUES_PER_SECOND
 from services.fetcher.politeness.limits import HostPolicy, Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.slots import Slots
-from services.fetcher.request import Leg
+from services.fetcher.request import FeedRequest
 from shared.broker.consumer import Consumer
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Publication
-from shared.broker.prefetch import Valve
+from shared.broker.port import Outgoing, Publication
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import EXCHANGE, Topology, build_topology, fetch_routing_key
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker, Stored
 from tests.fakes.virtual_time import VirtualTimeLoop, run_virtually
@@ -100,15 +100,14 @@ class Simulation:
     async def _run(self, jobs: list[FetchFeed]) -> float:
         topology = make_topology(self.shards)
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        valve = Valve(self.prefetch)
-        valve.point_at(topology.fetcher.queues)
+        prefetch_limit = PrefetchLimit(self.prefetch)
+        prefetch_limit.read_from(topology.fetcher.queues)
         fields = {"max_held_per_group": self.prefetch // 4, "max_active": self.threads, **self.limits}
         board: Scoreboard[Any] = Scoreboard(Limits(**fields))
         slots = Slots(
             board,
             self,
-            valve,
-            window=valve.most,
+            prefetch_limit,
             clock=loop.time,
             shard_of=topology.fetcher.queue_of,
         )
@@ -117,8 +116,10 @@ class Simulation:
         handler = FetchFeeds(self, slots, topology.fetcher, rules=rules, clock=clock)  # type: ignore[arg-type]
         async with self.broker.connect(topology) as session:
             for job in jobs:
-                await session.publish(encode_outgoing(Outgoing(job, fetch_routing_key(job.group, self.shards))))
-        consumer = Consumer(self.broker, topology, topology.fetcher, FetchFeed, handler, prefetch=valve, failures=0)
+                await session.publish(Outgoing(job, fetch_routing_key(job.group, self.shards)).to_publication())
+        consumer = Consumer(
+            self.broker, topology, topology.fetcher, FetchFeed, handler, prefetch=prefetch_limit, failures=0
+        )
         beside = asyncio.create_task(slots.stop_when(stop))
         consuming = asyncio.create_task(consumer.run(stop))
         self.board, self.broker.awaited = board, len(jobs)
@@ -142,8 +143,9 @@ class Simulation:
 
     # ---- the reader and the threads ----
 
-    def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[FeedFetched, Report]:
+    def make_request(self, request: FeedRequest, sent: Callable[[], None]) -> tuple[FeedFetched | FeedRequest, Report]:
         sent()
+        job = request.job
         self.starts[job.group].append(asyncio.get_running_loop().time())
         self.longest_hold = max(self.longest_hold, self._oldest_held())
         self.running[job.group] += 1
@@ -321,13 +323,16 @@ class LeadingToOneHost(Simulation):
         super().__init__(limits=limits)
         self.first_hops: Counter[int] = Counter()
 
-    def request(self, job: FetchFeed, leg: Leg, sent: Callable[[], None]) -> tuple[Any, Report]:
-        if leg.goes_on:
-            return super().request(job.model_copy(update={"group": leg.group}), leg, sent)
+    def make_request(self, request: FeedRequest, sent: Callable[[], None]) -> tuple[FeedFetched | FeedRequest, Report]:
+        job = request.job
+        if request.is_redirected:
+            at_hub = replace(request, job=job.model_copy(update={"group": request.group}))
+            return super().make_request(at_hub, sent)
         self.first_hops[job.feed_id] += 1
         self.running[job.group] += 1
         sent()
-        return Leg(Trail(f"http://hub/{job.feed_id}", (job.url,)), "hub", NOW, 0.3), Report(0.3)
+        chain = RedirectChain(f"http://hub/{job.feed_id}", (job.url,))
+        return replace(request, chain=chain, group="hub", started_at=NOW, spent_seconds=0.3), Report(0.3)
 
 
 @pytest.mark.parametrize("interval", [1.0, 5.0, 20.0])

@@ -7,8 +7,8 @@ import pytest
 from services.fetcher.politeness.decisions import Evicted, FastDelay, Held, Idle, Report, Skip, Start, Target
 from services.fetcher.politeness.limits import Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
-from services.fetcher.request import next_leg, target_of
-from shared.wire.messages import Detour
+from services.fetcher.request import prepare_request
+from shared.wire.jobs import ResumeState
 from tests.factories import NOW, make_job
 
 GOOD = Report(latency_seconds=0.1)
@@ -142,6 +142,6 @@ def test_the_slowest_page_of_a_host_behind_a_strangers_redirect_does_not_slow_it
     ],
 )
 def test_a_target_is_told_by_the_url_and_by_who_leads_there(url: str, target: Target) -> None:
-    detour = Detour(url=url, visited=("http://news.example/feed",), started_at=NOW, spent_seconds=0.1)
-    job = make_job(detour=detour)
-    assert target_of(job, next_leg(job, frozenset())) == target
+    state = ResumeState(url=url, visited=("http://news.example/feed",), started_at=NOW, spent_seconds=0.1)
+    job = make_job(resume=state)
+    assert prepare_request(job, frozenset()).target == target

@@ -15,7 +15,7 @@ from services.fetcher.politeness.limits import Limits
 from services.fetcher.politeness.metrics import BoardWatch, TimedLock
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.workers import Workers
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.observability.logs import JsonFormatter
 
 
@@ -57,7 +57,7 @@ def test_the_lock_knows_how_long_it_was_waited_for() -> None:
 
 def test_the_gauges_follow_the_board(workers: Workers) -> None:
     lock = TimedLock()
-    watch = BoardWatch(busy_board(lock), lock, workers, Valve(400), lambda: 200.0)
+    watch = BoardWatch(busy_board(lock), lock, workers, PrefetchLimit(400), lambda: 200.0)
     watch.set_gauges()
     values = {
         state: REGISTRY.get_sample_value("feedmill_groups", {"state": state}) for state in ("all", "active", "recent")
@@ -72,7 +72,7 @@ def test_a_dump_tells_of_groups_and_threads_and_masks_what_is_secret(
 ) -> None:
     lock, running, done = TimedLock(), threading.Event(), threading.Event()
     board = busy_board(lock)
-    watch = BoardWatch(board, lock, workers, Valve(400), lambda: 101.0)
+    watch = BoardWatch(board, lock, workers, PrefetchLimit(400), lambda: 101.0)
 
     def work() -> None:
         running.set()

@@ -16,10 +16,14 @@ from services.cli.settings import CliSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings
+from shared.broker.consumer import DRAIN_SECONDS
 from shared.broker.topology import is_shard
 from shared.database.migrate import read_migrations
 from shared.settings import BrokerSettings, FeedmillSettings
-from shared.wire.messages import FeedFetched, FetchFeed, Message, Outcome
+from shared.wire.envelope import Message
+from shared.wire.jobs import FetchFeed
+from shared.wire.outcomes import Outcome
+from shared.wire.results import FeedFetched
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -41,7 +45,7 @@ def table_rows(text: str) -> set[str]:
 
 
 def setting_rows() -> list[str]:
-    """Return the rows that docs/configuration.md must hold: variable, default, who reads it, what it is."""
+    """Return the rows that docs/reference/configuration.md must hold: variable, default, who reads it, what it is."""
     fields = {name for cls in SETTINGS.values() for name in cls.model_fields}
     rows = []
     for name in sorted(fields):
@@ -54,16 +58,16 @@ def setting_rows() -> list[str]:
 
 
 def test_every_setting_is_documented_as_it_is() -> None:
-    documented = {row for row in table_rows(read("configuration.md")) if row.startswith("| `FEEDMILL_")}
-    assert documented == set(setting_rows()), "\n".join(["docs/configuration.md should hold:", *setting_rows()])
+    documented = {row for row in table_rows(read("reference/configuration.md")) if row.startswith("| `FEEDMILL_")}
+    assert documented == set(setting_rows()), "\n".join(["configuration.md should hold:", *setting_rows()])
 
 
 def test_every_queue_is_documented() -> None:
-    rows = [row for row in table_rows(read("reference.md")) if row.startswith(("| `fetcher", "| `writer"))]
+    rows = [row for row in table_rows(read("reference/queues.md")) if row.startswith(("| `fetcher", "| `writer"))]
     documented = {re.match(r"\| `([^`]+)`", row).group(1) for row in rows}  # type: ignore[union-attr]
     topology = BrokerSettings().topology()
     first, *_, last = topology.fetcher.queues
-    assert f"| `{first}` … `{last}` |" in read("reference.md")
+    assert f"| `{first}` … `{last}` |" in read("reference/queues.md")
     assert documented == {queue.name for queue in topology.queues} - set(topology.fetcher.queues[1:])
 
 
@@ -71,7 +75,7 @@ def test_every_table_is_documented() -> None:
     created = {name for migration in read_migrations() for name in re.findall(r"CREATE TABLE (\w+)", migration.sql)} | {
         "schema_migrations"
     }
-    section = read("reference.md").partition("## Tables")[2].partition("\n## ")[0]
+    section = read("reference/tables.md").partition("## Tables")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == created
 
 
@@ -84,7 +88,7 @@ def test_every_function_is_documented_with_its_parameters() -> None:
         )
         if returns != "trigger"
     }
-    section = read("reference.md").partition("## Functions")[2].partition("\n## ")[0]
+    section = read("reference/tables.md").partition("## Functions")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)) == created
 
 
@@ -102,12 +106,12 @@ def test_every_metric_is_documented() -> None:
         importlib.import_module(f"services.{service}.__main__")
     collectors = [c for c in REGISTRY._collector_to_names if isinstance(c, Counter | Gauge | Histogram)]
     names = {c._name + ("_total" if isinstance(c, Counter) else "") for c in collectors}
-    section = read("reference.md").partition("## Metrics")[2].partition("\n## ")[0]
+    section = read("reference/metrics.md").partition("## Metrics")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == {n for n in names if n.startswith("feedmill_")}
 
 
 def test_every_outcome_is_documented() -> None:
-    section = read("messages.md").partition("## Outcomes")[2].partition("\n## ")[0]
+    section = read("reference/queues.md").partition("## Outcomes")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == [outcome.value for outcome in Outcome]
 
 
@@ -119,7 +123,7 @@ def test_every_command_is_documented() -> None:
         commands |= {f"feedmill {name} {sub}" for sub in inner or ()}
         if not inner or command.invoke_without_command:
             commands.add(f"feedmill {name}")
-    section = read("reference.md").partition("## Commands")[2].partition("\n## ")[0]
+    section = read("reference/commands.md").partition("## Commands")[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `(feedmill [a-z]+(?: [a-z]+)?)", section, re.MULTILINE))
     assert documented == commands
 
@@ -129,14 +133,15 @@ def test_every_endpoint_is_documented() -> None:
     endpoints = set(re.findall(r'^\s+"(/\w+)": ', code, re.MULTILINE))
     for path in ROOT.glob("services/*/__main__.py"):
         endpoints |= set(re.findall(r'add_page\("(/[\w/]+)"', path.read_text(encoding="utf-8")))
-    section = read("reference.md").partition("## Endpoints")[2].partition("\n## ")[0]
+    section = read("reference/metrics.md").partition("## Endpoints")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(/[\w/]+)`", section, re.MULTILINE)) == endpoints
 
 
 @pytest.mark.parametrize("message", [FetchFeed, FeedFetched])
 def test_every_field_of_a_message_is_documented(message: type[Message]) -> None:
-    section = read("messages.md").partition(f"`{message.KIND}`")[2].partition("\n## ")[0]
-    missing = [name for name in message.model_fields if f"`{name}`" not in section]
+    section = read("reference/queues.md").partition(f"\n### `{message.KIND}`")[2].partition("\n##")[0]
+    names = [field.alias or name for name, field in message.model_fields.items()]
+    missing = [name for name in names if f"`{name}`" not in section]
     assert missing == []
 
 
@@ -144,14 +149,8 @@ def section_of(page: str, title: str) -> str:
     return read(page).partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
-def test_operations_tell_of_every_alert() -> None:
-    alerts = set(re.findall(r"^### (Feedmill\w+)$", read("alerts.md"), re.MULTILINE))
-    linked = set(re.findall(r"\[(\w+)\]\(alerts\.md#(\w+)\)", section_of("operations.md", "Alerts")))
-    assert linked == {(name, name.lower()) for name in alerts}
-
-
 def test_operations_tell_of_every_queue() -> None:
-    names = re.findall(r"`([\w.-]+)`", section_of("operations.md", "Backlog"))
+    names = re.findall(r"`([\w.-]+)`", section_of("how-to/operate.md", "Backlog"))
     shards = {name for name in names if is_shard(name)}
     topology = BrokerSettings().topology()
     assert shards == {topology.fetcher.queues[0], topology.fetcher.queues[-1]}
@@ -160,12 +159,12 @@ def test_operations_tell_of_every_queue() -> None:
 
 def test_operations_tell_why_messages_die() -> None:
     code = (ROOT / "shared" / "retry.py").read_text(encoding="utf-8")
-    rows = [row.split("|")[1] for row in table_rows(section_of("operations.md", "Dead letters"))]
-    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'Bury\("(\w+)"', code), "delivery_limit"}
+    rows = [row.split("|")[1] for row in table_rows(section_of("how-to/operate.md", "Dead letters"))]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*re.findall(r'DeadLetter\("(\w+)"', code), "delivery_limit"}
 
 
 def test_operations_name_the_limits_that_hold() -> None:
-    section = section_of("operations.md", "Limits")
+    section = section_of("how-to/operate.md", "Limits")
     for name, default in (
         ("FEEDMILL_FETCHER_HIGH_WATER", SchedulerSettings().fetcher_high_water),
         ("FEEDMILL_WRITER_HIGH_WATER", FetcherSettings().writer_high_water),
@@ -179,17 +178,47 @@ def test_operations_name_the_limits_that_hold() -> None:
         assert f"{policy} '{pattern}' '{{\"max-length-bytes\": {most}}}'" in section
 
 
+def test_units_leave_services_the_time_that_they_need_to_stop() -> None:
+    service, fetcher = map(int, re.findall(r"^TimeoutStopSec=(\d+)$", read("how-to/own-servers.md"), re.MULTILINE))
+    assert service > DRAIN_SECONDS
+    assert fetcher > FetcherSettings().longest_fetch_seconds() + DRAIN_SECONDS
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to a page's headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+    for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
+        for target in re.findall(r"\]\(([^)\s]+)", page.read_text(encoding="utf-8")):
             if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+                file, _, anchor = target.partition("#")
+                linked = page.parent / file if file else page
+                assert linked.exists(), f"{page.name} links to {target}"
+                assert not anchor or anchor in anchors_of(linked), f"{page.name} links to {target}"
+
+
+def test_the_index_lists_every_page() -> None:
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} - {"README.md"}
+    assert (
+        set(re.findall(r"\]\(([^)#:]+\.md)\)", read("README.md"))) - {"../CONTRIBUTING.md", "../CHANGELOG.md"} == pages
+    )
+
+
+def test_every_page_begins_with_its_question() -> None:
+    for page in DOCS.rglob("*.md"):
+        first, *rest = [line for line in page.read_text(encoding="utf-8").splitlines() if line]
+        assert first.startswith("# "), page.name
+        assert "?" in first + rest[0], f"{page.name} does not say which question it answers"
 
 
 def test_the_project_stands_on_its_own() -> None:
     """No page and no program refers to what lies beside the project, but for CI and the corpus tests."""
     allowed = {ROOT / ".ci" / "run", Path(__file__)}
-    for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("s*/**/*.py"), *ROOT.glob("benchmarks/*.py")]:
+    for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("s*/**/*.py"), *ROOT.glob("benchmarks/**/*.py")]:
         if path not in allowed:
             assert "../shared" not in path.read_text(encoding="utf-8"), path
 

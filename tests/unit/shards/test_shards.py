@@ -13,7 +13,7 @@ import pytest
 from services.fetcher.shards.lease import Lease
 from services.fetcher.shards.ownership import Shards
 from shared.broker.port import Publication, Session
-from shared.broker.prefetch import Valve
+from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import FETCHERS, build_topology
 from tests.fakes.memory_broker import MemoryBroker, MemorySession
 from tests.fakes.virtual_time import VirtualTimeLoop, run_virtually
@@ -40,17 +40,17 @@ class Lanes:
 
 
 class Fetcher:
-    """A fetcher without its work: its valve is followed at once."""
+    """A fetcher without its work: its prefetch limit is followed at once."""
 
     def __init__(self, broker: MemoryBroker, drain_seconds: float = 60.0) -> None:
         self.stop, self.end = asyncio.Event(), asyncio.Event()
-        self.valve, self.lanes = Valve(400), Lanes()
+        self.prefetch_limit, self.lanes = PrefetchLimit(400), Lanes()
         self.session: Session | None = None
         self.lease = Lease(15.0)
         self.shards = Shards(
             broker,
             TOPOLOGY.fetcher,
-            self.valve,
+            self.prefetch_limit,
             self.lanes,  # type: ignore[arg-type]
             stop=self.stop,
             drain_seconds=drain_seconds,
@@ -67,8 +67,8 @@ class Fetcher:
 
     async def _follow(self) -> None:
         while True:
-            self.valve.note_followed()
-            await self.valve.wait_turned()
+            self.prefetch_limit.note_applied()
+            await self.prefetch_limit.wait_changed()
 
     async def lose_connection(self, seconds: float = 0.0) -> None:
         """Connect anew, as a consumer does, after so many seconds."""
@@ -94,7 +94,7 @@ def shares(*fetchers: Fetcher) -> list[int]:
     every = sorted(itertools.chain(*(fetcher.owned for fetcher in fetchers)))
     assert every == ALL
     for fetcher in fetchers:
-        assert list(fetcher.valve.queues or ()) == fetcher.owned, "it consumes what it owns"
+        assert list(fetcher.prefetch_limit.queues or ()) == fetcher.owned, "it consumes what it owns"
     return sorted(len(fetcher.owned) for fetcher in fetchers)
 
 
@@ -102,13 +102,13 @@ def test_one_alone_owns_all_and_what_it_owned_is_lost_with_its_session() -> None
     async def play() -> None:
         fetcher = Fetcher(MemoryBroker())
         assert not fetcher.owned
-        assert fetcher.valve.queues == ()
+        assert fetcher.prefetch_limit.queues == ()
         await asyncio.sleep(1.0)
         assert shares(fetcher) == [12]
         assert set(fetcher.lanes.opened) == set(ALL)
         await fetcher.gone()
         assert not fetcher.owned
-        assert fetcher.valve.queues == ()
+        assert fetcher.prefetch_limit.queues == ()
 
     run_virtually(play())
 
@@ -177,7 +177,7 @@ def test_a_shard_is_handed_over_only_when_nothing_of_it_runs_any_more() -> None:
         await asyncio.sleep(30.0)
         assert first.owned == ALL[:8]
         assert second.owned == ALL[8:]
-        assert first.valve.queues == tuple(ALL[:6]), "no more is taken of what is given up"
+        assert first.prefetch_limit.queues == tuple(ALL[:6]), "no more is taken of what is given up"
         first.lanes.running.clear()
         await asyncio.sleep(0.2)
         assert shares(first, second) == [6, 6]

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 from psycopg.errors import InsufficientPrivilege
 
-from shared.background import Rounds, beside
+from shared.background import PeriodicTask, beside
 from shared.errors import DatabaseUnavailable
 
 
@@ -18,7 +18,7 @@ def failing(name: str) -> float | None:
     return REGISTRY.get_sample_value("feedmill_background_failing_seconds", {"task": name})
 
 
-def work_of(errors: Iterator[Exception | None], done: Callable[[], None]) -> Rounds:
+def work_of(errors: Iterator[Exception | None], done: Callable[[], None]) -> PeriodicTask:
     now = [0.0]
 
     async def work() -> None:
@@ -29,7 +29,7 @@ def work_of(errors: Iterator[Exception | None], done: Callable[[], None]) -> Rou
             return
         raise error
 
-    return Rounds("tidying", work, seconds=0.001, clock=lambda: now[0])
+    return PeriodicTask("tidying", work, seconds=0.001, clock=lambda: now[0])
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ async def test_a_round_that_fails_is_told_and_the_next_one_comes(
     caplog.set_level(logging.INFO, "shared.background")
     stop = asyncio.Event()
     rounds = work_of(iter([None, error, error]), lambda: None)
-    await rounds.round()
+    await rounds.run_once()
     assert (rounds.check(), failing("tidying")) == (None, 0)
-    await rounds.round()
+    await rounds.run_once()
     assert failing("tidying") == 100
-    await rounds.round()
+    await rounds.run_once()
     assert failing("tidying") == 200
     assert str(error) in (rounds.check() or "")
     assert [record.levelname for record in caplog.records] == [level] * 2
@@ -69,7 +69,7 @@ async def test_the_work_goes_on_beside_rounds_that_fail_and_stops_in_time() -> N
         await asyncio.sleep(0.05)
         ended.set()
 
-    rounds = [Rounds("failing", fail, seconds=0.001), Rounds("slow", slow_round, seconds=60)]
+    rounds = [PeriodicTask("failing", fail, seconds=0.001), PeriodicTask("slow", slow_round, seconds=60)]
     async with beside(stop, *(one.run(stop) for one in rounds), grace_seconds=5):
         await asyncio.sleep(0.02)
         assert not stop.is_set()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from shared.errors import DecodeError, MessageTooLarge
-from shared.wire.bodies import has_more_values, unpack, unpack_beginning
-from shared.wire.messages import FeedFetched, Message
+from shared.wire.envelope import Message, has_more_values, unpack, unpack_beginning
+from shared.wire.results import FeedFetched
 from tests.factories import make_entry, make_job, make_result
 
 MEGABYTE = 1024 * 1024
@@ -39,7 +39,8 @@ PROGRAM = r"""
 import re, sys, time
 from pathlib import Path
 from shared.errors import DecodeError, MessageTooLarge
-from shared.wire.messages import FeedFetched, FetchFeed
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 
 def megabytes():
     return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024

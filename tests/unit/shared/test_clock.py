@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.fetcher.timekeeping import PATIENCE_SECONDS, TimeTold
+from services.fetcher.clock import PATIENCE_SECONDS, ClockSync
 from services.scheduler.timekeeping import ClockAnnouncer
 from shared.broker.port import Session
 from shared.broker.topology import FETCHERS, build_topology
-from shared.clock import WORDS, ServerClock, decode_word, encode_word
+from shared.clock import WORDS, ServerClock, decode_clock, encode_clock
 from shared.database.postgres import Database
 from tests.factories import NOW
 from tests.fakes.memory_broker import MemoryBroker
@@ -41,7 +41,7 @@ class Machine:
 def test_the_time_is_the_databases_and_stays_so_when_the_machines_is_set(hours: float) -> None:
     machine = Machine(timedelta(hours=hours))
     assert machine.error() == hours * 3600
-    machine.clock.hear(machine.truth)
+    machine.clock.observe(machine.truth)
     machine.passed += 1000.0
     assert machine.error() == pytest.approx(0.0)
     assert machine.clock.offset_seconds() == pytest.approx(hours * 3600)
@@ -53,11 +53,11 @@ def test_of_some_words_the_least_late_counts_and_old_ones_count_no_more() -> Non
     machine = Machine(timedelta())
     for late in (3.0, 0.1, 0.7):
         machine.passed += 1.0
-        machine.clock.hear(machine.truth - timedelta(seconds=late))
+        machine.clock.observe(machine.truth - timedelta(seconds=late))
     assert machine.error() == pytest.approx(-0.1)
     for _ in range(WORDS):  # another server became the primary, and its clock is behind
         machine.passed += 1.0
-        machine.clock.hear(machine.truth - timedelta(minutes=1))
+        machine.clock.observe(machine.truth - timedelta(minutes=1))
     assert machine.error() == pytest.approx(-60.0)
 
 
@@ -66,13 +66,13 @@ def test_a_clock_that_is_off_is_told_once_and_again_when_that_changes(caplog: py
     machine = Machine(timedelta(hours=2))
     assert machine.clock.check() is None
     for _ in range(3):
-        machine.clock.hear(machine.truth)
+        machine.clock.observe(machine.truth)
     assert machine.clock.check() == "this machine's clock is 7200 s ahead of the database's"
     machine.ahead = timedelta(minutes=-1)
-    machine.clock.hear(machine.truth)
+    machine.clock.observe(machine.truth)
     assert "60 s behind" in (machine.clock.check() or "")
     machine.ahead = timedelta()
-    machine.clock.hear(machine.truth)
+    machine.clock.observe(machine.truth)
     assert machine.clock.check() is None
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING", "INFO"]
 
@@ -81,8 +81,8 @@ def test_a_clock_that_is_off_is_told_once_and_again_when_that_changes(caplog: py
     "body", [b"", b"\xff", b"[]", b"{}", b'{"clock": 5}', b'{"clock": "noon"}', b'{"clock":"2026-11-21"}']
 )
 def test_what_says_nothing_of_the_time_is_passed_over(body: bytes) -> None:
-    assert decode_word(body) is None
-    assert decode_word(encode_word(NOW)) == NOW
+    assert decode_clock(body) is None
+    assert decode_clock(encode_clock(NOW)) == NOW
 
 
 class FakeDatabase(Database):
@@ -96,15 +96,15 @@ class FakeDatabase(Database):
 async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
     broker, scheduler, fetcher = MemoryBroker(), Machine(timedelta(hours=-3)), Machine(timedelta(hours=2))
     sessions: list[Session] = []
-    told = TimeTold(fetcher.clock)
+    told = ClockSync(fetcher.clock)
     timekeeping = ClockAnnouncer(FakeDatabase(scheduler), scheduler.clock, lambda: sessions[0] if sessions else None)
     await timekeeping.look()
     assert scheduler.error() == pytest.approx(0.0)
     async with broker.connect(TOPOLOGY) as session:
         sessions.append(session)
         await timekeeping.look()  # nobody listens yet
-        await session.listen(FETCHERS, told.hear, name="fetcher.alive.one")
-        told.hear(b'{"fetcher": "another"}')
+        await session.listen(FETCHERS, told.receive, name="fetcher.alive.one")
+        told.receive(b'{"fetcher": "another"}')
         assert not fetcher.clock.is_known
         await timekeeping.look()
         await told.confirmed()
@@ -114,7 +114,7 @@ async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
 
 def test_who_is_told_nothing_goes_by_its_own_clock_after_a_moment() -> None:
     async def wait() -> float:
-        told = TimeTold(ServerClock())
+        told = ClockSync(ServerClock())
         loop = asyncio.get_running_loop()
         started = loop.time()
         await told.confirmed()

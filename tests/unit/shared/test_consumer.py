@@ -10,12 +10,13 @@ import pytest
 
 from shared.broker.consumer import Consumer
 from shared.broker.deliveries import Batching
-from shared.broker.outgoing import Outgoing, encode_outgoing
-from shared.broker.port import Delivery, Publication
+from shared.broker.port import Delivery, Outgoing, Publication
 from shared.broker.settling import FROM_LATER_VERSIONS
 from shared.broker.topology import build_topology, fetch_routing_key
-from shared.errors import Blocked, DatabaseUnavailable, GiveBack, Unprocessable
-from shared.wire.messages import FeedFetched, FetchFeed, Message
+from shared.errors import Blocked, DatabaseUnavailable, NackAndRequeue, Unprocessable
+from shared.wire.envelope import Message
+from shared.wire.jobs import FetchFeed
+from shared.wire.results import FeedFetched
 from tests.factories import make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker, MemorySession
 
@@ -32,7 +33,7 @@ async def put(broker: MemoryBroker, *messages: Message) -> None:
     async with broker.connect(TOPOLOGY) as session:
         for message in messages:
             key = fetch_routing_key(message.group, 1) if isinstance(message, FetchFeed) else message.KIND
-            await session.publish(encode_outgoing(Outgoing(message, key)))
+            await session.publish(Outgoing(message, key).to_publication())
 
 
 @asynccontextmanager
@@ -78,7 +79,7 @@ async def test_a_message_is_gone_once_what_it_caused_was_confirmed(broker: Memor
 
 async def test_a_message_of_a_later_version_is_handled_without_what_we_don_t_know(broker: MemoryBroker) -> None:
     later = replace(
-        encode_outgoing(Outgoing(make_job(feed_id=7), fetch_routing_key(make_job().group, 1))),
+        Outgoing(make_job(feed_id=7), fetch_routing_key(make_job().group, 1)).to_publication(),
         body=make_job(feed_id=7).model_dump_json().replace("{", '{"since_tomorrow":1,', 1).encode(),
     )
     seen: list[FetchFeed] = []
@@ -279,7 +280,7 @@ async def test_a_bug_is_tried_again_later_and_then_buried_with_its_reason(broker
 
 async def test_a_message_that_cannot_be_decoded_stops_nobody(broker: MemoryBroker) -> None:
     await put(broker, make_job(feed_id=1))
-    broker.queues["fetcher.00"].ready[0].publication = encode_outgoing(Outgoing(make_result(), "x"))
+    broker.queues["fetcher.00"].ready[0].publication = Outgoing(make_result(), "x").to_publication()
     await put(broker, make_job(feed_id=2))
     async with consuming(broker, lambda batch: [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]):
         await until(lambda: len(broker.bodies("writer")) == 1 and len(broker.bodies(DEAD)) == 1)
@@ -375,7 +376,7 @@ async def test_on_stop_what_was_not_begun_goes_back_and_what_was_is_finished(bro
     async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
         if batch[0].feed_id != 1:
             await may_finish.wait()
-            raise GiveBack("stopping")
+            raise NackAndRequeue("stopping")
         begun.set()
         await may_finish.wait()
         return [Outgoing(make_result(), FeedFetched.KIND)]

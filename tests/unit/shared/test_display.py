@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from local.log_view import LogView
-from local.screen import Screen
+from local.terminal import LogPrinter, Terminal
 from services.fetcher.parse.text.links import absolute
 from shared.observability.display import ascii_json, readable_json, safe_to_show
 from shared.observability.logs import JsonFormatter, TextFormatter
@@ -99,24 +98,24 @@ def test_a_field_of_a_log_line_is_masked_by_its_name() -> None:
 
 
 @pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("COLUMNS", "300")
-    made = Screen()
+    made = Terminal()
     made.file = io.StringIO()
     return made
 
 
-def said(screen: Screen) -> str:
+def said(screen: Terminal) -> str:
     assert isinstance(screen.file, io.StringIO)
     return screen.file.getvalue()
 
 
 @pytest.mark.parametrize("act", [act for act in ACTING if act != "\n"], ids=lambda act: f"{ord(act):x}")
-def test_nothing_acts_on_the_screen_wherever_it_is_printed(screen: Screen, act: str) -> None:
+def test_nothing_acts_on_the_screen_wherever_it_is_printed(screen: Terminal, act: str) -> None:
     table = Table(hostile(act), title=hostile(act), caption=hostile(act))
     table.add_row(hostile(act))
     screen.print(hostile(act), table)
-    view = LogView(screen)
+    view = LogPrinter(screen)
     line = {"at": hostile(act), "level": act, "message": hostile(act), "f": hostile(act), "traceback": hostile(act)}
     view.show("fetcher", json.dumps(line))
     view.show("fetcher", f"no JSON {hostile(act)}")
@@ -126,10 +125,10 @@ def test_nothing_acts_on_the_screen_wherever_it_is_printed(screen: Screen, act: 
     assert "secret" not in shown
 
 
-def test_no_line_of_a_service_forges_another(screen: Screen) -> None:
+def test_no_line_of_a_service_forges_another(screen: Terminal) -> None:
     forged = "x\nwriter     00:00:00.000 forged"
     record = {"at": "", "level": "info", "message": forged, "f": forged, "traceback": forged}
-    LogView(screen).show("fetcher", json.dumps(record))
+    LogPrinter(screen).show("fetcher", json.dumps(record))
     assert [line for line in said(screen).splitlines() if line.startswith("writer")] == []
 
 

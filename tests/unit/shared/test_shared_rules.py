@@ -16,7 +16,7 @@ from shared.errors import DecodeError, MessageTooLarge, Unprocessable
 from shared.observability.logs import JsonFormatter, TextFormatter
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl, clean_url, host_of, politeness_group
-from shared.retry import Bury, TryLater, after_failure
+from shared.retry import DeadLetter, TryLater, after_failure
 from shared.settings import BrokerSettings, read_settings
 
 
@@ -154,13 +154,15 @@ def test_a_log_line_for_people_has_its_traceback_below_it() -> None:
     [
         (ValueError(), 0, TryLater(1)),
         (ValueError(), 2, TryLater(3)),
-        (ValueError(), 3, Bury("exhausted")),
-        (DecodeError(), 0, Bury("undecodable")),
-        (MessageTooLarge(), 0, Bury("too_large")),
-        (Unprocessable(), 0, Bury("unprocessable")),
+        (ValueError(), 3, DeadLetter("exhausted")),
+        (DecodeError(), 0, DeadLetter("undecodable")),
+        (MessageTooLarge(), 0, DeadLetter("too_large")),
+        (Unprocessable(), 0, DeadLetter("unprocessable")),
     ],
 )
-def test_what_becomes_of_a_message_that_failed(error: Exception, failures: int, decision: TryLater | Bury) -> None:
+def test_what_becomes_of_a_message_that_failed(
+    error: Exception, failures: int, decision: TryLater | DeadLetter
+) -> None:
     assert after_failure(error, failures=failures, most=3) == decision
 
 

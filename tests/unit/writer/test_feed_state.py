@@ -8,8 +8,9 @@ from uuid import uuid4
 import pytest
 
 from services.writer.schedule.feed_state import FeedState, News, Rules, advance
-from services.writer.schedule.publication_rate import Pace
-from shared.wire.messages import Outcome, ServerHints
+from services.writer.schedule.publication_rate import PublicationRate
+from shared.wire.outcomes import Outcome
+from shared.wire.results import ServerHints
 from tests.factories import CLAIM, NOW, make_entry, make_result
 
 RULES = Rules()
@@ -29,7 +30,7 @@ def feed(**changes: Any) -> FeedState:
         shortest_seconds=None,
         longest_seconds=None,
         poll_seconds=None,
-        pace=Pace(),
+        pace=PublicationRate(),
         items_per_day=None,
         ttl_seconds=None,
         skip_hours=[],

@@ -22,7 +22,7 @@ from services.writer.schedule.bounds import (
     server_floor,
     skip_forbidden,
 )
-from shared.wire.messages import Outcome
+from shared.wire.outcomes import Outcome
 from tests.factories import NOW
 
 DAY = 86400.0

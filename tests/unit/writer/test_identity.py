@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.writer.articles.identity import MAX_BRIEF, MAX_UPDATES, Ledger, Row, entry_key, identify, other_name
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 from tests.factories import make_entry
 
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.writer.schedule.publication_rate import WINDOW_SWING, Limits, Pace, expected_rate, next_poll, observe
+from services.writer.schedule.publication_rate import (
+    WINDOW_SWING,
+    Limits,
+    PublicationRate,
+    expected_rate,
+    next_poll,
+    observe,
+)
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 LIMITS = Limits(poll_worth=60.0, shortest=60.0, longest=86400.0)
@@ -21,11 +28,13 @@ counts = st.integers(0, 10**9)
 polls = st.tuples(any_moments, counts, st.none() | counts, st.lists(any_moments, max_size=8))
 
 
-def begin(*published: datetime, now: datetime = MONDAY, entries: int = 20) -> Pace:
-    return observe(Pace(), now=now, new_items=entries, items_seen=entries, published=published)
+def begin(*published: datetime, now: datetime = MONDAY, entries: int = 20) -> PublicationRate:
+    return observe(PublicationRate(), now=now, new_items=entries, items_seen=entries, published=published)
 
 
-def poll(pace: Pace, now: datetime, new_items: int = 0, published: Sequence[datetime] = ()) -> Pace:
+def poll(
+    pace: PublicationRate, now: datetime, new_items: int = 0, published: Sequence[datetime] = ()
+) -> PublicationRate:
     return observe(pace, now=now, new_items=new_items, items_seen=20, published=published)
 
 
@@ -34,11 +43,13 @@ def backlog(*, every: timedelta, count: int = 20, newest: timedelta = timedelta(
     return [MONDAY - newest - every * n - timedelta(seconds=17) for n in range(count)]
 
 
-def wait(pace: Pace, now: datetime | None = None, limits: Limits = LIMITS) -> float:
+def wait(pace: PublicationRate, now: datetime | None = None, limits: Limits = LIMITS) -> float:
     return next_poll(pace, now=now or pace.seen_at or MONDAY, limits=limits)
 
 
-def publish(pace: Pace, now: datetime, days: int, per_day: int, hours: range = range(24)) -> tuple[Pace, datetime]:
+def publish(
+    pace: PublicationRate, now: datetime, days: int, per_day: int, hours: range = range(24)
+) -> tuple[PublicationRate, datetime]:
     """Poll every hour; on each day `per_day` items come, evenly over `hours`."""
     for hour in range(days * 24):
         here = now + timedelta(hours=hour + 1)
@@ -48,7 +59,7 @@ def publish(pace: Pace, now: datetime, days: int, per_day: int, hours: range = r
 
 
 def test_at_a_constant_rate_the_wait_is_the_square_root_that_costs_least() -> None:
-    pace = Pace(seen_at=MONDAY, recent_items=239.0, recent_days=9.5)
+    pace = PublicationRate(seen_at=MONDAY, recent_items=239.0, recent_days=9.5)
     assert expected_rate(pace) == pytest.approx(24.0)
     assert wait(pace) == pytest.approx(math.sqrt(2 * 60 * 3600), rel=1e-6)
     dearer = Limits(poll_worth=240.0, shortest=60.0, longest=86400.0)
@@ -137,7 +148,7 @@ def test_a_poll_is_made_while_even_a_burst_fits_into_the_window() -> None:
     patient = Limits(poll_worth=1e15, shortest=1.0, longest=86400.0)
     waits = []
     for window in (5, 10, 20, 50, 100):
-        pace = Pace(seen_at=MONDAY, recent_items=2399.0, recent_days=9.5, window_items=window)
+        pace = PublicationRate(seen_at=MONDAY, recent_items=2399.0, recent_days=9.5, window_items=window)
         waits.append(wait(pace, limits=patient))
         expected = waits[-1] * 240 / 86400
         assert expected + WINDOW_SWING * math.sqrt(expected) == pytest.approx(window, rel=1e-6)
@@ -167,7 +178,7 @@ def test_whatever_was_seen_the_wait_is_within_its_limits(
     shortest: float,
     longest: float,
 ) -> None:
-    pace = Pace()
+    pace = PublicationRate()
     for moment, new_items, items_seen, published in seen:
         pace = observe(pace, now=moment, new_items=new_items, items_seen=items_seen, published=published)
         assert 0 <= pace.recent_items < math.inf
@@ -194,11 +205,11 @@ def test_the_clock_may_go_backwards(seen: list[tuple[float, int]]) -> None:
 def test_dearer_polls_and_slower_feeds_never_shorten_the_wait(
     items: float, more: float, worth: float, dearer: float
 ) -> None:
-    slow, fast = (Pace(seen_at=MONDAY, recent_items=n, recent_days=10.0) for n in (items, items + more))
+    slow, fast = (PublicationRate(seen_at=MONDAY, recent_items=n, recent_days=10.0) for n in (items, items + more))
     cheap, dear = (Limits(price, 1.0, 1e7) for price in (worth, worth + dearer))
     assert wait(fast, limits=cheap) <= wait(slow, limits=cheap) * (1 + 1e-9)
     assert wait(fast, limits=cheap) <= wait(fast, limits=dear) * (1 + 1e-9)
 
 
 def test_a_pace_is_a_handful_of_columns() -> None:
-    assert len(fields(Pace)) <= 10
+    assert len(fields(PublicationRate)) <= 10

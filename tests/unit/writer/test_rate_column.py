@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from services.writer.feed_store import as_columns
-from services.writer.rate_column import read_pace
-from services.writer.schedule.publication_rate import Limits, Pace, next_poll, observe
+from services.writer.rate_column import read_rate
+from services.writer.schedule.publication_rate import Limits, PublicationRate, next_poll, observe
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SEEN = {"seen_at": "2026-11-20T00:00:00Z", "rhythm_since": "2026-10-01T00:00:00Z"}
 
 
 def test_a_pace_comes_back_as_it_was_written() -> None:
-    pace = observe(Pace(), now=NOW, new_items=3, items_seen=20, published=[NOW - timedelta(hours=n) for n in range(9)])
-    assert read_pace(json.loads(as_columns([pace]))[0]) == pace
+    pace = observe(
+        PublicationRate(), now=NOW, new_items=3, items_seen=20, published=[NOW - timedelta(hours=n) for n in range(9)]
+    )
+    assert read_rate(json.loads(as_columns([pace]))[0]) == pace
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,6 @@ def test_a_pace_comes_back_as_it_was_written() -> None:
     ],
 )
 def test_a_pace_that_cannot_be_is_begun_anew_and_stops_nobody(value: Any) -> None:
-    pace = observe(read_pace(value), now=NOW, new_items=1, items_seen=20)
+    pace = observe(read_rate(value), now=NOW, new_items=1, items_seen=20)
     assert pace.seen_at == NOW
     assert next_poll(pace, now=NOW, limits=Limits()) >= Limits().shortest

@@ -13,7 +13,7 @@ from __future__ import annotations
 import calendar
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from feedparser.datetimes import (
     _parse_date_asctime,
@@ -27,9 +27,8 @@ from feedparser.datetimes import (
     _parse_date_w3dtf,
 )
 
-from services.fetcher.parse.dates.clock import read_clock
-from services.fetcher.parse.dates.iso import read_iso
-from services.fetcher.parse.dates.orders import TOLERANCE, is_loose
+from services.fetcher.parse.dates.clock import Clock, read_clock
+from services.fetcher.parse.dates.loose import TOLERANCE, is_loose
 from services.fetcher.parse.dates.words import read_words, simplify
 
 FUTURE_TOLERANCE = TOLERANCE
@@ -75,6 +74,22 @@ _YEAR_FIRST = re.compile(
 )
 _DOTTED = re.compile(r"(?:[^\W\d_]{2,12}\.?,? )?([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4}|[0-9]{2})(?![0-9.])(.*)")
 
+_DAY = (
+    r"(?P<year>[0-9]{4})(?P<mark>[-/.])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})"
+    r"|(?P<year2>(?:19|20)[0-9]{2})(?P<month2>[0-9]{2})(?P<day2>[0-9]{2})"
+    r"|(?P<year3>(?:19|20)[0-9]{2})-?w(?P<week>[0-9]{2})(?:-?(?P<weekday>[1-7]))?"
+    r"|(?P<year4>(?:19|20)[0-9]{2})-?(?P<ordinal>[0-9]{3})"
+)
+_TIME = (
+    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:[.,:](?P<fraction>[0-9]+))?)?"
+    r"|(?P<hour2>[0-9]{2})(?P<minute2>[0-9]{2})(?:(?P<second2>[0-9]{2})(?:[.,](?P<fraction2>[0-9]+))?)?"
+    r"|(?P<hour3>[0-9]{1,2})"
+)
+_BEFORE_TIME = r"(?:[ t,_;@|-]+|(?<=[0-9]{8}))"
+_ISO = re.compile(
+    rf"(?:{_DAY})(?:{_BEFORE_TIME}(?:{_TIME})(?P<rest>\s*(?:[^0-9:.,/\s].*)?)|(?P<rest2>\s*(?:z|[+\u2212].*)?))"
+)
+
 
 def read_date(raw: str | float | None) -> Date:
     """Return the moment that `raw` names, its text if it has to be read with its feed, or None if it is no date."""
@@ -98,7 +113,7 @@ def from_struct(parsed: object) -> datetime | None:
         return None
 
 
-def settle_date(moment: datetime | None, now: datetime) -> tuple[datetime | None, bool]:
+def bound_date(moment: datetime | None, now: datetime) -> tuple[datetime | None, bool]:
     """Return the date to keep, and whether it was clamped.
 
     More than `FUTURE_TOLERANCE` after `now` becomes `now` (clamped); before `EARLIEST` becomes None.
@@ -167,7 +182,7 @@ def _by_digits(text: str) -> datetime | None:
     if found := _UNIX.fullmatch(text):
         return _from_unix(float(text) if "." in text else int(text))
     lower = simplify(text)
-    if iso := read_iso(lower):
+    if iso := _read_iso(lower):
         day, clock = iso
         return clock.on(day.year, day.month, day.day)
     if found := _YEAR_FIRST.fullmatch(lower):
@@ -202,3 +217,31 @@ def _from_unix(number: float) -> datetime | None:
         return datetime.fromtimestamp(number / scale, tz=UTC)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _read_iso(text: str) -> tuple[date, Clock] | None:
+    """Return the day and the time of it that `text`, which is lower case, names; None if it is not of this form."""
+    found = _ISO.fullmatch(text)
+    day = found and _day(found)
+    if not found or not day:
+        return None
+    hour, minute, second, fraction = (_either(found, name) or "00" for name in ("hour", "minute", "second", "fraction"))
+    # A zone follows at once (`101530+0200`): the space tells its digits from those of the time.
+    return day, read_clock(f"{hour}:{minute:0>2}:{second:0>2}.{fraction} {_either(found, 'rest')}")
+
+
+def _day(found: re.Match[str]) -> date | None:
+    with suppress(ValueError, OverflowError):
+        year = int(_either(found, "year"))
+        if found["week"]:
+            return date.fromisocalendar(year, int(found["week"]), int(found["weekday"] or 1))
+        if found["ordinal"]:
+            day = date(year, 1, 1) + timedelta(days=int(found["ordinal"]) - 1)
+            return day if day.year == year else None
+        return date(year, int(_either(found, "month")), int(_either(found, "day")))
+    return None
+
+
+def _either(found: re.Match[str], name: str) -> str:
+    groups = found.groupdict()
+    return next((groups[key] for key in (name, *(f"{name}{n}" for n in (2, 3, 4))) if groups.get(key)), "")

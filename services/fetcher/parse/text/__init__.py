@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, TypeVar
 
+from services.fetcher.parse.document import cut_before
 from services.fetcher.parse.model import Text
-from services.fetcher.parse.prolog import cut_before
 
 T = TypeVar("T")
 Quality = Literal["full", "summary", "stub", "title_only"]

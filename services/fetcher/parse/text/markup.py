@@ -14,7 +14,7 @@ import html
 
 import nh3
 
-from services.fetcher.parse.formats.pieces import read_attributes
+from services.fetcher.parse.document import read_attributes
 from services.fetcher.parse.model import Deadline, check_time
 from services.fetcher.parse.text import split_tags
 from services.fetcher.parse.text.links import MAX_URL_CHARS, absolute

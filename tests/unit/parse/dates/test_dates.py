@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.fetcher.parse.dates import from_struct, read_date, settle_date
-from services.fetcher.parse.dates.orders import Orders
+from services.fetcher.parse.dates import bound_date, from_struct, read_date
+from services.fetcher.parse.dates.loose import LooseDates
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -78,17 +78,17 @@ def test_feedparsers_time_tuple_is_utc() -> None:
 
 
 def test_a_date_up_to_a_day_ahead_is_believed() -> None:
-    assert settle_date(NOW + timedelta(hours=24), NOW) == (NOW + timedelta(hours=24), False)
+    assert bound_date(NOW + timedelta(hours=24), NOW) == (NOW + timedelta(hours=24), False)
 
 
 def test_a_date_further_ahead_is_clamped_to_now() -> None:
-    assert settle_date(NOW + timedelta(hours=24, seconds=1), NOW) == (NOW, True)
+    assert bound_date(NOW + timedelta(hours=24, seconds=1), NOW) == (NOW, True)
 
 
 def test_a_date_from_before_the_web_is_none() -> None:
-    assert settle_date(datetime(1970, 1, 1, tzinfo=UTC), NOW) == (None, False)
-    assert settle_date(datetime(1990, 1, 1, tzinfo=UTC), NOW) == (datetime(1990, 1, 1, tzinfo=UTC), False)
-    assert settle_date(None, NOW) == (None, False)
+    assert bound_date(datetime(1970, 1, 1, tzinfo=UTC), NOW) == (None, False)
+    assert bound_date(datetime(1990, 1, 1, tzinfo=UTC), NOW) == (datetime(1990, 1, 1, tzinfo=UTC), False)
+    assert bound_date(None, NOW) == (None, False)
 
 
 @given(st.text(alphabet="0123456789-+:/TZ ,.JanFebMGTESagoyesterday年月日", max_size=40) | st.floats() | st.integers())
@@ -96,7 +96,7 @@ def test_a_date_from_before_the_web_is_none() -> None:
 def test_anything_gives_an_aware_date_or_none(raw: str | float) -> None:
     date = read_date(raw)
     if isinstance(date, str):
-        reading = Orders([date], now=NOW, language=None).read(date)
+        reading = LooseDates([date], now=NOW, language=None).read(date)
         date = reading.moment if reading else None
     assert not isinstance(date, str)
     assert date is None or date.utcoffset() == timedelta(0)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.fetcher.parse.dates import read_date
-from services.fetcher.parse.dates.orders import Orders
-from shared.wire.messages import Entry
+from services.fetcher.parse.dates.loose import LooseDates
+from shared.wire.results import Entry
 from tests.unit.parse.feeds import atom, read, rss
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -244,5 +244,5 @@ def test_a_guess_in_atom_is_flagged_as_well_and_a_future_clamped() -> None:
 
 
 def test_the_orders_of_very_many_dates_are_decided_once() -> None:
-    orders = Orders(["01/02/2025"] * 100_000, now=NOW, language=None)
+    orders = LooseDates(["01/02/2025"] * 100_000, now=NOW, language=None)
     assert orders.read("01/02/2025") is not None

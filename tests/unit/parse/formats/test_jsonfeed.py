@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, Unparseable, parse_feed
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 VERSION = "https://jsonfeed.org/version/1.1"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.fetcher.parse.dates import from_struct, read_date
-from services.fetcher.parse.formats.guarded_feedparser import HANDLED
+from services.fetcher.parse.formats.lenient.guarded_feedparser import HANDLED
 from services.fetcher.parse.model import Declined
 from tests.unit.parse.feeds import NAMESPACES, RDF, atom, read_by_both, rss, with_prefixes
 

@@ -11,12 +11,12 @@ import pytest
 
 from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
 from services.fetcher.parse.document import prepare
-from services.fetcher.parse.formats.guarded_feedparser import run_feedparser
 from services.fetcher.parse.formats.lenient import read_lenient
+from services.fetcher.parse.formats.lenient.guarded_feedparser import run_feedparser
 from services.fetcher.parse.formats.strict import read_strict
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.text.charset import decode
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 CORPUS = Path(__file__).parents[4].parent / "shared" / "corpus"

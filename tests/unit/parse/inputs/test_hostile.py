@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 import pytest
 
 from services.fetcher.parse import OutOfTime, ParseError, Unparseable, parse_feed
-from services.fetcher.parse.dates.orders import Orders
-from services.fetcher.parse.formats import bounded_feedparser as bounds
-from services.fetcher.parse.formats.guarded_feedparser import run_feedparser
+from services.fetcher.parse.dates.loose import LooseDates
+from services.fetcher.parse.document import MAX_ATTRIBUTES
 from services.fetcher.parse.formats.jsonfeed import MAX_CONTAINERS
+from services.fetcher.parse.formats.lenient import bounded_feedparser as bounds
+from services.fetcher.parse.formats.lenient.guarded_feedparser import run_feedparser
 from services.fetcher.parse.identity import content_hash
-from services.fetcher.parse.prolog import MAX_ATTRIBUTES
 from services.fetcher.parse.text.links import MAX_BASE_CHARS, absolute
 from services.fetcher.parse.text.marks import MAX_MARKS, stream_safe
 from tests.unit.parse.feeds import NOW, URL, atom, item, read, rss
@@ -211,7 +211,7 @@ def test_json_that_is_broken_behind_its_items_is_broken(tail: str) -> None:
 
 def test_more_dates_of_one_kind_than_anyone_should_send_are_read_in_order() -> None:
     texts = ["03/04/2026", "04/03/2026", "25/03/2026"]
-    reading = Orders(texts, now=NOW, language=None).read("05/04/2026")
+    reading = LooseDates(texts, now=NOW, language=None).read("05/04/2026")
     assert reading
     assert reading.moment == datetime(2026, 4, 5, tzinfo=UTC)
     assert not reading.is_ambiguous

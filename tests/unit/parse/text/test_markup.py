@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from services.fetcher.parse.model import OutOfTime
 from services.fetcher.parse.text.markup import MAX_HTML_CHARS, SMALL_CHARS, safe_html
-from shared.wire.messages import Entry
+from shared.wire.results import Entry
 from tests.unit.parse.feeds import atom, read, read_by_both, rss
 
 BASE = "https://example.org/blog/one"

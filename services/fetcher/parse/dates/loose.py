@@ -1,0 +1,189 @@
+"""Dates that can't be read alone: `03/04/2026`, `yesterday`, `2 hours ago`, `March 29`.
+
+Day or month first is decided once for a feed, by the first of these that decides:
+
+1. its other dates: one with a number above 12 can stand in one order only;
+2. the time of the fetch: an order that puts a date more than a day ahead is out;
+3. the run of its dates: feeds list the newest first; an order in which they run and the other in which they jump;
+4. the language: month first for en-US, en-PH and `en` without a region, and day first for everything else.
+
+Only what the fourth decides is `date_ambiguous`. Dates that are counted from the fetch, or lack a year or a day, are
+`date_guessed`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from services.fetcher.parse.dates.clock import Clock, read_clock
+from services.fetcher.parse.dates.words import full_year, month_and_numbers
+
+TOLERANCE = timedelta(hours=24)
+"""Up to here a date in the future is believed: clocks differ, and so do time zones that were forgotten."""
+
+_NUMERIC = re.compile(
+    r"(?<!\d)(\d{1,2})\s?([/-])\s?(\d{1,2})\s?\2\s?(\d{4})(?!\d)"
+    r"|(?<!\d)(\d{1,2})(/)(\d{1,2})/(\d{2})(?!\d)"
+)
+_MONTH_FIRST = re.compile(r"en([-_](us|ph|gu|as|pw))?|es[-_](us|pr)", re.IGNORECASE)
+_MIN_RUN = 3
+"""Dates of which the order is asked."""
+
+_TODAY = (
+    "today now heute jetzt hoy ahora aujourd oggi hoje vandaag nu dzis dzisiaj сегодня сеичас сьогодні idag dnes "
+    "tanaan bugun azi σημερα 今日 今天 오늘 avui"
+)
+_YESTERDAY = (
+    "yesterday gestern ayer hier ieri ontem gisteren wczoraj вчера вчора igar vcera eilen dun tegnap χθες χτες 昨日 "
+    "昨天 어제 ahir"
+)
+_DAYS_AGO = dict.fromkeys(_TODAY.split(), 0) | dict.fromkeys(_YESTERDAY.split(), 1)
+_AGO_WORDS = "ago vor hace il ha fa geleden temu назад тому sedan siden sitten once pred 前 전"
+_AGO = frozenset(_AGO_WORDS.split())
+_BEGINNINGS = {
+    timedelta(seconds=1): "s sec sek seg сек 秒 초",
+    timedelta(minutes=1): "m min мин хвил dakika 分 분",
+    timedelta(hours=1): "hour hr h stund heure hora ora ore uur godz час timm time saat 時 小 시",
+    timedelta(weeks=1): "w week woche semain seman settiman tydz недел viikko veck uge",
+    timedelta(days=30): "month monat mois mes miesi месяц manad maned 月 월",
+    timedelta(days=365): "y year jahr an ans ano anno jaar rok lat год yil 年 년",
+    timedelta(days=1): "d day tag jour dia giorn dag dni dzien день дня gun 日 天 일",
+}
+"""How a unit's name begins; one of one or two letters is the whole name."""
+
+_UNITS = tuple((name, span) for span, names in _BEGINNINGS.items() for name in names.split())
+_WORD = re.compile(r"\d+|[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a date came to, and with what doubt."""
+
+    moment: datetime
+    is_guessed: bool = False
+    is_ambiguous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Numeric:
+    first: int
+    second: int
+    year: int
+    clock: Clock
+
+    def moment(self, *, day_first: bool) -> datetime | None:
+        day, month = (self.first, self.second) if day_first else (self.second, self.first)
+        return self.clock.on(self.year, month, day)
+
+
+def is_loose(text: str) -> bool:
+    """Return whether a simplified text is such a date."""
+    if _numeric(text) or _days_ago(text) is not None or _span_ago(text):
+        return True
+    month, numbers = month_and_numbers(read_clock(text).rest)
+    return bool(month and len(numbers) == 1)
+
+
+class LooseDates:
+    """Reads the loose dates of one feed."""
+
+    def __init__(self, texts: Iterable[str], *, now: datetime, language: str | None) -> None:
+        self._now = now
+        self._day_first, self._is_certain = _decide([*filter(None, map(_numeric, texts))], now, language or "")
+
+    def read(self, text: str) -> Reading | None:
+        """Return the moment that a simplified text names in this feed."""
+        if numeric := _numeric(text):
+            return self._read_numeric(numeric)
+        days = _days_ago(text)
+        if days is not None:
+            return self._on_day(days, text)
+        if span := _span_ago(text):
+            return Reading(self._now - span, is_guessed=True)
+        return self._read_partial(text)
+
+    def _read_numeric(self, numeric: _Numeric) -> Reading | None:
+        moment = numeric.moment(day_first=self._day_first)
+        other = numeric.moment(day_first=not self._day_first)
+        if moment is None:
+            return Reading(other) if other else None
+        return Reading(moment, is_ambiguous=bool(other) and other != moment and not self._is_certain)
+
+    def _on_day(self, days: int, text: str) -> Reading | None:
+        day = self._now - timedelta(days=days)
+        clock = read_clock(text)
+        if clock.rest == text:  # no time of the day: the same as now, since "today" is not later than that
+            moment = day if not days else clock.on(day.year, day.month, day.day)
+        else:
+            moment = clock.on(day.year, day.month, day.day)
+        return Reading(moment, is_guessed=True) if moment else None
+
+    def _read_partial(self, text: str) -> Reading | None:
+        """Read a date without its year as the latest such day that is past, one without its day as the first."""
+        clock = read_clock(text)
+        month, numbers = month_and_numbers(clock.rest)
+        if not month or len(numbers) != 1:
+            return None
+        if len(numbers[0]) == 4:
+            moment = clock.on(int(numbers[0]), month, 1)
+        else:
+            years = (self._now.year, self._now.year - 1)
+            found = [moment for year in years if (moment := clock.on(year, month, int(numbers[0])))]
+            moment = next((one for one in found if one <= self._now + TOLERANCE), None)
+        return Reading(moment, is_guessed=True) if moment else None
+
+
+def _numeric(text: str) -> _Numeric | None:
+    clock = read_clock(text)
+    found = _NUMERIC.search(clock.rest)
+    if not found:
+        return None
+    first, _, second, year = (part for part in found.groups() if part is not None)
+    return _Numeric(int(first), int(second), full_year(year), clock)
+
+
+def _decide(dates: list[_Numeric], now: datetime, language: str) -> tuple[bool, bool]:
+    """Return whether the day stands first, and whether that is certain."""
+    readings = [(date.moment(day_first=True), date.moment(day_first=False)) for date in dates]
+    only = {day_first is not None for day_first, other in readings if (day_first is None) != (other is None)}
+    if len(only) == 1:
+        return only.pop(), True
+    both = [reading for reading in readings if all(reading)]
+    for order in (True, False):
+        moments, others = ([reading[at] for reading in both] for at in ((0, 1) if order else (1, 0)))
+        if _ahead(others, now) and not _ahead(moments, now):
+            return order, True
+        if not only and _runs(moments) and not _runs(others):
+            return order, True
+    return not _MONTH_FIRST.fullmatch(language), False
+
+
+def _ahead(moments: list[datetime | None], now: datetime) -> bool:
+    return any(moment and moment > now + TOLERANCE for moment in moments)
+
+
+def _runs(moments: list[datetime | None]) -> bool:
+    known = [moment for moment in moments if moment]
+    return len(known) >= _MIN_RUN and known in (sorted(known), sorted(known, reverse=True))
+
+
+def _days_ago(text: str) -> int | None:
+    words = _WORD.findall(text)
+    return next((_DAYS_AGO[word] for word in words[:3] if word in _DAYS_AGO), None)
+
+
+def _span_ago(text: str) -> timedelta | None:
+    words = _WORD.findall(text)
+    if _AGO.isdisjoint(words) and not text.rstrip().endswith(("前", "전")):
+        return None
+    numbers = [int(word) for word in words if word.isdecimal() and len(word) <= 3] or [1]
+    spans = [unit for word in words if word not in _AGO and (unit := _unit(word))]
+    return numbers[0] * spans[-1] if spans else None
+
+
+def _unit(word: str) -> timedelta | None:
+    word = word.rstrip("前后間间간전")
+    return next((unit for name, unit in _UNITS if (word.startswith(name) if len(name) > 2 else word == name)), None)

@@ -1,0 +1,339 @@
+"""What each element of an entry means, as feedparser takes it: the fields that the strict tier fills.
+
+A method reads one element into `fields`. Which of several titles counts, that a second description is a full text, how
+long a base holds: all of this is feedparser's, told again over a tree. What is not told here declines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from feedparser.urls import _urljoin, make_safe_absolute_uri
+
+from services.fetcher.parse.fields import Fields
+from services.fetcher.parse.formats.lenient.bounded_feedparser import MAX_SCOPE_CHARS
+from services.fetcher.parse.formats.lenient.guarded_feedparser import APART, HANDLED, MAX_TAGS, TITLES
+from services.fetcher.parse.formats.strict.inline import (
+    XHTML,
+    MarkupWriter,
+    decoded_base64,
+    inline,
+    leaf_text,
+    looks_like_html,
+    repaired,
+)
+from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, attributes_of
+from services.fetcher.parse.model import Declined
+from services.fetcher.parse.text.links import MAX_BASE_CHARS, is_resolvable, without_other_schemes
+
+Handler = Callable[[Any, Element, Attributes, int], None]
+
+KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtml": XHTML}
+_XML_KINDS = ("+xml", "/xml")
+_COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
+HTML_KINDS = frozenset({"text/html", XHTML})
+MAX_KEYWORDS = 10 * MAX_TAGS
+"""Of one list, that are looked at: some stand there twice."""
+
+_ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z0-9._~/%+&=-]+)?")
+"""As most addresses are: to join one with a base, or to put it together from its parts, changes nothing."""
+_QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
+SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
+"""Attributes that hold for what stands within, too; feedparser takes them without the prefix as well."""
+
+
+# Elements without a meaning for feedparser become fields of their name; these names mean something to `fields`.
+_RESERVED = re.compile(
+    r"links|authors|date|guid_is_link|language|media_content|tags|"
+    r".*_(?:parsed|detail)|summary|content|title|published|created|updated|author|id|subtitle|link"
+)
+
+
+class Elements:
+    """The reader's state, and what elements do to it. Depth counts from the root element, which has 1."""
+
+    def __init__(self, names: Mapping[str, str], version: str) -> None:
+        self.names = names
+        """What each tag is called."""
+        self.is_atom = version.startswith("atom")
+        self.is_atom10 = version == "atom10"
+        self.table: Mapping[str, Handler] = {}
+        """What is to be done at each tag."""
+        self.fields: Fields = {}
+        self.depths: dict[str, int] | None = None
+        """Of an entry: how deep each field's element stood. A deeper one never replaces it."""
+        self.title_depth = -1
+        self.has_content = False
+        self.base = ""
+        self.outer_base = ""
+        """The parent's. If it is "", an element's own base stays in force after its end, as in feedparser."""
+        self.language: str | None = None
+
+    # The walk
+
+    def read_children(self, element: Element, depth: int) -> None:
+        """Read what stands within `element`, whose depth is `depth`."""
+        outer, language = self.outer_base, self.language
+        self.outer_base = self.base
+        table = self.table
+        if depth >= MAX_DEPTH:
+            raise Declined("elements that are nested too deep")
+        depth += 1
+        for child in element:
+            if not child.keys():
+                table[child.tag](self, child, {}, depth)
+                continue
+            attributes = attributes_of(child)
+            scoped = not SCOPE.isdisjoint(attributes)
+            if scoped:
+                self.enter(attributes)
+            table[child.tag](self, child, attributes, depth)
+            if scoped:
+                self.language = language
+                self.base = self.outer_base or self.base
+        self.outer_base = outer
+        self.base = outer or self.base
+
+    def enter(self, attributes: Attributes) -> None:
+        """Take over the base and the language that an element declares."""
+        base = attributes.get("xml:base", attributes.get("base"))
+        if base:
+            if len(base) > MAX_BASE_CHARS:
+                raise Declined("a long xml:base")
+            joined = make_safe_absolute_uri(self.base, base) or self.base if self.base else _urljoin("", base)
+            # feedparser joins the base with itself at each element within.
+            if len(joined) > MAX_BASE_CHARS or (make_safe_absolute_uri(joined, joined) or joined) != joined:
+                raise Declined("an odd xml:base")
+            self.base = joined
+        language = attributes.get("xml:lang", attributes.get("lang"))
+        if language is not None:
+            if len(language) > MAX_SCOPE_CHARS["lang"]:
+                raise Declined("a long language")
+            self.language = language.replace("_", "-") or None
+
+    def meaningless(self, element: Element, _attributes: Attributes, depth: int) -> None:
+        """Pass over an element that means nothing, but read what stands within."""
+        if len(element):
+            self.read_children(element, depth)
+
+    def unexpected(self, element: Element, _attributes: Attributes, _depth: int) -> None:
+        """Decline."""
+        raise Declined(f"<{self.names[element.tag]}> where it is not expected")
+
+    def transparent(self, element: Element, _attributes: Attributes, depth: int) -> None:
+        """Read what stands within."""
+        self.read_children(element, depth)
+
+    def ignored(self, element: Element, _attributes: Attributes, _depth: int) -> None:
+        """Pass over an element that has no other within."""
+        leaf_text(element)
+
+    def store(self, key: str, value: str, depth: int) -> None:
+        """Set a field, unless an element less deep in the entry has."""
+        if self.depths is not None:
+            if depth > self.depths.get(key, depth):
+                return
+            self.depths[key] = depth
+        self.fields[key] = value
+
+    # Texts
+
+    def text(self, key: str, default: str, element: Element, attributes: Attributes, depth: int) -> tuple[str, str]:
+        """Read a text with a media type; return it, and the type that it had before any guess."""
+        kind, is_base64 = default, False
+        if attributes:
+            kind = attributes.get("type", default).lower()
+            kind = KINDS.get(kind, kind)
+            is_text = kind.startswith("text/") or kind.endswith(_XML_KINDS)
+            is_base64 = not is_text or attributes.get("mode") == "base64"
+        if len(element) or kind == XHTML:
+            writer = MarkupWriter(self.names, key, has_base=self.base != "")
+            value, kind = inline(element, kind, writer, is_atom10=self.is_atom10)
+        else:
+            value = (element.text or "").strip()
+        if is_base64:
+            value = decoded_base64(element, value)
+        known = kind
+        if kind == "text/plain" and not self.is_atom and looks_like_html(value):
+            kind = "text/html"
+        if not value.isascii():
+            value = repaired(value)
+        detail = {"type": kind, "language": self.language, "base": self.base}
+        if key == "title" and -1 < self.title_depth <= depth:
+            return value, known
+        if key == "content":
+            self.fields.setdefault("content", []).append({**detail, "value": value})
+        elif not self._keeps(key, value, depth):
+            self.store(key, value, depth)
+            self.fields[f"{key}_detail"] = detail
+        return value, known
+
+    def title(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read a title: the first that is not empty counts."""
+        value, _ = self.text("title", "text/plain", element, attributes, depth)
+        if value:
+            self.title_depth = depth
+
+    def _keeps(self, key: str, value: str, depth: int) -> bool:
+        """Return whether a field that is not the format's own stays as it is: `guarded._pop_filled` says when."""
+        if key not in APART or not self.fields.get(key):
+            return False
+        return not value or (key in TITLES and (self.depths is None or self.depths.get(key, -1) <= depth))
+
+    def content(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
+        """Read a full text; it is also the summary as long as there is none."""
+        value, kind = self.text("content", default, element, attributes, depth)
+        if kind in _COPIED_KINDS:
+            self.fields.setdefault("summary", value)
+
+    def atom_content(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read Atom's <content>."""
+        self.has_content = True
+        self.content(element, attributes, depth)
+
+    def encoded(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read <content:encoded>."""
+        self.has_content = True
+        self.content(element, attributes, depth, "text/html")
+
+    def body(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read <xhtml:body>."""
+        self.content(element, attributes, depth, XHTML)
+
+    def description(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read RSS's <description>: a second one is a full text."""
+        self._summary("text/html", element, attributes, depth)
+
+    def summary(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read Atom's <summary>: a second one is a full text."""
+        self._summary("text/plain", element, attributes, depth)
+
+    def _summary(self, default: str, element: Element, attributes: Attributes, depth: int) -> None:
+        if "summary" in self.fields and not self.has_content:
+            self.atom_content(element, attributes, depth)
+        else:
+            self.text("summary", default, element, attributes, depth)
+
+    # Links
+
+    def link(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
+        attributes.setdefault("rel", "alternate")
+        attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
+        enforce_href(without_other_schemes(attributes))
+        self.fields.setdefault("links", []).append(attributes)
+        if "href" in attributes:
+            if len(element):
+                raise Declined("elements within a link")
+            attributes["href"] = self._resolve(attributes["href"])
+            return
+        href = leaf_text(element)
+        href = repaired(self._resolve(href)) if href else ""
+        if "&" in href:
+            href = without_references(href) if self.depths is not None else _QUERY_REFERENCE.sub(r"&\1", href)
+        if href:
+            self.fields["links"][-1] = {**attributes, "href": href, "is_text": True}
+
+    def _resolve(self, href: str) -> str:
+        if _ABSOLUTE.fullmatch(href) or not (self.base or ":///" in href) or not is_resolvable(href):
+            return href
+        return str(_urljoin(self.base, href))
+
+    def guid(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read the entry's id."""
+        is_link = attributes.get("ispermalink", "true").strip().lower() != "false"
+        self.fields.setdefault("guid_is_link", is_link)
+        self.store("id", repaired(leaf_text(element)), depth)
+
+    def enclosure(self, element: Element, attributes: Attributes, _depth: int) -> None:
+        """Read an enclosure."""
+        leaf_text(element)
+        enforce_href(attributes)
+        attributes["rel"] = "enclosure"
+        self.fields.setdefault("links", []).append(attributes)
+
+    def media_content(self, element: Element, attributes: Attributes, depth: int) -> None:
+        """Read <media:content> and what stands within."""
+        self.fields.setdefault("media_content", []).append(attributes)
+        self.read_children(element, depth)
+
+    # Plain texts, categories
+
+    def plain(self, key: str, element: Element, depth: int) -> None:
+        """Read a text that is neither HTML nor translated: a date, a language."""
+        value = leaf_text(element)
+        self.store(key, value if value.isascii() else repaired(value), depth)
+
+    def filled(self, key: str, element: Element, depth: int) -> None:
+        """Read a date, or another plain text; an empty one replaces none."""
+        value = repaired(leaf_text(element))
+        if value or not self.fields.get(key):
+            self.store(key, value, depth)
+
+    def category(self, element: Element, attributes: Attributes, _depth: int) -> None:
+        """Read a category: attributes, or a text."""
+        self.tag(attributes.get("term"), attributes.get("scheme", attributes.get("domain")), attributes.get("label"))
+        value = repaired(leaf_text(element))
+        if not value:
+            return
+        tags = self.fields.setdefault("tags", [])
+        if tags and not tags[-1]["term"]:
+            tags[-1]["term"] = value
+        else:
+            self.tag(value, None, None)
+
+    def tag(self, term: str | None, scheme: str | None, label: str | None) -> None:
+        """Add a category, once."""
+        tags = self.fields.setdefault("tags", [])
+        value = {"term": term, "scheme": scheme, "label": label}
+        if (term or scheme or label) and len(tags) < MAX_TAGS and value not in tags:
+            tags.append(value)
+
+    def keywords(self, scheme: str | None, element: Element, attributes: Attributes) -> None:
+        """Read a list of categories with commas between."""
+        text = repaired(leaf_text(element))
+        if not attributes:
+            for term in filter(None, map(str.strip, text.split(",", MAX_KEYWORDS)[:MAX_KEYWORDS])):
+                self.tag(term, scheme, None)
+
+
+def is_meaningless(name: str) -> bool:
+    """Return whether an element of this name means nothing to feedparser or to `fields`."""
+    return name not in HANDLED and not _RESERVED.fullmatch(name)
+
+
+def check_meaningless(name: str) -> None:
+    """Decline an element that means something to feedparser or to `fields`."""
+    if not is_meaningless(name):
+        raise Declined(f"<{name}> where it is not expected")
+
+
+class Handlers(dict[str, Handler]):
+    """What is to be done at each tag: a table of names, looked up once for each tag."""
+
+    def __init__(self, table: Mapping[str, Handler], names: Mapping[str, str]) -> None:
+        super().__init__()
+        self._table, self._names = table, names
+
+    def __missing__(self, tag: str) -> Handler:
+        name = self._names[tag]
+        other = Elements.meaningless if is_meaningless(name) else Elements.unexpected
+        found = self[tag] = self._table.get(name, other)
+        return found
+
+
+def without_references(href: str) -> str:
+    """Return an entry's link without the references that were escaped once too often."""
+    return _QUERY_REFERENCE.sub(r"&\1", href.replace("&amp;", "&"))
+
+
+def enforce_href(attributes: Attributes) -> None:
+    """Have the address that an element carries stand in `href`."""
+    href = attributes.get("url", attributes.get("uri", attributes.get("href")))
+    if href:
+        attributes.pop("url", None)
+        attributes.pop("uri", None)
+        attributes["href"] = href

@@ -1,0 +1,103 @@
+"""What the strict tier reads beside texts and links: people, podcast categories, images, chapters, places."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element
+
+from services.fetcher.parse.formats.strict.elements import SCOPE, Elements, check_meaningless
+from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
+from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, attributes_of
+from services.fetcher.parse.model import Declined
+
+DETAILS = {
+    "name": "name",
+    "itunes_name": "name",
+    "email": "email",
+    "itunes_email": "email",
+    "uri": "href",
+    "url": "href",
+    "homepage": "href",
+}
+OF_IMAGE = frozenset({"title", "link", "description", "url", "width", "height"})
+
+
+def read_author(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
+    """Read an author: a text, or elements for name and address."""
+    authors = reader.fields.setdefault("authors", [])
+    authors.append({})
+    for child in element:
+        if not SCOPE.isdisjoint(attributes_of(child)):
+            raise Declined("a person with a language or a base")
+        text = leaf_text(child)
+        if key := DETAILS.get(reader.names[child.tag]):
+            authors[-1][key] = text
+        elif reader.names[child.tag] == "title" and not child.keys():  # feedparser takes it for the entry's
+            reader.title(child, {}, depth + 1)
+        else:
+            _check_empty(child, reader.names[child.tag])
+    text = "".join([element.text or "", *[child.tail or "" for child in element]])
+    authors[-1]["text"] = repaired(text.strip())
+
+
+def pass_person(reader: Elements, element: Element, _attributes: Attributes, _depth: int) -> None:
+    """Pass over a person who is not the author."""
+    for child in element:
+        if not SCOPE.isdisjoint(attributes_of(child)):
+            raise Declined("a person with a language or a base")
+        if reader.names[child.tag] in DETAILS:
+            leaf_text(child)
+        else:
+            _check_empty(child, reader.names[child.tag])
+
+
+def _check_empty(element: Element, name: str) -> None:
+    check_meaningless(name)
+    if leaf_text(element) and element.keys():  # it becomes the person's
+        raise Declined(f"<{name}> within a person")
+
+
+def itunes_category(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
+    """Read a podcast's category, and those within."""
+    scheme, term = "http://www.itunes.com/", attributes.get("text")
+    if not len(element):
+        reader.category(element, {"scheme": scheme, **({"term": term} if term is not None else {})}, depth)
+        return
+    reader.tag(term, scheme, None)
+    for child in element:
+        given = attributes_of(child)
+        if reader.names[child.tag] != "itunes_category" or depth >= MAX_DEPTH or not SCOPE.isdisjoint(given):
+            raise Declined("something within a category")
+        if (element.text or "").strip() or (child.tail or "").strip():
+            raise Declined("a text beside categories")
+        itunes_category(reader, child, given, depth + 1)
+
+
+def image_of_entry(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
+    """Pass over the image of an entry, but for its title and description."""
+    reader.title_depth = -1
+    for child in element:
+        name = reader.names[child.tag]
+        if name not in OF_IMAGE or child.keys():
+            raise Declined(f"<{name}> within an entry's image")
+        if name in {"title", "description"}:  # feedparser takes them for the entry's
+            (Elements.title if name == "title" else Elements.description)(reader, child, {}, depth + 1)
+        else:
+            leaf_text(child)
+
+
+def chapter(_reader: Elements, element: Element, attributes: Attributes, _depth: int) -> None:
+    """Pass over a chapter."""
+    leaf_text(element)
+    if "start" not in attributes:
+        raise Declined("a chapter at which feedparser fails")
+
+
+def place(reader: Elements, element: Element, _attributes: Attributes, _depth: int) -> None:
+    """Pass over a place by its point, which feedparser takes apart if it is in the usual system."""
+    for point in element:
+        if reader.names[point.tag] != "gml_point" or point.keys():
+            raise Declined("an odd place")
+        for position in point:
+            leaf_text(position)
+            if reader.names[position.tag] != "gml_pos" or position.keys():
+                raise Declined("an odd place")

@@ -1,0 +1,185 @@
+"""A document as a tree, with the names that feedparser has for its elements and attributes.
+
+Built by expat, which is also the parser beneath feedparser: what is well-formed for one is for the other. feedparser
+knows namespaces by their URI, whatever the prefix, and also by their usual prefix, whatever the URI; an unknown default
+namespace counts as none; declarations stay in force after their element has ended. All of this is told again here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from feedparser.mixin import _FeedParserMixin
+
+from services.fetcher.parse.formats.lenient.bounded_feedparser import MAX_KINDS, MAX_NAMESPACE_CHARS
+from services.fetcher.parse.model import Deadline, Declined, check_time
+
+MAX_DEPTH = 100
+MAX_TAGS = 800_000
+"""`<` and `=` of 50,000 entries with seven elements each. A larger tree is declined: it would take over 250 MB."""
+
+_USERLAND = "http://backend.userland.com/rss"
+_XLINK = "http://www.w3.org/1999/xlink"
+_STANDARD: dict[str, str] = {uri.lower(): prefix for uri, prefix in _FeedParserMixin.namespaces.items()}
+_USUAL = frozenset(_STANDARD.values()) - {""}
+_ASKED_FOR = frozenset({"rdf", "xhtml"})
+"""Prefixes by which the readers ask for attributes and elements."""
+_CASELESS = frozenset({"rel", "type"})
+
+Attributes = dict[str, str]
+
+
+class Tree:
+    """The root element, what its elements and attributes are called, and the version that tells Atom from RSS.
+
+    Comments and processing instructions are left out, the text around them is one. expat calls the builder, which is
+    compiled, without a step in Python between the two: that is half of what a tree costs.
+    """
+
+    def __init__(self, source: str, deadline: Deadline | None = None) -> None:
+        self.version = ""
+        self._prefixes: dict[str, str | None] = {}
+        """Of unknown namespaces."""
+        self._mapped: dict[str, str] = {}
+        """Prefixes of known namespaces to their usual ones."""
+        self.names = _Names(self._prefixes, self._mapped)
+        """feedparser's name (`title`, `dc_date`, `foo_bar`) by the tag of an element."""
+        self._meanings: dict[str, str] = {}
+        self._declared: Attributes = {}
+        """Attributes that the element that begins next carries beside its own."""
+        self._is_open = False
+        check_time(deadline)
+        if len(source) > MAX_TAGS and source.count("<") + source.count("=") > MAX_TAGS:
+            raise Declined("more elements than any feed needs")
+        parser = self._parser = expat.ParserCreate(None, " ")
+        builder = self._builder = TreeBuilder()
+        parser.namespace_prefixes = True
+        parser.buffer_text = True
+        parser.buffer_size = max(len(source), 1024)
+        parser.StartNamespaceDeclHandler = self._declare
+        parser.StartElementHandler = self._start_root
+        parser.EndElementHandler = builder.end
+        parser.CharacterDataHandler = builder.data
+        try:
+            parser.Parse(source, True)
+        except expat.ExpatError as error:
+            raise Declined("not well-formed") from error
+        finally:
+            del self._parser  # it holds handlers that hold it
+        check_time(deadline)
+        self.root: Element = builder.close()
+
+    def _start_root(self, tag: str, given: Attributes) -> None:
+        self._is_open = True
+        self._builder.start(tag, given)
+        self._parser.StartElementHandler = self._builder.start
+
+    def _declare(self, prefix: str | None, uri: str | None) -> None:
+        if not uri:
+            return
+        is_long = len(uri) > MAX_NAMESPACE_CHARS or len(self._meanings) + len(self._prefixes) > MAX_KINDS
+        if is_long or uri.split() != [uri]:
+            raise Declined("white space in a namespace, a very long one, or very many")
+        if uri == _XLINK and prefix and self._is_open:
+            self._declare_attribute(f"xmlns:{prefix}".lower(), uri)
+        lower = uri.lower()
+        if not self.version and not self._is_open:
+            self.version = _version(prefix, lower)
+        if _USERLAND[7:] in lower:
+            uri = lower = _USERLAND
+        standard = _STANDARD.get(lower)
+        if standard is None:
+            self._add_prefix(uri, prefix)
+        if not prefix:
+            return
+        meaning = standard if standard is not None else uri
+        # Names are asked for when all is read: a prefix has to mean the same in all of it, in capitals too. One that
+        # takes the place of a usual prefix does so from the root element on.
+        is_late = self._is_open and self._mapped.get(prefix) != standard
+        if self._meanings.setdefault(prefix.lower(), meaning) != meaning or (
+            prefix in _USUAL and standard not in {None, prefix} and (is_late or prefix in _ASKED_FOR)
+        ):
+            raise Declined("a prefix with several meanings")
+        if standard is not None:
+            self._mapped[prefix] = standard
+
+    def _add_prefix(self, uri: str, prefix: str | None) -> None:
+        """Have the first prefix of an unknown namespace be the name of all its elements, as feedparser has."""
+        known = self._prefixes.setdefault(uri, prefix)
+        if known == prefix:
+            return
+        if (self._is_open and not known) or prefix in _USUAL:
+            raise Declined("a namespace with several prefixes")
+        self._prefixes[uri] = known or prefix
+
+    def _declare_attribute(self, name: str, value: str) -> None:
+        """Have the element that begins next carry an attribute of this name."""
+        self._declared[name] = value
+
+        def start_next(tag: str, given: Attributes) -> None:
+            self._parser.StartElementHandler = self._builder.start
+            self._builder.start(tag, self._declared | given)
+            self._declared = {}
+
+        self._parser.StartElementHandler = start_next
+
+
+class _Names(dict[str, str]):
+    """What each tag is called; found out once for each."""
+
+    def __init__(self, prefixes: dict[str, str | None], mapped: dict[str, str]) -> None:
+        super().__init__()
+        self._prefixes, self._mapped = prefixes, mapped
+
+    def __missing__(self, tag: str) -> str:
+        uri, local = tag.split(" ")[:2] if " " in tag else ("", tag)  # and the given prefix, if there is one
+        local, prefix = local.lower(), ""
+        if uri:
+            lower = uri.lower()
+            prefix = _STANDARD.get(_USERLAND if _USERLAND[7:] in lower else lower, "")
+            prefix = (prefix or self._prefixes.get(uri) or "").lower()
+            prefix = self._mapped.get(prefix, prefix)
+        found = self[tag] = f"{prefix}_{local}" if prefix else local
+        return found
+
+
+def local_name(element: Element) -> str:
+    """Return the name of an element without its namespace."""
+    return (element.tag.split(" ")[1] if " " in element.tag else element.tag).lower()
+
+
+def attributes_of(element: Element) -> Attributes:
+    """Return the attributes of an element by feedparser's names, for the caller to keep."""
+    found: Attributes = {}
+    for key, value in element.items():
+        if " " in key:
+            return _namespaced(element.items())
+        name = key.lower()
+        found[name] = value.lower() if name in _CASELESS else value
+    return found
+
+
+def _namespaced(given: Iterable[tuple[str, str]]) -> Attributes:
+    """Return attributes by the names that feedparser has for them; one with a prefix has two."""
+    found: Attributes = {}
+    qualified: Attributes = {}
+    for key, value in given:
+        if " " not in key:
+            name = key.lower()
+            found[name] = qualified[name] = value.lower() if name in _CASELESS else value
+            continue
+        uri, local, prefix = key.split(" ")
+        standard = _STANDARD.get(uri.lower(), "")
+        # An attribute of an unknown namespace stands in for one of none.
+        name = f"{standard}:{local}".lower() if standard else local.lower()
+        found[name] = value.lower() if name in _CASELESS else value
+        qualified[f"{prefix}:{local}".lower()] = value
+    return found | qualified
+
+
+def _version(prefix: str | None, uri: str) -> str:
+    if uri == "http://purl.org/rss/1.0/" or (prefix is None and uri == "http://my.netscape.com/rdf/simple/0.9/"):
+        return "rss"
+    return "atom10" if uri == "http://www.w3.org/2005/atom" else ""

@@ -1,0 +1,78 @@
+"""The wire: the job that the scheduler hands to a fetcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, get_args
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from shared.wire.envelope import Listed, Many, Message, Moment, Record
+
+Reason = Literal["due", "manual", "batch"]
+"""Why a feed is fetched."""
+
+REASONS = Listed(frozenset(get_args(Reason)), lambda _: "due")
+
+
+class ResumeState(Record):
+    """How far the redirects of a fetch have led, while its next request waits for a slot of another host."""
+
+    url: str
+    """The next URL to ask."""
+    visited: Many[str]
+    """Those asked before, oldest first."""
+    moved_to: str | None = None
+    """Where an all-permanent prefix of redirects led."""
+    permanent: bool = False
+    """Whether every redirect so far was permanent."""
+    started_at: Moment
+    spent_seconds: float = Field(ge=0)
+    """What the requests so far took of the fetch's deadline."""
+
+
+class FetchFeed(Message):
+    """Command: fetch this feed once. Holds all that the fetcher may know; it has no database."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
+    KIND: ClassVar[str] = "feed.fetch.v1"
+    LISTED: ClassVar[Mapping[str, Listed]] = {"reason": REASONS}
+    MOST_BYTES: ClassVar[int | None] = 512 * 1024
+    MOST_VALUES: ClassVar[int] = 20_000
+
+    feed_id: int
+    url: str
+    source_type: str = "feed"
+    source_config: dict[str, JsonValue] = Field(default_factory=dict)
+    etag: str | None = None
+    """Verbatim as the server sent it, quotes and `W/` included."""
+    last_modified: str | None = None
+    """Verbatim as the server sent it."""
+    validators_url: str | None = None
+    """The URL that gave the validators (after redirects); they are sent to no other."""
+    body_hash: str | None = None
+    """SHA-256 (hex) of the last body that was read; the same body again is `unchanged` and not parsed."""
+    since: Moment | None = None
+    """The cursor: newest publication time delivered so far. Errs on inclusion."""
+    group: str
+    """Politeness group: host[:port], lower-case, IDNA."""
+    claim_id: UUID
+    not_after: Moment
+    """The claim's deadline. Past it the job is `stale`: the scheduler has issued the feed again."""
+    attempt: int = Field(default=0, ge=0)
+    """Failed attempts before this one."""
+    skips: int = Field(default=0, ge=0)
+    """How often the job was put off because its host was down or throttled, without an attempt."""
+    resume: ResumeState | None = Field(default=None, alias="detour")
+    """A fetch under way: it goes on here instead of at `url`. The JSON keeps the name that running versions read."""
+    reason: Reason = "due"
+    dry_run: bool = False
+    probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
+    """Leave the validators out this once, to see whether the server's 304 have been true."""
+    queued_at: Moment
+
+    def headers(self) -> dict[str, str | int]:
+        """Feed, attempt and skips."""
+        return {"feed_id": self.feed_id, "attempt": self.attempt, "skips": self.skips}

@@ -1,0 +1,161 @@
+"""The wire: the result that a fetcher hands on, with everything that one attempt at a feed brought."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self, get_args
+from uuid import UUID, uuid4
+
+from pydantic import Field
+
+from shared.wire.envelope import Listed, Many, Message, Moment, Record
+from shared.wire.jobs import REASONS, Reason
+from shared.wire.outcomes import Outcome, OutcomeClass, stand_in
+
+ContentQuality = Literal["full", "summary", "stub", "title_only"]
+"""How much of an article its feed gives."""
+
+
+class Enclosure(Record):
+    """A file that comes with an entry (podcast episode, image)."""
+
+    url: str
+    type: str | None = None
+    length: int | None = None
+
+
+class Entry(Record):
+    """One item of a feed, normalised: what becomes an article in `pending_articles`."""
+
+    entry_id: str
+    """The feed's own identifier (guid, atom:id, JSON Feed id), else the URL, else the md5."""
+    id_is_given: bool = Field(default=False, exclude_if=lambda is_given: not is_given)
+    """`entry_id` is the feed's own, though it may equal the URL. Fetchers before this field don't say so."""
+    url: str
+    """Absolute, http or https; empty if the entry has none."""
+    title: str
+    """Plain text, one line."""
+    body: str
+    """Plain text, paragraphs kept apart by newlines."""
+    html: str | None = Field(default=None, exclude_if=lambda html: html is None)
+    """The body as HTML that is safe to show, if it was kept and has markup (docs/reference/configuration.md).
+
+    Else it is not sent, so that older readers of this version take the message.
+    """
+    content_quality: ContentQuality
+    published_at: Moment | None = None
+    updated_at: Moment | None = None
+    author: str | None = None
+    categories: Many[str] = ()
+    enclosures: Many[Enclosure] = ()
+    language: str | None = None
+    md5: str = Field(pattern=r"^[0-9a-f]{32}$")
+    """MD5(url + title), lower-case hex: the name of the article if it is new (docs/explanation/articles.md)."""
+    content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """SHA-256 of the normalised text, hex: tells a changed article from a repeated one."""
+    flags: Many[str] = ()
+    """What the reader had to guess or to cut, e.g. `date_guessed`, `date_clamped` (docs/reference/queues.md)."""
+
+    @classmethod
+    def of_valid(cls, fields: dict[str, Any]) -> Self:
+        """Return the entry with these fields, which are all of them and valid: nothing is checked, nothing copied.
+
+        For the reader, which makes every field itself. It takes a fifth of the time of the checks; pydantic's own
+        `model_construct` takes longer than they do.
+        """
+        entry = cls.__new__(cls)
+        set_attribute = object.__setattr__
+        set_attribute(entry, "__dict__", fields)
+        set_attribute(entry, "__pydantic_fields_set__", set(fields))
+        set_attribute(entry, "__pydantic_extra__", None)
+        set_attribute(entry, "__pydantic_private__", None)
+        return entry
+
+
+class FeedInfo(Record):
+    """What the feed says of itself."""
+
+    title: str | None = None
+    site_url: str | None = None
+    language: str | None = None
+
+
+class ServerHints(Record):
+    """What the server and the feed ask of our pace."""
+
+    max_age_seconds: float | None = None
+    """From Cache-Control: max-age, else Expires minus the response's own Date."""
+    retry_after_seconds: float | None = None
+    """From Retry-After, delta or HTTP-date, at most 24 h."""
+    ttl_seconds: float | None = None
+    """From RSS ttl or sy:updatePeriod / sy:updateFrequency."""
+    skip_hours: Many[int] = ()
+    """UTC hours, 0–23."""
+    skip_days: Many[int] = ()
+    """Monday is 0."""
+
+
+class FeedFetched(Message):
+    """Event: one attempt at a feed, with *all* of its results, so that they commit together or not at all."""
+
+    KIND: ClassVar[str] = "feed.fetched.v1"
+    LISTED: ClassVar[Mapping[str, Listed]] = {
+        "outcome": Listed(frozenset(Outcome), stand_in),
+        "outcome_class": Listed(frozenset(OutcomeClass), lambda _: OutcomeClass.SOFT),
+        "reason": REASONS,
+        "entries.content_quality": Listed(frozenset(get_args(ContentQuality)), lambda _: "summary"),
+    }
+
+    result_id: UUID = Field(default_factory=uuid4)
+    """One per attempt: the writer's key against writing the same attempt twice."""
+    feed_id: int
+    url: str
+    """The URL that was asked, which is the one that the validators belong to."""
+    claim_id: UUID
+    claim_until: Moment | None = None
+    """Not final: the new deadline of the claim, since a retry follows."""
+    reason: Reason = "due"
+    probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
+    """The validators were left out on purpose."""
+    outcome: Outcome
+    outcome_class: OutcomeClass | None = Field(default=None, exclude_if=lambda kind: kind is None)
+    """What an outcome is to those who don't know it. Sent with outcomes that are not of the first version."""
+    final: bool
+    """False if the same job comes back (`soft_error`, `skipped`); the feed's state waits for that one."""
+    attempt: int = Field(default=0, ge=0)
+    status: int | None = None
+    final_url: str | None = None
+    moved_to: str | None = None
+    """Where an all-permanent prefix of redirects (301, 308) ended."""
+    etag: str | None = None
+    last_modified: str | None = None
+    body_hash: str | None = None
+    hints: ServerHints = ServerHints()
+    not_before: Moment | None = None
+    """The server asked us not to come earlier (Retry-After)."""
+    queued_at: Moment
+    started_at: Moment
+    elapsed_seconds: float = Field(ge=0)
+    wire_bytes: int = Field(default=0, ge=0)
+    decoded_bytes: int = Field(default=0, ge=0)
+    tier: str | None = None
+    """Which reader took the body: `strict`, `lenient`, `json` or `salvage`."""
+    feed: FeedInfo = FeedInfo()
+    entries: Many[Entry] = ()
+    error_class: str | None = None
+    error: str | None = Field(default=None, max_length=500)
+
+    def encode(self) -> tuple[bytes, str | None]:
+        """See `Message.encode`."""
+        if self.outcome.is_original or self.outcome_class is self.outcome.outcome_class:
+            return super().encode()
+        return self.model_copy(update={"outcome_class": self.outcome.outcome_class}).encode()
+
+    def headers(self) -> dict[str, str | int]:
+        """Feed, attempt, outcome and the number of entries (by which the writer sizes its batches)."""
+        return {
+            "feed_id": self.feed_id,
+            "attempt": self.attempt,
+            "outcome": self.outcome.value,
+            "entries": len(self.entries),
+        }
