@@ -67,7 +67,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             clock=time.monotonic,
             lease=Lease(lease_seconds(broker.heartbeat_seconds)),
             uptime=uptime,
-            hear=clock_sync.receive,
+            on_message=clock_sync.receive,
         )
         consumer = Consumer(
             shards,

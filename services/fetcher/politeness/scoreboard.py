@@ -187,7 +187,7 @@ class Scoreboard(Generic[T]):
 
     def totals(self, now: float) -> Totals:
         """Return the scoreboard in numbers. Most of the count is done without the lock."""
-        groups = self._snapshot()
+        groups, recent = self._snapshot(), now - RECENT_SECONDS
         with self._lock:
             held, active = self._held, self._active
             waiting = {job.group for job in self._jobs.values() if not job.has_left}
@@ -198,9 +198,7 @@ class Scoreboard(Generic[T]):
             ready=sum(1 for due in dues if due is not None and due <= now),
             groups=len(groups),
             groups_active=sum(1 for group in groups if group.active or group.queue),
-            groups_recent=sum(
-                1 for group in groups if group.last_use is not None and group.last_use + RECENT_SECONDS > now
-            ),
+            groups_recent=sum(1 for group in groups if group.last_use is not None and group.last_use > recent),
         )
 
     def dump(self, now: float, most: int = 1000) -> list[dict[str, str | int | float]]:
@@ -216,8 +214,7 @@ class Scoreboard(Generic[T]):
         with self._lock:
             return list(self._groups.values())
 
-    # ---- with the lock held -----------------------------------------------------------------------------------
-
+    # Below: with the lock held.
     def _group(self, name: str) -> Group[T]:
         group = self._groups.get(name)
         if group is None:

@@ -33,7 +33,7 @@ from shared.waiting import until_any
 REVIEW_SECONDS = 1.0
 """How often deferred jobs are reviewed."""
 
-DEFER_SHARE = 0.25
+DEFER_SHARE = 0.5
 """A job that will have room within this part of a hold stays here."""
 
 R = TypeVar("R")

@@ -12,8 +12,8 @@ import pytest
 from services.fetcher.http.redirects import RedirectChain
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import FeedRequest
-from shared.broker.prefetch import PrefetchLimit
 from shared.errors import NackAndRequeue
+from shared.wire.envelope import Message
 from shared.wire.jobs import FetchFeed, ResumeState
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
@@ -57,31 +57,19 @@ async def test_a_host_that_is_down_is_skipped_without_a_request(rooms: Callable[
     assert len(room.reader.started) == 1
 
 
-def test_of_those_without_room_some_look_further_and_others_go_back_once_no_more_are_taken(
-    rooms: Callable[..., Room],
+@pytest.mark.parametrize(("prefetch", "requeued"), [(400, 0), (30, 28)])
+def test_jobs_without_room_wait_here_and_the_youngest_make_way_while_the_window_is_full(
+    rooms: Callable[..., Room], prefetch: int, requeued: int
 ) -> None:
-    async def main() -> list[Any]:
-        room = rooms(host_min_interval_seconds=1.5, max_hold=2.0, virtually=True)
+    async def main() -> list[list[tuple[str, Message]]]:
+        room = rooms(host_min_interval_seconds=1.5, max_hold=2.0, prefetch=prefetch, virtually=True)
         await room.handle()
-        waiting = [asyncio.create_task(room.handle(feed_id=feed_id)) for feed_id in range(100)]
-        async with asyncio.timeout(10):
-            await until_shut_then_applied(room.prefetch_limit)
-            return await asyncio.gather(*waiting, return_exceptions=True)
+        return await asyncio.gather(*(room.handle(feed_id=feed_id) for feed_id in range(30)))
 
-    held, *others = run_virtually(main())
-    assert not isinstance(held, BaseException), "the first had room"
-    requeued = [outcome for outcome in others if not isinstance(outcome, BaseException)]
-    youngest = range(100 - len(requeued), 100)
-    assert requeued == [[(STAGE.fast_delay, make_job(feed_id=feed_id))] for feed_id in youngest]
-    assert 40 <= len(requeued) <= 60
-    assert {type(outcome) for outcome in others[: -len(requeued)]} == {NackAndRequeue}
-
-
-async def until_shut_then_applied(prefetch_limit: PrefetchLimit) -> None:
-    """Play the consumer."""
-    while prefetch_limit.total:
-        await asyncio.sleep(0.01)
-    prefetch_limit.note_applied()
+    done = run_virtually(main())
+    fetched = 30 - requeued
+    assert all(isinstance(message, FeedFetched) for ((_, message),) in done[:fetched])
+    assert done[fetched:] == [[(STAGE.fast_delay, make_job(feed_id=feed_id))] for feed_id in range(fetched, 30)]
 
 
 async def test_a_group_that_is_throttled_for_long_ends_the_job_with_a_date(rooms: Callable[..., Room]) -> None:
@@ -99,18 +87,17 @@ async def test_a_dry_run_publishes_nothing(rooms: Callable[..., Room]) -> None:
     assert await rooms().handle(dry_run=True) == []
 
 
-async def test_a_held_job_is_held_no_longer_than_the_hold(rooms: Callable[..., Room]) -> None:
-    room = rooms(max_hold=0.2, host_concurrency=1)
+async def test_a_job_whose_hold_ends_asks_for_room_again_and_is_fetched_in_the_end(rooms: Callable[..., Room]) -> None:
+    room = rooms(max_hold=0.1, host_concurrency=1)
     room.reader.gate.clear()
     first = asyncio.create_task(room.handle(feed_id=1))
     await room.until_started(1)
     second = asyncio.create_task(room.handle(feed_id=2))
-    async with asyncio.timeout(5):
-        await until_shut_then_applied(room.prefetch_limit)
-    with pytest.raises(NackAndRequeue):
-        await second
+    await asyncio.sleep(0.3)  # three holds
+    assert not second.done()
     room.reader.gate.set()
-    await first
+    for ((_, result),) in await asyncio.gather(first, second):
+        assert isinstance(result, FeedFetched)
 
 
 async def test_a_redirect_waits_for_the_turn_of_the_host_that_it_leads_to(rooms: Callable[..., Room]) -> None:
