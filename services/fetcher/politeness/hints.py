@@ -1,4 +1,4 @@
-"""Pure: what a server asks of our pace, from its headers."""
+"""Pure: how soon a server wants the next request, from its headers."""
 
 from __future__ import annotations
 
