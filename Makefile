@@ -10,7 +10,7 @@ SETUP_FLAGS := $(if $(and $(FEEDMILL_AMQP_URL),$(FEEDMILL_DATABASE_URL)),--no-se
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up test lint fmt bench lock audit image sbom pin-images release-notes clean
+.PHONY: help setup run up test test-quick lint fmt bench lock audit image sbom pin-images release-notes clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
@@ -32,6 +32,12 @@ ALL_TESTS := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: lint ## Check everything: lint, then all tests (ARGS="tests/unit -k name" for some)
 	@$(BIN)/python -m pytest $(or $(ARGS),$(ALL_TESTS))
+
+# The slowest of them are left out: readers' inputs by the thousand, and whole processes but for one run of the pipeline.
+QUICK_TESTS := tests/unit tests/contract tests/e2e/commands/test_demo.py --ignore=tests/unit/parse/inputs
+
+test-quick: lint ## Check what changes most: lint, units, contracts, and one run of the whole pipeline (two minutes)
+	@$(BIN)/python -m pytest $(ALL_TESTS) $(QUICK_TESTS)
 
 lint: setup ## Check style, types and the rules on who may import whom
 	@$(BIN)/ruff check --quiet

@@ -1,9 +1,9 @@
-"""A client for whoever drains `pending_articles`. Needs psycopg 3 only; docs/how-to/consume.md has the promises.
+"""A client that drains `pending_articles`. Needs psycopg 3 and nothing else; docs/how-to/consume.md has the promises.
 
-Rooms: article (what is given out) · steps (the calls, and in which order; no I/O) · drain, drain_async (the I/O).
+calls: the article, and the calls in their order, without I/O · drain, drain_async: the clients
 """
 
-from feedmill_client.article import AWAY, Article
+from feedmill_client.calls import AWAY, Article
 from feedmill_client.drain import PendingArticles
 from feedmill_client.drain_async import AsyncPendingArticles
 

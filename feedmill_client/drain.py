@@ -1,4 +1,4 @@
-"""The client that blocks."""
+"""The blocking client."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.rows import class_row
 
-from feedmill_client import steps
-from feedmill_client.article import AWAY, Article
+from feedmill_client import calls
+from feedmill_client.calls import AWAY, Article
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 NAP_SECONDS = 0.25
-"""How late a `stop()` is noticed at most while nothing comes."""
+"""How late a `stop()` is noticed while waiting."""
 
 
 class PendingArticles:
-    """One consumer on one connection, which is made when it is needed, and again when it was lost. A context manager.
+    """One consumer on one connection, which it opens when needed, and again after a loss. A context manager.
 
-    Every call raises one of `AWAY` if the server is away, and may then be made again: `patiently` does.
+    Every call raises one of `AWAY` if the server is away. It may then be repeated, as `patiently` does.
 
     Args:
         conninfo: a PostgreSQL URL.
-        poll_seconds: look again after this time if no notification comes (PgBouncer lets none through).
+        poll_seconds: how often to look without a notification (PgBouncer passes none on).
     """
 
     def __init__(self, conninfo: str, *, poll_seconds: float = 5.0) -> None:
@@ -52,32 +52,32 @@ class PendingArticles:
             self._connection.close()
 
     def stop(self) -> None:
-        """End `batches` and `run` after the article in hand. For signal handlers and other threads too."""
+        """End `batches` and `run` after the current article. Signal handlers and other threads may call it."""
         self._stopped = True
 
-    def claim(self, most: int = 50, lease: timedelta = steps.LEASE) -> list[Article]:
+    def claim(self, most: int = 50, lease: timedelta = calls.LEASE) -> list[Article]:
         """Claim up to `most` articles, the oldest first."""
         with self._connect().cursor(row_factory=class_row(Article)) as cursor:
-            return cursor.execute(steps.CLAIM.encode(), [most, lease]).fetchall()
+            return cursor.execute(calls.CLAIM.encode(), [most, lease]).fetchall()
 
     def ack(self, articles: Sequence[Article]) -> int:
-        """Say that they are done; return how many went: those whose text has changed meanwhile stay pending."""
-        return int(self._ask(*steps.ack(articles)))
+        """Acknowledge and remove them; return how many. Articles whose text has changed meanwhile stay pending."""
+        return int(self._ask(*calls.ack(articles)))
 
     def fail(self, articles: Sequence[Article], error: str | Exception, retry_after: timedelta | None = None) -> int:
-        """Count a failure: they come again after a pause, or die. Return how many were still ours."""
-        return int(self._ask(*steps.fail(articles, error, retry_after)))
+        """Count a failure: they come again after a pause, or become dead. Return how many this consumer still held."""
+        return int(self._ask(*calls.fail(articles, error, retry_after)))
 
-    def renew(self, articles: Sequence[Article], lease: timedelta = steps.LEASE) -> list[Article]:
-        """Let their lease run from now; return those that are still ours."""
-        held = self._ask(*steps.renew(articles, lease))
+    def renew(self, articles: Sequence[Article], lease: timedelta = calls.LEASE) -> list[Article]:
+        """Start their lease anew; return the articles that this consumer still holds."""
+        held = self._ask(*calls.renew(articles, lease))
         return [article for article in articles if article.md5 in held]
 
     def release(self, articles: Sequence[Article]) -> int:
-        """Give them back for others to have at once; return how many were still ours."""
-        return int(self._ask(*steps.release(articles)))
+        """Release them for other consumers; return how many this consumer still held."""
+        return int(self._ask(*calls.release(articles)))
 
-    def batches(self, most: int = 50, lease: timedelta = steps.LEASE) -> Iterator[list[Article]]:
+    def batches(self, most: int = 50, lease: timedelta = calls.LEASE) -> Iterator[list[Article]]:
         """Yield claimed articles until `stop()`; wait while there are none, and while the server is away."""
         with contextlib.suppress(*AWAY):  # stopped while it was away
             while not self._stopped:
@@ -86,17 +86,17 @@ class PendingArticles:
                 else:
                     self.patiently(self._wait)
 
-    def run(self, handle: Callable[[Article], object], *, batch: int = 50, lease: timedelta = steps.LEASE) -> None:
-        """Hand each article to `handle` until `stop()`. What it raises fails the article; otherwise it is done.
+    def run(self, handle: Callable[[Article], object], *, batch: int = 50, lease: timedelta = calls.LEASE) -> None:
+        """Call `handle` with each article until `stop()`. An exception fails the article, otherwise it is acknowledged.
 
-        Leases are renewed between articles, not within one: `lease` must be more than twice what the longest takes.
-        Raises one of `AWAY` if after `stop()` the server is away: what was done and not acknowledged comes again.
+        Leases are renewed between articles: `lease` must be more than twice the time of the slowest article.
+        Raises one of `AWAY` if the server is away after `stop()`: unacknowledged articles come again.
         """
         for articles in self.batches(batch, lease):
             self._work_off(articles, handle, lease)
 
     def patiently(self, call: Callable[[], Result]) -> Result:
-        """Return `call()`, made again and again while the server is away; after `stop()` once more at most."""
+        """Return `call()`, repeated while the server is away; after `stop()` at most once more."""
         for attempt in itertools.count():
             try:
                 return call()
@@ -105,12 +105,12 @@ class PendingArticles:
                 if self._stopped:
                     raise
                 log.warning("the database is away, trying again: %s", error)
-                self._sleep(steps.back_off(attempt))
+                self._sleep(calls.back_off(attempt))
         raise AssertionError
 
     def _work_off(self, articles: list[Article], handle: Callable[[Article], object], lease: timedelta) -> None:
-        work = steps.work_off(articles, lease, lambda: self._stopped)
-        step = steps.advance(work, None)
+        work = calls.work_off(articles, lease, lambda: self._stopped)
+        step = calls.advance(work, None)
         interruption: BaseException | None = None
         while step is not None:
             answer: object = None
@@ -119,13 +119,13 @@ class PendingArticles:
             else:
                 try:
                     handle(step)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is stored with the article
+                except Exception as error:  # noqa: BLE001 - it is stored with the article
                     log.warning("article %s failed: %r", step.md5, error)
                     answer = error
-                except BaseException as error:  # noqa: BLE001 - raised below, once the articles were given back
+                except BaseException as error:  # noqa: BLE001 - raised below, after the articles are released
                     self.stop()
                     answer = interruption = error
-            step = steps.advance(work, answer)
+            step = calls.advance(work, answer)
         if interruption is not None:
             raise interruption
 
@@ -136,8 +136,8 @@ class PendingArticles:
 
     def _connect(self) -> psycopg.Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._conninfo, **steps.CONNECT)
-            self._connection.execute(steps.LISTEN.encode())
+            self._connection = psycopg.connect(self._conninfo, **calls.CONNECT)
+            self._connection.execute(calls.LISTEN.encode())
         return self._connection
 
     def _wait(self) -> None:

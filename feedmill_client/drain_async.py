@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.rows import class_row
 
-from feedmill_client import steps
-from feedmill_client.article import AWAY, Article
+from feedmill_client import calls
+from feedmill_client.calls import AWAY, Article
 from feedmill_client.drain import NAP_SECONDS
 
 log = logging.getLogger(__name__)
@@ -24,13 +24,13 @@ Result = TypeVar("Result")
 
 
 class AsyncPendingArticles:
-    """One consumer on one connection, which is made when it is needed, and again when it was lost. A context manager.
+    """One consumer on one connection, which it opens when needed, and again after a loss. A context manager.
 
-    Every call raises one of `AWAY` if the server is away, and may then be made again: `patiently` does.
+    Every call raises one of `AWAY` if the server is away. It may then be repeated, as `patiently` does.
 
     Args:
         conninfo: a PostgreSQL URL.
-        poll_seconds: look again after this time if no notification comes (PgBouncer lets none through).
+        poll_seconds: how often to look without a notification (PgBouncer passes none on).
     """
 
     def __init__(self, conninfo: str, *, poll_seconds: float = 5.0) -> None:
@@ -51,36 +51,36 @@ class AsyncPendingArticles:
             await self._connection.close()
 
     def stop(self) -> None:
-        """End `batches` and `run` after the article in hand. For signal handlers and other threads too."""
+        """End `batches` and `run` after the current article. Signal handlers and other threads may call it."""
         self._stopped = True
 
-    async def claim(self, most: int = 50, lease: timedelta = steps.LEASE) -> list[Article]:
+    async def claim(self, most: int = 50, lease: timedelta = calls.LEASE) -> list[Article]:
         """Claim up to `most` articles, the oldest first."""
         connection = await self._connect()
         async with connection.cursor(row_factory=class_row(Article)) as cursor:
-            await cursor.execute(steps.CLAIM.encode(), [most, lease])
+            await cursor.execute(calls.CLAIM.encode(), [most, lease])
             return await cursor.fetchall()
 
     async def ack(self, articles: Sequence[Article]) -> int:
-        """Say that they are done; return how many went: those whose text has changed meanwhile stay pending."""
-        return int(await self._ask(*steps.ack(articles)))
+        """Acknowledge and remove them; return how many. Articles whose text has changed meanwhile stay pending."""
+        return int(await self._ask(*calls.ack(articles)))
 
     async def fail(
         self, articles: Sequence[Article], error: str | Exception, retry_after: timedelta | None = None
     ) -> int:
-        """Count a failure: they come again after a pause, or die. Return how many were still ours."""
-        return int(await self._ask(*steps.fail(articles, error, retry_after)))
+        """Count a failure: they come again after a pause, or become dead. Return how many this consumer still held."""
+        return int(await self._ask(*calls.fail(articles, error, retry_after)))
 
-    async def renew(self, articles: Sequence[Article], lease: timedelta = steps.LEASE) -> list[Article]:
-        """Let their lease run from now; return those that are still ours."""
-        held = await self._ask(*steps.renew(articles, lease))
+    async def renew(self, articles: Sequence[Article], lease: timedelta = calls.LEASE) -> list[Article]:
+        """Start their lease anew; return the articles that this consumer still holds."""
+        held = await self._ask(*calls.renew(articles, lease))
         return [article for article in articles if article.md5 in held]
 
     async def release(self, articles: Sequence[Article]) -> int:
-        """Give them back for others to have at once; return how many were still ours."""
-        return int(await self._ask(*steps.release(articles)))
+        """Release them for other consumers; return how many this consumer still held."""
+        return int(await self._ask(*calls.release(articles)))
 
-    async def batches(self, most: int = 50, lease: timedelta = steps.LEASE) -> AsyncIterator[list[Article]]:
+    async def batches(self, most: int = 50, lease: timedelta = calls.LEASE) -> AsyncIterator[list[Article]]:
         """Yield claimed articles until `stop()`; wait while there are none, and while the server is away."""
         with contextlib.suppress(*AWAY):  # stopped while it was away
             while not self._stopped:
@@ -90,18 +90,18 @@ class AsyncPendingArticles:
                     await self.patiently(self._wait)
 
     async def run(
-        self, handle: Callable[[Article], Awaitable[object]], *, batch: int = 50, lease: timedelta = steps.LEASE
+        self, handle: Callable[[Article], Awaitable[object]], *, batch: int = 50, lease: timedelta = calls.LEASE
     ) -> None:
-        """Hand each article to `handle` until `stop()`. What it raises fails the article; otherwise it is done.
+        """Call `handle` with each article until `stop()`. An exception fails the article, otherwise it is acknowledged.
 
-        Leases are renewed between articles, not within one: `lease` must be more than twice what the longest takes.
-        Raises one of `AWAY` if after `stop()` the server is away: what was done and not acknowledged comes again.
+        Leases are renewed between articles: `lease` must be more than twice the time of the slowest article.
+        Raises one of `AWAY` if the server is away after `stop()`: unacknowledged articles come again.
         """
         async for articles in self.batches(batch, lease):
             await self._work_off(articles, handle, lease)
 
     async def patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """Return `call()`, made again and again while the server is away; after `stop()` once more at most."""
+        """Return `call()`, repeated while the server is away; after `stop()` at most once more."""
         for attempt in itertools.count():
             try:
                 return await call()
@@ -110,14 +110,14 @@ class AsyncPendingArticles:
                 if self._stopped:
                     raise
                 log.warning("the database is away, trying again: %s", error)
-                await self._sleep(steps.back_off(attempt))
+                await self._sleep(calls.back_off(attempt))
         raise AssertionError
 
     async def _work_off(
         self, articles: list[Article], handle: Callable[[Article], Awaitable[object]], lease: timedelta
     ) -> None:
-        work = steps.work_off(articles, lease, lambda: self._stopped)
-        step = steps.advance(work, None)
+        work = calls.work_off(articles, lease, lambda: self._stopped)
+        step = calls.advance(work, None)
         interruption: BaseException | None = None
         while step is not None:
             answer: object = None
@@ -126,13 +126,13 @@ class AsyncPendingArticles:
             else:
                 try:
                     await handle(step)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is stored with the article
+                except Exception as error:  # noqa: BLE001 - it is stored with the article
                     log.warning("article %s failed: %r", step.md5, error)
                     answer = error
-                except BaseException as error:  # noqa: BLE001 - raised below, once the articles were given back
+                except BaseException as error:  # noqa: BLE001 - raised below, after the articles are released
                     self.stop()
                     answer = interruption = error
-            step = steps.advance(work, answer)
+            step = calls.advance(work, answer)
         if interruption is not None:
             raise interruption
 
@@ -144,8 +144,8 @@ class AsyncPendingArticles:
 
     async def _connect(self) -> psycopg.AsyncConnection:
         if self._connection is None or self._connection.closed:
-            self._connection = await psycopg.AsyncConnection.connect(self._conninfo, **steps.CONNECT)
-            await self._connection.execute(steps.LISTEN.encode())
+            self._connection = await psycopg.AsyncConnection.connect(self._conninfo, **calls.CONNECT)
+            await self._connection.execute(calls.LISTEN.encode())
         return self._connection
 
     async def _wait(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
@@ -22,8 +22,12 @@ from tests.side_by_side import ByModule, order
 for size in ("COLUMNS", "LINES"):
     os.environ.pop(size, None)
 
-# How long an example takes is the other processes' affair too; where time matters, a test measures its own CPU time.
-settings.register_profile("feedmill", deadline=None)
+# No deadline: how long an example takes is the other processes' affair too; where time matters, a test measures its own
+# CPU time. The same examples in every run, so that nobody meets a failure that is not of his making; by hand, many
+# random ones: `make test ARGS="tests/unit --hypothesis-profile=long"`.
+UNTIMED = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("feedmill", UNTIMED, derandomize=True, max_examples=50)
+settings.register_profile("long", UNTIMED, max_examples=2000, print_blob=True)
 settings.load_profile("feedmill")
 
 ROOT = Path(__file__).parent.parent

@@ -1,4 +1,4 @@
-"""What takes part in a run, put together: the fetcher's handler, claims, outlet, receipts, and the loop."""
+"""Puts a run together: claims, the fetcher's handler, the publisher of results, and the loop."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-from services.batch.results import ResultPublisher, WrittenResults
-from services.batch.runner import STAGE, Pauses, Run
+from services.batch.results import ResultPublisher, UnwrittenResults
+from services.batch.runner import STAGE, Run
 from services.batch.summary import Summary
-from services.batch.window import Window, share_of
+from services.batch.window import Window, max_in_progress
 from services.fetcher.__main__ import fetching
 from services.fetcher.backpressure import Backpressure
 from services.fetcher.clock import Clock
@@ -34,21 +34,21 @@ from shared.wire.results import FeedFetched
 log = logging.getLogger(__name__)
 
 RETRIES = 1
-"""Of a soft error, at the end of the run; unless FEEDMILL_MAX_RETRIES forbids it."""
+"""Retries of a soft error at the end of the run, unless FEEDMILL_MAX_RETRIES forbids them."""
 
 CONNECTIONS = 3
-"""To the database: the claim at hand, the look at what is written, and one to spare."""
+"""Database connections: for the claims, for the look at the fetch log, and one to spare."""
 
 RELEASE_SECONDS = 30.0
-"""How long a database that is away is waited for, to give claims back."""
+"""Releasing claims is tried for so long."""
 
 
 class Claims:
-    """See the module. What becomes due while the run lasts is left to the next one: a run has an end.
+    """Claims feeds that were due when the run began: feeds that become due meanwhile are left to the next run.
 
     Args:
-        clock: set by the database's, which the claims' deadlines are made by.
-        batch: feeds claimed in one go, at most.
+        clock: is set by the database's, which the claims' deadlines follow.
+        batch: the most feeds that one statement claims.
         seconds: how long the claims live.
     """
 
@@ -63,7 +63,7 @@ class Claims:
         """Claim up to `limit` feeds; return their jobs, and how many were claimed (a row may make no job).
 
         Raises:
-            DatabaseUnavailable: away; what may have been claimed nevertheless runs out.
+            DatabaseUnavailable: away; if feeds were claimed nevertheless, their claims expire.
         """
         if self._due_by is None:
             self._due_by = await self._database.read_clock()
@@ -74,17 +74,33 @@ class Claims:
             )
         return [job.model_copy(update={"reason": "batch"}) for job in claimed.jobs], claimed.feeds
 
-    async def release(self, jobs: Sequence[FetchFeed]) -> None:
-        """Give claims back: their feeds are due again at once. Raises DatabaseUnavailable."""
+    async def release(self, jobs: Sequence[FetchFeed]) -> bool:
+        """Release claims: their feeds are due again at once. Return False if the database is away for long."""
+        given_up = asyncio.Event()
+        giving_up = asyncio.get_running_loop().call_later(RELEASE_SECONDS, given_up.set)
+        try:
+            await keep_trying(lambda: self._release(jobs), what="releasing claims", until=(given_up,))
+        except Unavailable as error:
+            log.warning("could not release %d claims, they will run out by themselves: %s", len(jobs), error)
+            return False
+        finally:
+            giving_up.cancel()
+        return True
+
+    async def _release(self, jobs: Sequence[FetchFeed]) -> None:
         async with self._database.transaction() as connection:
             await release_claims(connection, jobs)
 
 
 class BatchService:
-    """See the module.
+    """A run with everything that it needs.
 
     Args:
-        waits_for_writer: the run waits for the writer, and tells how many articles were new.
+        amqp_url: where results go.
+        database_url: where claims come from.
+        fetcher: settings of the requests.
+        scheduler: settings of the claims.
+        waits_for_writer: whether the run ends after the writer has written its results, and counts new articles.
     """
 
     def __init__(
@@ -105,79 +121,66 @@ class BatchService:
         )
         self._topology = fetcher.topology()
         self._broker = RabbitMQ(amqp_url, name="feedmill batch", max_message_bytes=fetcher.max_message_bytes)
-        self._outlet = ResultPublisher(self._broker, self._topology)
+        self._publisher = ResultPublisher(self._broker, self._topology)
         self._clock = ServerClock()
         self._claims = Claims(self._database, self._clock, batch=scheduler.claim_batch, seconds=scheduler.claim_seconds)
         self.summary = Summary()
-        self._receipts = WrittenResults(self._database, self.summary) if waits_for_writer else None
+        self._unwritten = UnwrittenResults(self._database, self.summary) if waits_for_writer else None
 
     async def run(self, stop: asyncio.Event, hurry: asyncio.Event, health: Health) -> None:
         """Run until all is done or `stop`; then wait for the writer, until `hurry`.
 
         Raises:
             Unavailable: a server can't be used from the beginning.
-            ConfigurationError: the topology does not fit what stands in the broker.
+            ConfigurationError: the topology does not fit the broker's queues.
         """
-        health.add_check("broker", self._outlet.check)
+        health.add_check("broker", self._publisher.check)
         health.add_check("database", self._database.check)
         async with self._database.open():
             await self._database.require_schema()
             async with self._broker.connect(self._topology) as session:
-                if not self._receipts and not await session.count_consumers(self._topology.writer.queue):
+                if not self._unwritten and not await session.count_consumers(self._topology.writer.queue):
                     log.warning("no writer runs: results wait in the queue until one does")
-            async with self._outlet.open(stop):
+            async with self._publisher.open(stop):
                 await self._fetch(stop)
-                if self._receipts:
-                    await self._receipts.wait_written(hurry)
+                if self._unwritten:
+                    await self._unwritten.wait(hurry)
 
     async def _fetch(self, stop: asyncio.Event) -> None:
-        settings, pause_seconds = self._settings, self._settings.fast_delay_seconds
+        settings, limits = self._settings, self._settings.limits()
         rules = RetryRules(
             max_retries=min(settings.max_retries, RETRIES),
-            retry_delay_seconds=pause_seconds,
+            retry_delay_seconds=settings.fast_delay_seconds,
             claim_seconds=settings.claim_seconds,
         )
-        limits = settings.limits()
-        window = Window(settings.fetcher_prefetch, lambda group: share_of(limits, group))
-        pauses = Pauses(delay=pause_seconds, drain=settings.longest_fetch_seconds() + DRAIN_SECONDS)
         clock = Clock(now=self._clock.now, monotonic=time.monotonic)
-        with fetching(settings, STAGE, rules, clock=clock) as room:
+        with fetching(settings, STAGE, rules, clock=clock) as fetcher:
             run = Run(
                 self._claims,
-                room.handler,
+                fetcher.handler,
                 self._publish,
-                self._release,
-                window,
-                room.prefetch_limit,
-                pauses,
-                self.summary,
+                Window(settings.fetcher_prefetch, lambda group: max_in_progress(limits, group)),
+                fetcher.prefetch_limit,
+                delay_seconds=settings.fast_delay_seconds,
+                drain_seconds=settings.longest_fetch_seconds() + DRAIN_SECONDS,
+                summary=self.summary,
             )
             backpressure = Backpressure(
-                self._topology.writer.queue, high_water=settings.writer_high_water, prefetch_limit=room.prefetch_limit
+                self._topology.writer.queue,
+                high_water=settings.writer_high_water,
+                prefetch_limit=fetcher.prefetch_limit,
             )
             over = asyncio.Event()
-            watching = [self._receipts.watch()] if self._receipts else []
             async with beside(
                 over,
-                room.slots.stop_when(stop),
-                room.watch.watch(),
-                backpressure.watch(lambda: self._outlet.session, over),
-                *watching,
+                fetcher.slots.stop_when(stop),
+                fetcher.watch.watch(),
+                backpressure.watch(lambda: self._publisher.session, over),
+                *([self._unwritten.watch()] if self._unwritten else []),
             ):
                 await run.run(stop)
 
-    async def _publish(self, item: Outgoing, until: asyncio.Event) -> None:
-        await self._outlet.publish(item.to_publication(), until=until)
-        if self._receipts and isinstance(item.message, FeedFetched):
-            self._receipts.note(item.message)
-
-    async def _release(self, jobs: Sequence[FetchFeed]) -> None:
-        given_up = asyncio.Event()
-        giving_up = asyncio.get_running_loop().call_later(RELEASE_SECONDS, given_up.set)
-        try:
-            await keep_trying(lambda: self._claims.release(jobs), what="giving claims back", until=(given_up,))
-            self.summary.given_back += len(jobs)
-        except Unavailable as error:
-            log.warning("could not give %d claims back, they will run out by themselves: %s", len(jobs), error)
-        finally:
-            giving_up.cancel()
+    async def _publish(self, result: FeedFetched, until: asyncio.Event) -> None:
+        await self._publisher.publish(Outgoing(result, FeedFetched.KIND).to_publication(), until=until)
+        if self._unwritten:
+            self._unwritten.add(result)

@@ -1,4 +1,4 @@
-"""Pure: what a run comes to, and what is said last of a feed."""
+"""Pure: the counts of a run, and the final result of a job whose retry the run does not make."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
 
-def last_word(fetched: FeedFetched) -> FeedFetched:
-    """Return a result that promised a retry as the last one of its job, since the run ends here.
+def final_result(fetched: FeedFetched) -> FeedFetched:
+    """Return a result that announced a retry as the last one of its job, since the run ends here.
 
-    A feed that failed before is given up, and looked at again after its back-off. One that was never asked, since its
-    host is down, is as due as it was.
+    A feed that failed before is given up until its back-off is over. A feed without any request (its host is down)
+    stays due.
     """
     outcome = fetched.outcome if fetched.outcome.is_deferred and not fetched.attempt else Outcome.GAVE_UP
     return fetched.model_copy(update={"outcome": outcome, "final": True, "claim_until": None})
@@ -22,30 +22,30 @@ def last_word(fetched: FeedFetched) -> FeedFetched:
 
 @dataclass
 class Summary:
-    """The run in numbers."""
+    """The counts of a run. Their names are those of the JSON summary."""
 
     claimed: int = 0
     """Feeds claimed."""
     outcomes: Counter[str] = field(default_factory=Counter)
     """Attempts by outcome."""
     entries: int = 0
-    """Entries passed on to the writer."""
+    """Entries published to the writer."""
     retried: int = 0
-    """Of the attempts, those at a feed that had failed softly before."""
+    """Attempts at feeds that had failed softly before."""
     skipped: int = 0
-    """Feeds that were not asked, since their host is down; they stay due."""
+    """Feeds without a request, since their host is down; they stay due."""
     given_back: int = 0
-    """Feeds whose claim was given back, since the run was stopped; they are due at once."""
+    """Feeds whose claim was released, since the run was stopped; they are due at once."""
     broken: int = 0
-    """Feeds whose job failed by a fault of ours: their claims run out."""
+    """Feeds whose job failed by a bug: their claims expire."""
     new_articles: int | None = None
-    """Of the entries, articles that nobody had seen; None if the writer was not awaited."""
+    """Entries that are new articles; None if the run did not wait for the writer."""
     unwritten: int | None = None
-    """Results that the writer has not written; None if it was not awaited."""
+    """Results that the writer has not written; None if the run did not wait for it."""
     seconds: float = 0.0
 
-    def note(self, fetched: FeedFetched, *, is_retry: bool = False) -> None:
-        """Count a result that was passed on; `is_retry`: its feed was asked again."""
+    def count(self, fetched: FeedFetched, *, is_retry: bool = False) -> None:
+        """Count a published result; `is_retry`: it comes from another attempt at its feed."""
         self.entries += len(fetched.entries)
         if fetched.outcome.is_deferred:
             self.skipped += fetched.final
@@ -54,13 +54,9 @@ class Summary:
         self.retried += is_retry
 
     def as_json(self) -> dict[str, Any]:
-        """Return the numbers by name, for machines."""
-        return {
-            **vars(self),
-            "outcomes": dict(self.outcomes.most_common()),
-            "attempts": self.attempts,
-            "seconds": round(self.seconds, 1),
-        }
+        """Return the counts by name, for machines."""
+        outcomes, seconds = dict(self.outcomes.most_common()), round(self.seconds, 1)
+        return {**vars(self), "outcomes": outcomes, "attempts": self.attempts, "seconds": seconds}
 
     @property
     def attempts(self) -> int:
@@ -69,17 +65,14 @@ class Summary:
 
     def in_words(self) -> list[str]:
         """Return the summary as lines for people."""
-        parts = [f"{self.claimed:,} feeds claimed", f"{self.attempts:,} attempts"]
-        parts += [
-            f"{number:,} {what}"
-            for number, what in (
-                (self.retried, "of them again"),
-                (self.skipped, "skipped (host down; still due)"),
-                (self.given_back, "given back (due at once)"),
-                (self.broken, "not handled (see the log)"),
-            )
-            if number
+        counts = [
+            (self.retried, "of them again"),
+            (self.skipped, "skipped (host down; still due)"),
+            (self.given_back, "given back (due at once)"),
+            (self.broken, "not handled (see the log)"),
         ]
+        parts = [f"{self.claimed:,} feeds claimed", f"{self.attempts:,} attempts"]
+        parts += [f"{number:,} {what}" for number, what in counts if number]
         parts.append(f"{self.entries:,} entries passed on")
         if self.new_articles is not None:
             parts.append(f"{self.new_articles:,} articles new")

@@ -1,6 +1,7 @@
-"""Pure: the jobs of a run that are in memory. Groups take turns; none has more in hand than its host can take soon.
+"""Pure: the jobs of a run that are in memory.
 
-A job *waits*, is *in hand* (the fetcher's handler has it), or waits for *later*. Times are monotonic seconds.
+A job waits in its group's queue, is in progress (the fetcher's handler has it), or waits for a later time. The groups'
+queues are served in turn. No group has more jobs in progress than its host can take soon. Times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from services.fetcher.politeness.limits import MAX_WAIT_SHARE, Limits
 from shared.wire.jobs import FetchFeed
 
 
-def share_of(limits: Limits, group: str) -> int:
-    """Return how many jobs of a group the handler can make use of: what it begins soon, or has room for."""
+def max_in_progress(limits: Limits, group: str) -> int:
+    """Return how many jobs of a group the handler can use: those that it starts soon, or can hold."""
     policy = limits.policy(group)
     assert policy.concurrency is not None
     reach = MAX_WAIT_SHARE * limits.max_hold_seconds
@@ -24,30 +25,30 @@ def share_of(limits: Limits, group: str) -> int:
 
 
 class Window:
-    """See the module.
+    """The jobs of a run.
 
     Args:
-        size: jobs in memory at a time; what is put in for later, or was there before, may exceed it.
-        share: how many jobs of a group may be in hand.
+        size: the most jobs for which new claims are made; jobs that come back may exceed it.
+        most: how many jobs of a group may be in progress.
     """
 
-    def __init__(self, size: int, share: Callable[[str], int]) -> None:
+    def __init__(self, size: int, most: Callable[[str], int]) -> None:
         self.size = size
-        self._share = share
-        self._lines: dict[str, deque[FetchFeed]] = {}
-        self._ready: dict[str, None] = {}
-        self._in_hand: Counter[str] = Counter()
+        self._most = most
+        self._queues: dict[str, deque[FetchFeed]] = {}
+        self._ready: dict[str, None] = {}  # groups that have a waiting job and may start it, in turn
+        self._in_progress: Counter[str] = Counter()
         self._later: list[tuple[float, int, FetchFeed]] = []
         self._numbers = itertools.count()
         self._waiting = 0
 
     def __len__(self) -> int:
-        return self._waiting + self._in_hand.total() + len(self._later)
+        return self._waiting + self._in_progress.total() + len(self._later)
 
     @property
-    def in_hand(self) -> int:
+    def in_progress(self) -> int:
         """How many jobs the handler has."""
-        return self._in_hand.total()
+        return self._in_progress.total()
 
     @property
     def room(self) -> int:
@@ -55,58 +56,55 @@ class Window:
         return max(self.size - len(self), 0)
 
     def add(self, jobs: Iterable[FetchFeed]) -> None:
-        """Let jobs wait, each at the end of its group's line."""
+        """Append jobs to their groups' queues."""
         for job in jobs:
-            self._lines.setdefault(job.group, deque()).append(job)
+            self._queues.setdefault(job.group, deque()).append(job)
             self._waiting += 1
-            self._look_at(job.group)
+            self._update_ready(job.group)
 
-    def put_later(self, job: FetchFeed, at: float) -> None:
-        """Let a job wait that may not be taken before `at`."""
+    def add_later(self, job: FetchFeed, at: float) -> None:
+        """Add a job that must not be taken before `at`."""
         heapq.heappush(self._later, (at, next(self._numbers), job))
 
     def take(self, now: float) -> FetchFeed | None:
-        """Return the job that is to be handled next, in hand from now on; None if there is none at the moment."""
+        """Return the next job, which is in progress from now on; None if none may start now."""
         while self._later and self._later[0][0] <= now:
             self.add([heapq.heappop(self._later)[2]])
         group = next(iter(self._ready), None)
         if group is None:
             return None
-        line = self._lines[group]
-        job = line.popleft()
-        if not line:
-            del self._lines[group]
+        queue = self._queues[group]
+        job = queue.popleft()
+        if not queue:
+            del self._queues[group]
         self._waiting -= 1
-        self._in_hand[group] += 1
-        del self._ready[group]  # to the end of the round
-        self._look_at(group)
+        self._in_progress[group] += 1
+        del self._ready[group]  # it goes to the end of the round
+        self._update_ready(group)
         return job
 
     def done(self, job: FetchFeed) -> None:
-        """A job is in hand no more."""
-        self._in_hand[job.group] -= 1
-        if not self._in_hand[job.group]:
-            del self._in_hand[job.group]
-        self._look_at(job.group)
+        """End a job's progress."""
+        self._in_progress[job.group] -= 1
+        self._update_ready(job.group)
 
     def next_at(self) -> float | None:
-        """Return when the first of those that wait for later may be taken."""
+        """Return when the first job that waits for a later time may be taken."""
         return self._later[0][0] if self._later else None
 
     def empty(self) -> list[FetchFeed]:
-        """Return all jobs that are not in hand, and forget them."""
-        waiting = [job for line in self._lines.values() for job in line]
-        later = [job for _, _, job in self._later]
-        self._lines.clear()
+        """Remove and return all jobs that are not in progress."""
+        jobs = [*itertools.chain(*self._queues.values()), *(job for _, _, job in self._later)]
+        self._queues.clear()
         self._ready.clear()
         self._later.clear()
         self._waiting = 0
-        return waiting + later
+        return jobs
 
-    def _look_at(self, group: str) -> None:
-        if group in self._lines and self._in_hand[group] < self._share(group):
+    def _update_ready(self, group: str) -> None:
+        if group in self._queues and self._in_progress[group] < self._most(group):
             self._ready.setdefault(group)
         else:
             self._ready.pop(group, None)
-        if not self._in_hand[group]:
-            del self._in_hand[group]
+        if not self._in_progress[group]:
+            del self._in_progress[group]

@@ -1,5 +1,10 @@
 """The writer: results in, rows out.
 
-Takes `FeedFetched` from the queue `writer`. Gives nothing to any queue. Touches every table: articles, ledger, feed
-state and fetch log, in one transaction per batch. Also owns the schema (`migrations/`).
+Takes `FeedFetched` from the queue `writer`. Publishes nothing. Writes articles, ledger, feed state and fetch log, in
+one transaction per batch.
+
+    handler   one batch                    store      the transaction: what is written in which order
+    articles  which article an entry is    schedule   when a feed is polled next: both pure
+    article   an article, and SQL from lists of columns    ledger, pending, feed_store   the SQL of each table
+    pruning   deletes old rows
 """

@@ -1,4 +1,4 @@
-"""`python -m services.writer`: puts the writer together and runs it. Owns the clock."""
+"""`python -m services.writer`: puts the writer together and runs it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ CLOCK_SECONDS = 5.0
 """How often the database's clock is read."""
 
 GRACE_SECONDS = 5.0
-"""What a round of housekeeping may take to its end when the service stops."""
+"""After a stop, a round of pruning may take so long to end."""
 
 
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
-    topology = settings.topology()
     database = Database(
         str(settings.database_url),
         size=CONNECTIONS,
@@ -49,14 +48,30 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
         now=clock.now,
         policy=settings.policy(),
     )
-    pruning = Pruning(database, settings.retention())
+    consumer = make_consumer(settings, handler)
 
     async def set_clock() -> None:
         clock.observe(await database.read_clock())
 
     timekeeping = PeriodicTask("clock", set_clock, seconds=CLOCK_SECONDS)
+    pruning = Pruning(database, settings.retention())
     tidying = PeriodicTask("pruning", partial(pruning.round, stop), seconds=ROUND_SECONDS)
-    consumer = Consumer(
+    health.add_check("broker", consumer.check)
+    health.add_check("database", database.check)
+    health.add_warning("clock", clock.check)
+    for task in (timekeeping, tidying):
+        health.add_warning(f"background {task.name}", task.check)
+    async with database.open():
+        if await tables_found(database, stop):
+            await timekeeping.run_once()  # before the first result is written
+            async with beside(stop, timekeeping.run(stop), tidying.run(stop), grace_seconds=GRACE_SECONDS):
+                await consumer.run(stop)
+
+
+def make_consumer(settings: WriterSettings, handler: WriteArticles) -> Consumer[FeedFetched]:
+    """Return the consumer of the queue `writer`."""
+    topology = settings.topology()
+    return Consumer(
         RabbitMQ(str(settings.amqp_url), name="feedmill writer", max_message_bytes=settings.max_message_bytes),
         topology,
         topology.writer,
@@ -71,20 +86,10 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
             concurrency=BATCHES,
         ),
     )
-    health.add_check("broker", consumer.check)
-    health.add_check("database", database.check)
-    health.add_warning("clock", clock.check)
-    for rounds in (timekeeping, tidying):
-        health.add_warning(f"background {rounds.name}", rounds.check)
-    async with database.open():
-        if await tables_found(database, stop):
-            await timekeeping.run_once()  # before the first result is written
-            async with beside(stop, timekeeping.run(stop), tidying.run(stop), grace_seconds=GRACE_SECONDS):
-                await consumer.run(stop)
 
 
 def count_entries(delivery: Delivery) -> int:
-    """Return how much of a batch a result takes up: its entries, or one if it has none."""
+    """Return the weight of a result in a batch: the number of its entries, at least one."""
     entries = delivery.headers.get("entries", 0)
     return max(1, entries) if isinstance(entries, int) else 1
 

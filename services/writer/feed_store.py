@@ -1,4 +1,4 @@
-"""The writer's SQL for feeds: their state, the log of attempts, hosts that asked to be left alone."""
+"""The writer's SQL for feeds: their state, the log of attempts, hosts that asked for a pause."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from uuid import UUID
 
 from psycopg import sql
 from psycopg.types.json import Json
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from services.writer.rate_column import read_rate
+from services.writer.schedule.advance import advance
 from services.writer.schedule.bounds import DAY_SECONDS
-from services.writer.schedule.feed_state import FeedState, News, Rules, advance
+from services.writer.schedule.feed_state import FeedState, NewItems, Rules
+from services.writer.schedule.publication_rate import PublicationRate
 from shared.database.postgres import Connection
 from shared.politeness import politeness_group
 from shared.wire.results import FeedFetched
@@ -24,28 +26,60 @@ from shared.wire.results import FeedFetched
 log = logging.getLogger(__name__)
 
 FOREIGN_THROTTLE_SECONDS = 30.0
-"""A host is left alone for so long at most after a 429 that a redirect from another host ran into."""
+"""The longest pause of a host after a 429 that a redirect from another host ran into."""
 
 _STATE_COLUMNS = tuple(field.name for field in fields(FeedState) if field.name != "has_own_headers")
+_CHANGING = tuple(name for name in _STATE_COLUMNS if name not in {"id", "url"})
 
 _HAS_OWN_HEADERS = sql.SQL("source_config ?| '{headers,user,password}' AS has_own_headers")
 
-
-# One statement for all feeds of a batch. Which row has what type is told by the table itself.
+# One statement for all feeds of a batch; the table itself knows its columns' types.
 _UPDATE = sql.SQL("UPDATE feeds SET ({}) = ({}) FROM json_populate_recordset(NULL::feeds, %s) AS new WHERE {}").format(
-    sql.SQL(", ").join(sql.Identifier(name) for name in _STATE_COLUMNS if name not in {"id", "url"}),
-    sql.SQL(", ").join(sql.Identifier("new", name) for name in _STATE_COLUMNS if name not in {"id", "url"}),
+    sql.SQL(", ").join(map(sql.Identifier, _CHANGING)),
+    sql.SQL(", ").join(sql.Identifier("new", name) for name in _CHANGING),
     sql.SQL("feeds.id = new.id"),
 )
 
+_LOGGED_AS_SENT = (
+    *("result_id", "feed_id", "queued_at", "elapsed_seconds", "final", "attempt", "status"),
+    *("wire_bytes", "decoded_bytes", "tier", "error_class", "error"),
+)
+"""Columns of `feed_fetch_log` that are fields of `FeedFetched`."""
 
-def as_columns(states: Any) -> bytes:
-    """Return the states as the statement above takes them: JSON, with the pace as its column holds it."""
-    return to_json(states, inf_nan_mode="strings")
+_RATE = TypeAdapter(PublicationRate)
+
+
+def as_rows(states: Iterable[FeedState]) -> list[dict[str, Any]]:
+    """Return the states as `_UPDATE` takes them: by column, the publication rate as the column `pace` holds it."""
+    return [vars(state) | {"pace": write_rate(state.pace)} for state in states]
+
+
+def _to_json(rows: Any) -> bytes:
+    return to_json(rows, inf_nan_mode="strings")
+
+
+def write_rate(rate: PublicationRate) -> Any:
+    """Return the value of the column `pace`."""
+    return _RATE.dump_python(rate, by_alias=True)
+
+
+def read_rate(value: Any) -> PublicationRate:
+    """Return the publication rate in the column `pace`; a new one, so that the feed goes on, if it can't be read."""
+    if not value:
+        return PublicationRate()
+    try:
+        rate = _RATE.validate_python(value)
+    except ValidationError as error:
+        log.warning("a publication rate can't be read and is estimated anew: %s", error.errors(include_url=False)[0])
+        return PublicationRate()
+    if not rate.is_sound:
+        log.warning("a publication rate can't be true and is estimated anew: %s", rate)
+        return PublicationRate()
+    return rate
 
 
 async def lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, FeedState]:
-    """Return the feeds that there are, locked in the order of their ids."""
+    """Return the feeds that still exist, locked in the order of their ids."""
     columns = sql.SQL(", ").join((*map(sql.Identifier, _STATE_COLUMNS), _HAS_OWN_HEADERS))
     cursor = await connection.execute(
         sql.SQL("SELECT {} FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE").format(columns),
@@ -55,7 +89,7 @@ async def lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, Fe
 
 
 async def find_logged(connection: Connection, batch: Sequence[FeedFetched]) -> set[UUID]:
-    """Return those of the results that were written before."""
+    """Return the ids of the results that were written before."""
     cursor = await connection.execute(
         "SELECT result_id FROM feed_fetch_log WHERE result_id = ANY(%b)", [[fetched.result_id for fetched in batch]]
     )
@@ -63,50 +97,37 @@ async def find_logged(connection: Connection, batch: Sequence[FeedFetched]) -> s
 
 
 async def log_attempts(
-    connection: Connection, batch: Sequence[FeedFetched], news: Mapping[UUID, News], now: datetime
+    connection: Connection, batch: Sequence[FeedFetched], new_items: Mapping[UUID, NewItems], now: datetime
 ) -> None:
-    """Write a row for each attempt, with the number of articles that were new in it.
-
-    None began before its job was queued, nor after its result is here, whatever a fetcher's clock said.
-    """
+    """Write a row for each attempt, with the number of articles that were new in it."""
+    rows = [_log_row(fetched, new_items[fetched.result_id].count, now) for fetched in batch]
+    if not rows:
+        return
+    insert = sql.SQL("INSERT INTO feed_fetch_log ({}) VALUES ({})").format(
+        sql.SQL(", ").join(map(sql.Identifier, rows[0])), sql.SQL(", ").join(map(sql.Placeholder, rows[0]))
+    )
     async with connection.cursor() as cursor:
-        await cursor.executemany(
-            """
-            INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final,
-                attempt, status, items_seen, items_new, wire_bytes, decoded_bytes, tier, error_class, error)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-            """,
-            [
-                (
-                    f.result_id,
-                    f.feed_id,
-                    f.queued_at,
-                    max(min(f.started_at, now), min(f.queued_at, now)),
-                    f.elapsed_seconds,
-                    f.outcome.is_success,
-                    f.outcome.value,
-                    f.final,
-                    f.attempt,
-                    f.status,
-                    len(f.entries),
-                    news[f.result_id].count,
-                    f.wire_bytes,
-                    f.decoded_bytes,
-                    f.tier,
-                    f.error_class,
-                    f.error,
-                )
-                for f in batch
-            ],
-        )
+        await cursor.executemany(insert, rows)
+
+
+def _log_row(fetched: FeedFetched, items_new: int, now: datetime) -> dict[str, object]:
+    """Return the attempt by column. It began between its job's queueing and now, whatever a fetcher's clock says."""
+    return {
+        **{name: getattr(fetched, name) for name in _LOGGED_AS_SENT},
+        "started_at": max(min(fetched.started_at, now), min(fetched.queued_at, now)),
+        "ok": fetched.outcome.is_success,
+        "outcome": fetched.outcome.value,
+        "items_seen": len(fetched.entries),
+        "items_new": items_new,
+    }
 
 
 async def note_throttles(connection: Connection, batch: Sequence[FeedFetched], proxy_hosts: frozenset[str]) -> None:
-    """Remember hosts that asked to be left alone: the fetchers know it too, but forget it when they restart.
+    """Remember hosts that asked for a pause: fetchers know it too, but forget it when they restart.
 
-    For a day at most, whatever a fetcher's clock says; for seconds if a redirect from elsewhere found it out, since
-    whoever wrote that may have chosen the one page that asks for a day. Those that are over go last: who cleans up
-    waits for nobody.
+    A pause lasts a day at most, whatever a fetcher's clock says. If a redirect from another host ran into it, it lasts
+    for seconds, since the redirect's author may have chosen the one page that asks for a day. Pauses that are over are
+    deleted last, without waiting for any lock.
     """
     until: dict[tuple[str, float], datetime] = {}
     for fetched in batch:
@@ -140,24 +161,24 @@ async def advance_feeds(
     connection: Connection,
     feeds: Mapping[int, FeedState],
     batch: Sequence[FeedFetched],
-    news: Mapping[UUID, News],
+    new_items: Mapping[UUID, NewItems],
     now: datetime,
     rules: Rules,
     proxy_hosts: frozenset[str],
 ) -> Counter[str]:
-    """Write what the results make of their feeds; return how claims ended (`store.Written.claims`)."""
+    """Write the feeds' states after the results; return how claims ended (`store.Written.claims`)."""
     after = dict(feeds)
     claims: Counter[str] = Counter()
     for fetched in batch:
         if end := _end_of_claim(after[fetched.feed_id], fetched):
             claims[end] += 1
         after[fetched.feed_id] = advance(
-            after[fetched.feed_id], fetched, news=news[fetched.result_id], now=now, rules=rules
+            after[fetched.feed_id], fetched, new=new_items[fetched.result_id], now=now, rules=rules
         )
     changed = [state for id_, state in after.items() if state != feeds[id_]]
     moved = sorted((s for s in changed if s.url != feeds[s.id].url), key=lambda state: state.url)  # the order of locks
     if changed:
-        await connection.execute(_UPDATE, [Json([vars(state) for state in changed], dumps=as_columns)])
+        await connection.execute(_UPDATE, [Json(as_rows(changed), dumps=_to_json)])
     for state in moved:
         await _move(connection, state, politeness_group(state.url, proxy_hosts))
     return claims
@@ -175,7 +196,7 @@ def _end_of_claim(feed: FeedState, fetched: FeedFetched) -> str | None:
 
 
 async def _move(connection: Connection, feed: FeedState, group: str) -> None:
-    """Give a feed its new URL. If another feed has it and is polled, this one is a duplicate and is fetched no more."""
+    """Give a feed its new URL. If another feed that is polled has it, disable this one as a duplicate."""
     cursor = await connection.execute(
         """
         UPDATE feeds SET url = %(url)s, politeness_group = %(group)s

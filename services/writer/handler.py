@@ -1,15 +1,16 @@
-"""From results to one transaction."""
+"""Writes a batch of results in one transaction, and counts what it wrote."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from prometheus_client import Counter, Histogram
 
 from services.writer.schedule.feed_state import Rules
-from services.writer.store import Policy, Written, write_batch
+from services.writer.store import Policy, write_batch
 from shared.broker.port import Outgoing
 from shared.database.postgres import Database
 from shared.errors import Blocked, DatabaseBusy
@@ -31,37 +32,39 @@ CLAIMS = Counter(
 BATCH_SECONDS = Histogram("feedmill_write_batch_seconds", "Time of one transaction of the writer, in seconds.")
 
 
+@dataclass(frozen=True)
 class WriteArticles:
-    """The writer's handler. Args: the database, the feed-state rules, and a clock of aware datetimes."""
+    """The writer's handler."""
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        rules: Rules,
-        proxy_hosts: frozenset[str],
-        now: Callable[[], datetime],
-        policy: Policy,
-    ) -> None:
-        self._database = database
-        self._rules = rules
-        self._proxy_hosts = proxy_hosts
-        self._now = now
-        self._policy = policy
+    database: Database
+    rules: Rules
+    policy: Policy
+    proxy_hosts: frozenset[str]
+    now: Callable[[], datetime]
+    """A clock of aware datetimes."""
 
     async def __call__(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
-        """Commit the batch. Nothing follows from it but rows.
+        """Commit the batch; return no messages.
 
         Raises:
             DatabaseUnavailable: the server can't serve anybody now.
-            Blocked: some rows of the batch are held by somebody else, or it is too large for the server as it is now.
+            Blocked: another transaction holds rows of the batch, or it is too large for the server at present.
         """
         with BATCH_SECONDS.time():
             try:
-                written = await self._write(batch)
+                async with self.database.transaction() as connection:
+                    written = await write_batch(
+                        connection,
+                        batch,
+                        now=self.now(),
+                        rules=self.rules,
+                        proxy_hosts=self.proxy_hosts,
+                        policy=self.policy,
+                    )
             except DatabaseBusy as error:
                 raise Blocked(str(error)) from error
-        for result, count in (("new", written.new), ("updated", written.updated), ("repeated", written.repeated)):
+        articles = {"new": written.new, "updated": written.updated, "repeated": written.repeated}
+        for result, count in articles.items():
             ARTICLES.labels(result).inc(count)
         DUPLICATES.inc(written.duplicates)
         for how, count in written.claims.items():
@@ -69,22 +72,6 @@ class WriteArticles:
         log.info(
             "wrote %d results",
             len(batch),
-            extra={
-                "feed_ids": sorted({fetched.feed_id for fetched in batch}),
-                "new": written.new,
-                "updated": written.updated,
-                "repeated": written.repeated,
-            },
+            extra={"feed_ids": sorted({fetched.feed_id for fetched in batch}), **articles},
         )
         return ()
-
-    async def _write(self, batch: Sequence[FeedFetched]) -> Written:
-        async with self._database.transaction() as connection:
-            return await write_batch(
-                connection,
-                batch,
-                now=self._now(),
-                rules=self._rules,
-                proxy_hosts=self._proxy_hosts,
-                policy=self._policy,
-            )

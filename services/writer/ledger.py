@@ -2,140 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from operator import attrgetter
 from uuid import UUID
 
-from services.writer.articles.article import Article
-from services.writer.articles.identity import MAX_UPDATES, Ledger, Row, entry_key
+from services.writer.article import Article, Column, arrays, chunks, insert_statement
+from services.writer.articles.identity import MAX_UPDATES, Document, Ledger, Row
 from shared.database.postgres import Connection
-from shared.wire.results import FeedFetched
-
-ROWS_A_STATEMENT = 500
-"""Of articles: more gains nothing (measured), and memory grows with it on both sides."""
 
 LAST_SEEN_EVERY = "1 day"
 """`last_seen_at` is refreshed at most this often per article: most polls repeat what is known."""
 
-T = TypeVar("T")
+
+def _title_md5(article: Article) -> str | None:
+    return None if article.entry.md5 == article.name else article.entry.md5
 
 
-def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the items some at a time: a result may hold thousands, and their texts stand in one statement."""
-    for first in range(0, len(items), ROWS_A_STATEMENT):
-        yield items[first : first + ROWS_A_STATEMENT]
+COLUMNS = (
+    Column("md5", "text", attrgetter("name")),
+    Column("feed_id", "bigint", attrgetter("feed_id")),
+    Column("content_hash", "text", attrgetter("entry.content_hash"), follows_text=True),
+    Column("url", "text", attrgetter("entry.url")),
+    Column("canonical", "uuid", attrgetter("canonical")),
+    Column("duplicate_of", "text", attrgetter("duplicate_of")),
+    Column("entry_key", "uuid", attrgetter("key")),
+    Column("title_md5", "text", _title_md5, follows_text=True),
+)
+"""The columns of `feed_items` that an article brings, beside `first_seen_at` and `last_seen_at`."""
+
+_ROWS = """
+SELECT md5 AS name, feed_id, coalesce(title_md5, md5) AS title_md5, content_hash, entry_key AS key, updates,
+    first_seen_at = last_seen_at AS is_brief
+FROM
+"""
+_READ = f"""
+{_ROWS} feed_items WHERE md5 = ANY(%(titles)b::text[])
+UNION {_ROWS} feed_items WHERE title_md5 = ANY(%(titles)b::text[])
+UNION {_ROWS} unnest(%(feeds)b::bigint[], %(keys)b::uuid[]) AS wanted (feed_id, entry_key)
+    JOIN feed_items USING (feed_id, entry_key)
+"""
+
+_TEXT = tuple(column for column in COLUMNS if column.follows_text or column.name == "md5")
+
+_INSERT = (
+    insert_statement("feed_items", COLUMNS, set_to_now=["first_seen_at", "last_seen_at"])
+    + " ON CONFLICT (md5) DO NOTHING RETURNING md5"
+)
 
 
-async def read_ledger(connection: Connection, batch: Iterable[FeedFetched]) -> Ledger:
-    """Return all rows that the entries of the batch may be: by key, and by link and title, now or when it was named.
+async def read_ledger(connection: Connection, documents: Iterable[Document]) -> Ledger:
+    """Return all rows that the documents' entries may be: by key, and by link and title, now or when it was named.
 
     The feeds are locked, and nobody else writes their keys: what is read holds until the commit.
     """
     titles: dict[str, None] = {}
     keys: dict[tuple[int, UUID], None] = {}
-    for fetched in batch:
-        for entry in fetched.entries:
-            titles[entry.md5] = None
-            if key := entry_key(entry):
-                keys[fetched.feed_id, key] = None
+    for document in documents:
+        titles.update((entry.md5, None) for entry in document.entries)
+        keys.update(((document.feed_id, key), None) for key in document.keys if key)
     if not titles:
         return Ledger()
     cursor = await connection.execute(
-        """
-        SELECT md5, feed_id, content_hash, entry_key, title_md5, updates, first_seen_at, last_seen_at
-        FROM feed_items WHERE md5 = ANY(%(titles)b::text[])
-        UNION
-        SELECT md5, feed_id, content_hash, entry_key, title_md5, updates, first_seen_at, last_seen_at
-        FROM feed_items WHERE title_md5 = ANY(%(titles)b::text[])
-        UNION
-        SELECT md5, feed_id, content_hash, entry_key, title_md5, updates, first_seen_at, last_seen_at
-        FROM unnest(%(feeds)b::bigint[], %(keys)b::uuid[]) AS wanted (feed_id, entry_key)
-        JOIN feed_items USING (feed_id, entry_key)
-        """,
+        _READ.encode(),
         {"titles": list(titles), "feeds": [feed_id for feed_id, _ in keys], "keys": [key for _, key in keys]},
     )
-    return Ledger(
-        Row(
-            name=row["md5"],
-            feed_id=row["feed_id"],
-            title_md5=row["title_md5"] or row["md5"],
-            content_hash=row["content_hash"],
-            key=row["entry_key"],
-            updates=row["updates"],
-            is_brief=row["first_seen_at"] == row["last_seen_at"],
-        )
-        for row in await cursor.fetchall()
-    )
+    return Ledger(Row(**row) for row in await cursor.fetchall())
 
 
-async def find_originals(
-    connection: Connection, articles: Sequence[Article], keys: Mapping[str, UUID]
-) -> dict[str, str]:
-    """Return which of the articles are duplicates, and of which: the one that was seen first, or is first here."""
-    if not keys:
-        return {}
+async def find_originals(connection: Connection, articles: Sequence[Article]) -> None:
+    """Mark duplicates: with the article that was seen first under the same canonical URL, or comes first here."""
+    canonical = {article.canonical for article in articles if article.canonical}
+    if not canonical:
+        return
     cursor = await connection.execute(
         """
         SELECT DISTINCT ON (canonical) canonical, md5 FROM feed_items
         WHERE canonical = ANY(%b::uuid[]) AND duplicate_of IS NULL
         ORDER BY canonical, first_seen_at, md5
         """,
-        [list(set(keys.values()))],
+        [list(canonical)],
     )
     first: dict[UUID, str] = {row["canonical"]: row["md5"] for row in await cursor.fetchall()}
-    found: dict[str, str] = {}
     for article in articles:
-        name = article.name
-        if name in keys and (original := first.setdefault(keys[name], name)) != name:
-            found[name] = original
-    return found
+        if article.canonical and (original := first.setdefault(article.canonical, article.name)) != article.name:
+            article.duplicate_of = original
 
 
-async def insert_items(
-    connection: Connection,
-    articles: Sequence[Article],
-    ledger: Ledger,
-    canonical: Mapping[str, UUID],
-    originals: Mapping[str, str],
-    now: datetime,
-) -> set[str]:
-    """Insert rows for new articles, given by name; return the names that were new even against writers beside us.
-
-    Args:
-        connection: in the writer's transaction.
-        articles: none of which was known.
-        ledger: their rows.
-        canonical: what they have in common with themselves under other addresses.
-        originals: of those that are duplicates.
-        now: when they were seen.
-    """
+async def insert_items(connection: Connection, articles: Sequence[Article], now: datetime) -> set[str]:
+    """Insert rows for unknown articles, given by name; return those that no other writer has inserted meanwhile."""
     inserted: set[str] = set()
     for some in chunks(articles):
-        cursor = await connection.execute(
-            """
-            INSERT INTO feed_items (md5, feed_id, content_hash, url, canonical, duplicate_of, entry_key, title_md5,
-                first_seen_at, last_seen_at)
-            SELECT md5, feed_id, content_hash, url, canonical, duplicate_of, entry_key, nullif(title_md5, md5),
-                %(now)s, %(now)s
-            FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(hash)b::text[], %(url)b::text[],
-                %(canonical)b::uuid[], %(original)b::text[], %(key)b::uuid[], %(title)b::text[])
-                AS item (md5, feed_id, content_hash, url, canonical, duplicate_of, entry_key, title_md5)
-            ON CONFLICT (md5) DO NOTHING
-            RETURNING md5
-            """,
-            {
-                "now": now,
-                "md5": [a.name for a in some],
-                "feed_id": [a.feed_id for a in some],
-                "hash": [a.entry.content_hash for a in some],
-                "url": [a.entry.url for a in some],
-                "canonical": [canonical.get(a.name) for a in some],
-                "original": [originals.get(a.name) for a in some],
-                "key": [ledger.rows[a.name].key for a in some],
-                "title": [a.entry.md5 for a in some],
-            },
-        )
+        cursor = await connection.execute(_INSERT.encode(), {"now": now, **arrays(COLUMNS, some)})
         inserted |= {row["md5"] for row in await cursor.fetchall()}
     return inserted
 
@@ -177,25 +135,22 @@ async def note_seen(
     return set(locked)
 
 
-async def update_items(connection: Connection, changes: Sequence[Article]) -> tuple[dict[str, int], dict[str, str]]:
-    """Give locked rows their new text and title; return the updates so far of those that counted, and originals."""
-    if not changes:
-        return {}, {}
+async def update_items(connection: Connection, articles: Sequence[Article]) -> list[Article]:
+    """Give locked rows their new text and title; return the articles that could still change, with their revision."""
+    if not articles:
+        return []
     cursor = await connection.execute(
         """
-        UPDATE feed_items
-        SET content_hash = change.hash, title_md5 = nullif(change.title_md5, feed_items.md5), updates = updates + 1
-        FROM unnest(%(names)b::text[], %(hash)b::text[], %(title)b::text[]) AS change (md5, hash, title_md5)
-        WHERE feed_items.md5 = change.md5 AND updates < %(most)s
+        UPDATE feed_items SET content_hash = article.content_hash, title_md5 = article.title_md5, updates = updates + 1
+        FROM unnest(%(md5)b::text[], %(content_hash)b::text[], %(title_md5)b::text[])
+            AS article (md5, content_hash, title_md5)
+        WHERE feed_items.md5 = article.md5 AND updates < %(most)s
         RETURNING feed_items.md5, updates, duplicate_of
         """,
-        {
-            "most": MAX_UPDATES,
-            "names": [a.name for a in changes],
-            "hash": [a.entry.content_hash for a in changes],
-            "title": [a.entry.md5 for a in changes],
-        },
+        {"most": MAX_UPDATES, **arrays(_TEXT, articles)},
     )
-    rows = await cursor.fetchall()
-    revisions = {row["md5"]: row["updates"] for row in rows}
-    return revisions, {row["md5"]: row["duplicate_of"] for row in rows if row["duplicate_of"] is not None}
+    changed = {row["md5"]: row for row in await cursor.fetchall()}
+    for article in articles:
+        if row := changed.get(article.name):
+            article.revision, article.duplicate_of = row["updates"], row["duplicate_of"]
+    return [article for article in articles if article.name in changed]

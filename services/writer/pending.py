@@ -6,132 +6,108 @@ Rows are inserted first, in the order of md5, then changed in that order, then d
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from operator import attrgetter
 
-from services.writer.articles.article import Article
-from services.writer.ledger import chunks
+from services.writer.article import Article, Column, arrays, chunks, insert_statement
 from shared.database.postgres import Connection
-from shared.wire.results import Entry
 
-_INSERT = """
-INSERT INTO pending_articles AS pending (md5, feed_id, entry_id, url, title, body, html, content_quality,
-    content_hash, published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of,
-    revision, created_at)
-SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at,
-    updated_at, author, categories::text[], enclosures::jsonb, language, flags::text[], duplicate_of,
-    revision, %(now)s
-FROM unnest(%(md5)b::text[], %(feed_id)b::bigint[], %(entry_id)b::text[], %(url)b::text[],
-    %(title)b::text[], %(body)b::text[], %(html)b::text[], %(content_quality)b::text[],
-    %(content_hash)b::text[], %(published_at)b::timestamptz[], %(updated_at)b::timestamptz[],
-    %(author)b::text[], %(categories)b::text[], %(enclosures)b::text[], %(language)b::text[],
-    %(flags)b::text[], %(original)b::text[], %(revision)b::int[])
-    AS article (md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash,
-        published_at, updated_at, author, categories, enclosures, language, flags, duplicate_of, revision)
-"""
-_OR_LEAVE = "ON CONFLICT (md5) DO NOTHING"
-_OR_UPDATE = """
-ON CONFLICT (md5) DO UPDATE
-SET title = excluded.title, body = excluded.body, html = excluded.html, content_quality = excluded.content_quality,
-    content_hash = excluded.content_hash, updated_at = excluded.updated_at,
+
+def _list_of(name: str) -> Callable[[Article], str]:
+    """Return what reads an entry's list of texts as PostgreSQL writes an array."""
+
+    def read(article: Article) -> str:
+        texts = getattr(article.entry, name)
+        return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
+
+    return read
+
+
+def _enclosures(article: Article) -> str:
+    return json.dumps([enclosure.model_dump() for enclosure in article.entry.enclosures])
+
+
+def _entry(name: str, type_: str = "text", *, follows_text: bool = False) -> Column:
+    return Column(name, type_, attrgetter(f"entry.{name}"), follows_text)
+
+
+COLUMNS = (
+    Column("md5", "text", attrgetter("name")),
+    Column("feed_id", "bigint", attrgetter("feed_id")),
+    _entry("entry_id"),
+    _entry("url"),
+    _entry("title", follows_text=True),
+    _entry("body", follows_text=True),
+    _entry("html", follows_text=True),
+    _entry("content_quality", follows_text=True),
+    _entry("content_hash", follows_text=True),
+    _entry("published_at", "timestamptz"),
+    _entry("updated_at", "timestamptz", follows_text=True),
+    _entry("author"),
+    Column("categories", "text[]", _list_of("categories")),
+    Column("enclosures", "jsonb", _enclosures),
+    _entry("language"),
+    Column("flags", "text[]", _list_of("flags")),
+    Column("duplicate_of", "text", attrgetter("duplicate_of")),
+    Column("revision", "integer", attrgetter("revision")),
+)
+"""The columns of `pending_articles` that the writer fills, beside `created_at`: every statement below follows them."""
+
+_TEXT = tuple(column for column in COLUMNS if column.follows_text)
+_WRITTEN_WITH = (*_TEXT, *(column for column in COLUMNS if column.name in {"md5", "revision"}))
+
+_INSERT = insert_statement("pending_articles AS pending", COLUMNS, set_to_now=["created_at"])
+_OR_LEAVE = " ON CONFLICT (md5) DO NOTHING"
+_OR_UPDATE = f"""
+ON CONFLICT (md5) DO UPDATE SET {", ".join(f"{column.name} = excluded.{column.name}" for column in _TEXT)},
     revision = greatest(pending.revision + 1, excluded.revision), retry_count = 0, expiries = 0
 WHERE (pending.title, pending.content_hash) <> (excluded.title, excluded.content_hash)
 """
+_UPDATE = f"""
+UPDATE pending_articles SET {", ".join(f"{column.name} = %({column.name})s" for column in _TEXT)},
+    revision = greatest(revision + 1, %(revision)s), retry_count = 0, expiries = 0
+WHERE md5 = %(md5)s AND (title, content_hash) <> (%(title)s, %(content_hash)s)
+"""  # noqa: S608 - names of ours
 
 
 async def insert_pending(
-    connection: Connection,
-    articles: Sequence[Article],
-    originals: Mapping[str, str],
-    revisions: Mapping[str, int],
-    now: datetime,
-    *,
-    update: bool = False,
+    connection: Connection, articles: Sequence[Article], now: datetime, *, update: bool = False
 ) -> None:
     """Insert the articles, given by name.
 
     Args:
         connection: in the writer's transaction.
         articles: new ones, and changed ones that were drained.
-        originals: of those that are duplicates.
-        revisions: how often their texts have changed; 0 if it isn't in there.
         now: when they are offered.
         update: give those that are pending already their new text. Else they are left as they are. It is one statement,
             since a consumer may finish with an article, or somebody revive it, between a look and a write.
     """
+    statement = _INSERT + (_OR_UPDATE if update else _OR_LEAVE)
     for some in chunks(articles):
-        await connection.execute(
-            _INSERT + (_OR_UPDATE if update else _OR_LEAVE),
-            {
-                "now": now,
-                "md5": [a.name for a in some],
-                "feed_id": [a.feed_id for a in some],
-                "original": [originals.get(a.name) for a in some],
-                "revision": [revisions.get(a.name, 0) for a in some],
-                **_columns([a.entry for a in some]),
-            },
-        )
+        await connection.execute(statement.encode(), {"now": now, **arrays(COLUMNS, some)})
 
 
-async def update_pending(connection: Connection, articles: Sequence[Article], revisions: Mapping[str, int]) -> None:
+async def update_pending(connection: Connection, articles: Sequence[Article]) -> None:
     """Give those of the articles that are still pending, by name, their new title and text.
 
     A lease goes on: two consumers with two texts of one article would race. The ack of the old text sees that the text
     is another, and leaves the row. What failed with the old text may work with the new one.
     """
-    async with connection.cursor() as updates:
-        await updates.executemany(
-            """
-            UPDATE pending_articles
-            SET title = %s, body = %s, html = %s, content_quality = %s, content_hash = %s, updated_at = %s,
-                revision = greatest(revision + 1, %s), retry_count = 0, expiries = 0
-            WHERE md5 = %s AND (title, content_hash) <> (%s, %s)
-            """,
-            [
-                (
-                    e.title,
-                    e.body,
-                    e.html,
-                    e.content_quality,
-                    e.content_hash,
-                    e.updated_at,
-                    revisions[a.name],
-                    a.name,
-                    e.title,
-                    e.content_hash,
-                )
-                for a in articles
-                for e in (a.entry,)
-            ],
+    async with connection.cursor() as cursor:
+        await cursor.executemany(
+            _UPDATE.encode(), [{column.name: column.value(article) for column in _WRITTEN_WITH} for article in articles]
         )
 
 
 async def forget_dead(connection: Connection, names: Sequence[str]) -> None:
-    """Delete articles from the dead that are pending with a new text."""
-    if not names:
-        return
-    await connection.execute(
-        """
-        DELETE FROM dead_articles WHERE md5 IN (
-            SELECT md5 FROM dead_articles WHERE md5 = ANY(%b::text[]) ORDER BY md5 FOR UPDATE
+    """Delete articles from `dead_articles` that are pending with a new text."""
+    if names:
+        await connection.execute(
+            """
+            DELETE FROM dead_articles WHERE md5 IN (
+                SELECT md5 FROM dead_articles WHERE md5 = ANY(%b::text[]) ORDER BY md5 FOR UPDATE
+            )
+            """,
+            [names],
         )
-        """,
-        [names],
-    )
-
-
-def _columns(entries: Sequence[Entry]) -> dict[str, list[object]]:
-    """Return the entries column by column. Lists travel as text, since unnest would flatten an array of arrays."""
-    plain = ("entry_id", "url", "title", "body", "html", "content_quality", "content_hash")
-    more = ("published_at", "updated_at", "author", "language")
-    columns: dict[str, list[object]] = {name: [getattr(e, name) for e in entries] for name in (*plain, *more)}
-    columns["categories"] = [_array(e.categories) for e in entries]
-    columns["flags"] = [_array(e.flags) for e in entries]
-    columns["enclosures"] = [json.dumps([item.model_dump() for item in e.enclosures]) for e in entries]
-    return columns
-
-
-def _array(texts: Sequence[str]) -> str:
-    """Return the texts as PostgreSQL writes an array of them."""
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"

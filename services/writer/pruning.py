@@ -1,7 +1,7 @@
-"""What is deleted, and when: old rows of the fetch log, and ledger rows of articles that no feed lists any more.
+"""Deletes old rows: of the fetch log, and of the ledger when no feed lists the article any more.
 
-A little at a time, by whichever writer comes first. It waits for no lock (what somebody holds, the next round deletes):
-a feed that is removed takes its rows of the log along in an order of its own.
+One writer at a time deletes, in small transactions. They wait for no lock: the next round deletes rows that are held
+now. A feed that is removed deletes its own rows of the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shared.database.postgres import Connection, Database
 PRUNED = Counter("feedmill_rows_pruned_total", "Rows that retention deleted, by table.", ["table"])
 
 LOCK = 0x_FEED_0003
-"""One writer prunes at a time; the others have nothing to do."""
+"""Advisory lock: one writer prunes at a time."""
 
 ROUND_SECONDS = 300.0
 """Between two rounds of a writer."""
@@ -34,16 +34,12 @@ LAP_SECONDS = 7 * 86_400.0
 FEEDS_A_STEP = 500
 
 STILL_LISTED = "2 days"
-"""`last_seen_at` is up to a day behind (store.LAST_SEEN_EVERY): what was seen so shortly before a read was in it."""
-
-
-Step = Callable[..., Awaitable[int]]
-"""Deletes some rows on a connection, and returns how many."""
+"""`last_seen_at` is up to a day behind (ledger.LAST_SEEN_EVERY): a read so soon after it still had the article."""
 
 
 @dataclass(frozen=True)
 class Retention:
-    """For how long things are kept, in days; and attempts of one feed at most."""
+    """How long rows are kept, in days; and the most attempts kept of one feed."""
 
     ledger_days: float = 90.0
     log_days: float = 30.0
@@ -51,7 +47,7 @@ class Retention:
 
 
 class Pruning:
-    """Deletes what need not be kept. Args: the database, the rules, seconds since 1970."""
+    """Deletes old rows. Args: the database, the retention, a clock in seconds since 1970."""
 
     def __init__(self, database: Database, retention: Retention, now: Callable[[], float] = time.time) -> None:
         self._database = database
@@ -61,54 +57,46 @@ class Pruning:
         self._feed = 0
 
     async def round(self, stop: asyncio.Event) -> None:
-        """Delete what is old by now: of the log all, of the ledger the slices whose time has come."""
-        await self._repeat(stop, "feed_fetch_log", prune_log_by_age, self._retention.log_days)
-        await self._prune_long_logs(stop)
+        """Delete old rows of the log, and of the slices of the ledger that are due. Ends if another writer prunes."""
+        while not stop.is_set() and await self._step("feed_fetch_log", self._prune_old_log):
+            pass
+        while not stop.is_set() and await self._step("feed_fetch_log", self._prune_long_logs) is not None:
+            if self._feed == 0:
+                break
         until = _slice_at(self._now())
         while self._slice != until and not stop.is_set():
-            first = f"{self._slice:03x}"
-            if await self._once("feed_items", prune_ledger, first, self._retention.ledger_days) is None:
+            if await self._step("feed_items", self._prune_slice) is None:
                 return
             self._slice = (self._slice + 1) % SLICES
 
-    async def _prune_long_logs(self, stop: asyncio.Event) -> None:
-        """Go through the feeds step by step; one round is over when all were looked at."""
-        while not stop.is_set():
-            async with self._database.transaction() as connection:
-                if not await _is_ours(connection):
-                    return
-                last, deleted = await prune_log_by_count(connection, self._feed, self._retention.log_per_feed)
-            PRUNED.labels("feed_fetch_log").inc(deleted)
-            self._feed = last
-            if last == 0:
-                return
-
-    async def _repeat(self, stop: asyncio.Event, table: str, step: Step, *arguments: object) -> None:
-        while not stop.is_set() and await self._once(table, step, *arguments):
-            pass
-
-    async def _once(self, table: str, step: Step, *arguments: object) -> int | None:
-        """Run one statement in a transaction of its own; None if another writer is at it."""
+    async def _step(self, table: str, delete: Callable[[Connection], Awaitable[int]]) -> int | None:
+        """Delete some rows in a transaction of its own; return how many, None if another writer prunes."""
         async with self._database.transaction() as connection:
-            if not await _is_ours(connection):
+            cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(%s) AS ours", [LOCK])
+            row = await cursor.fetchone()
+            if not (row and row["ours"]):
                 return None
-            deleted = await step(connection, *arguments)
+            deleted = await delete(connection)
         PRUNED.labels(table).inc(deleted)
         return deleted
+
+    async def _prune_old_log(self, connection: Connection) -> int:
+        return await prune_log_by_age(connection, self._retention.log_days)
+
+    async def _prune_long_logs(self, connection: Connection) -> int:
+        self._feed, deleted = await prune_log_by_count(connection, self._feed, self._retention.log_per_feed)
+        return deleted
+
+    async def _prune_slice(self, connection: Connection) -> int:
+        return await prune_ledger(connection, f"{self._slice:03x}", self._retention.ledger_days)
 
 
 def _slice_at(now: float) -> int:
     return int(now % LAP_SECONDS / LAP_SECONDS * SLICES)
 
 
-async def _is_ours(connection: Connection) -> bool:
-    cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(%s) AS ours", [LOCK])
-    row = await cursor.fetchone()
-    return bool(row and row["ours"])
-
-
 async def prune_log_by_age(connection: Connection, days: float) -> int:
-    """Delete the oldest rows of the log that are older than so many days, a chunk of them; return how many."""
+    """Delete one chunk of the log's rows that are older than `days`; return how many."""
     cursor = await connection.execute(
         """
         DELETE FROM feed_fetch_log
@@ -125,9 +113,9 @@ async def prune_log_by_age(connection: Connection, days: float) -> int:
 
 
 async def prune_log_by_count(connection: Connection, after: int, most: int) -> tuple[int, int]:
-    """Delete what the feeds after `after`, some of them, have beyond their newest `most` rows of the log.
+    """Delete all but the newest `most` rows of the log, for the next feeds after the id `after`.
 
-    Returns the last feed that was looked at (0: it was the last one of all), and how many rows were deleted.
+    Returns the last of these feeds (0 after the very last one), and how many rows were deleted.
     """
     cursor = await connection.execute(
         """
@@ -159,10 +147,10 @@ async def prune_log_by_count(connection: Connection, after: int, most: int) -> t
 
 
 async def prune_ledger(connection: Connection, first: str, days: float) -> int:
-    """Forget articles whose md5 begins with `first`, that nobody lists any more, and that are not pending.
+    """Forget articles whose md5 begins with `first` if no feed lists them any more and they are not pending.
 
-    Not listed means: not seen for so many days, *and* the feed was read since and did not have it (or is gone). A feed
-    that answers 304 for months still lists what it had; forgetting that would import it anew with the next change.
+    An article is no longer listed if it was not seen for `days`, *and* its feed was read since without it, or is gone.
+    A feed that answers 304 for months still lists its articles: the next change would bring forgotten ones again.
     """
     cursor = await connection.execute(
         """

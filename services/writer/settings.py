@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Literal
 
 from pydantic import Field
@@ -21,7 +22,7 @@ from shared.settings import (
 
 
 class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, TelemetrySettings):
-    """All that the writer reads."""
+    """Every setting that the writer reads."""
 
     writer_batch: Count = Field(500, description="Entries that the writer commits in one transaction, at most.")
     writer_linger_seconds: Seconds = Field(0.25, description="How long a batch waits to become full.")
@@ -37,7 +38,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     min_poll_seconds: Seconds = Field(120.0, description="Shortest adaptive poll interval of a feed.")
     max_poll_seconds: Seconds = Field(86400.0, description="Longest poll interval, after failures too.")
     poll_worth_seconds: Seconds = Field(
-        Rules().poll_worth,
+        Rules().poll_worth_seconds,
         description="What a poll costs, in seconds that one article waits: less polls more often.",
     )
     gone_span_seconds: Seconds = Field(
@@ -55,20 +56,13 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     log_per_feed: Count = Field(500, description="... and how many of each feed, at most.")
 
     def policy(self) -> Policy:
-        """Return what becomes of articles that are not simply new."""
+        """Return what to do with duplicates and changed articles."""
         return Policy(duplicates=self.duplicates, requeue_updates=self.requeue_updates)
 
     def retention(self) -> Retention:
-        """Return for how long things are kept."""
+        """Return how long rows are kept."""
         return Retention(ledger_days=self.ledger_days, log_days=self.log_days, log_per_feed=self.log_per_feed)
 
     def rules(self) -> Rules:
-        """Return what the pure feed-state rules need of these settings."""
-        return Rules(
-            min_poll_seconds=self.min_poll_seconds,
-            max_poll_seconds=self.max_poll_seconds,
-            poll_worth=self.poll_worth_seconds,
-            gone_span_seconds=self.gone_span_seconds,
-            moved_span_seconds=self.moved_span_seconds,
-            moved_sightings=self.moved_sightings,
-        )
+        """Return the settings of the feed-state rules."""
+        return Rules(**{field.name: getattr(self, field.name) for field in fields(Rules)})

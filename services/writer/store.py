@@ -1,7 +1,7 @@
 """The writer's transaction: articles, ledger, feed state and fetch log of a batch.
 
-Whoever locks rows of several tables does it in one order: feeds by id, ledger, pending and dead articles by md5, within
-a table what is new first. So any number of writers, consumers and operators side by side cannot deadlock.
+Every transaction locks rows in one order: feeds by id, then ledger, pending and dead articles by md5; within a table
+new rows first. So any number of writers, consumers and operators can work side by side without a deadlock.
 """
 
 from __future__ import annotations
@@ -15,41 +15,39 @@ from uuid import UUID
 
 from services.writer import ledger as items
 from services.writer import pending
-from services.writer.articles.article import Article
+from services.writer.article import Article
 from services.writer.articles.canonical import duplicate_keys
-from services.writer.articles.identity import MAX_UPDATES, Ledger, Row, identify
+from services.writer.articles.identity import Document, Ledger, Row, identify
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
-from services.writer.schedule.feed_state import FeedState, News, Rules, sure_dates
+from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from shared.database.postgres import Connection
 from shared.wire.results import Entry, FeedFetched
 
-__all__ = ["MAX_UPDATES", "Duplicates", "Policy", "Written", "write_batch"]
-
 Duplicates = Literal["flag", "drop", "off"]
-"""What becomes of an article that came before under another address: see FEEDMILL_DUPLICATES."""
+"""What to do with an article that came before under another address: see FEEDMILL_DUPLICATES."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What becomes of articles that are not simply new."""
+    """What to do with duplicates and changed articles."""
 
     duplicates: Duplicates = "flag"
     requeue_updates: bool = False
-    """An article that was drained is pending again when its text changes."""
+    """Whether a drained article is pending again when its text changes."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What a batch came to."""
+    """What a batch has changed."""
 
     new: int
-    """Articles that nobody had seen, duplicates included."""
+    """Unknown articles, duplicates included."""
     updated: int
     """Articles whose text or title had changed."""
     repeated: int
-    """Articles that were known as they are."""
+    """Articles that were known unchanged."""
     duplicates: int = 0
-    """Of the new ones, those that are another article under another address."""
+    """New articles that came before under another address."""
     claims: Counter[str] = field(default_factory=Counter, compare=False)
     """Claims that ended: `completed`, `failed`, `dropped` (stale job); `late`: results whose claim was over before."""
 
@@ -65,49 +63,50 @@ async def write_batch(
 ) -> Written:
     """Write every result of `batch`. Writing the same result again changes nothing.
 
-    Results of feeds that were removed meanwhile are dropped: nobody asks for them any more.
+    Results of feeds that were removed meanwhile are dropped.
     """
     feeds = await lock_feeds(connection, {fetched.feed_id for fetched in batch})
     written = await find_logged(connection, batch)
     unwritten = {f.result_id: f for f in batch if f.result_id not in written and f.feed_id in feeds}
     fresh = _in_order(unwritten.values(), feeds, now)
-    ledger = await items.read_ledger(connection, fresh)
-    articles = _find_articles(ledger, fresh, feeds)
+    documents = [Document.of(fetched.feed_id, fetched.entries) for fetched in fresh]
+    ledger = await items.read_ledger(connection, documents)
+    articles = _find_articles(ledger, [*zip(fresh, documents, strict=True)], feeds)
     new, updated, duplicates = await _write_articles(connection, fresh, ledger, articles, now, policy or Policy())
 
-    news = _news(fresh, [articles[name] for name in sorted(new)])
-    await log_attempts(connection, fresh, news, now)
+    new_items = _count_new(fresh, [articles[name] for name in sorted(new)])
+    await log_attempts(connection, fresh, new_items, now)
     await note_throttles(connection, fresh, proxy_hosts)
-    claims = await advance_feeds(connection, feeds, fresh, news, now, rules, proxy_hosts)
+    claims = await advance_feeds(connection, feeds, fresh, new_items, now, rules, proxy_hosts)
     return Written(len(new), updated, len(articles) - len(new) - updated, duplicates, claims)
 
 
 def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], now: datetime) -> list[FeedFetched]:
     """Return the results in the order in which they were fetched.
 
-    The clocks of two fetchers may differ. But the job of a feed's present claim was issued after all others were over.
+    The clocks of two fetchers may differ. But the job of a feed's current claim was issued after all its other jobs.
     """
     return sorted(results, key=lambda f: (f.claim_id == feeds[f.feed_id].claim_id, min(f.started_at, now)))
 
 
 def _find_articles(
-    ledger: Ledger, results: Iterable[FeedFetched], feeds: Mapping[int, FeedState]
+    ledger: Ledger, results: Iterable[tuple[FeedFetched, Document]], feeds: Mapping[int, FeedState]
 ) -> dict[str, Article]:
-    """Return the batch's articles by name, each with the newest entry of its owner; `ledger` is brought up to date.
+    """Return the batch's articles by name, each with the newest entry of the feed that owns it; update `ledger`.
 
-    If its owner does not list it here, or only in a document that is older than one that was read, it is any entry.
+    Without such an entry (the owner does not list it here, or only in an outdated document) any entry stands for it.
     """
     articles: dict[str, Article] = {}
-    for fetched in results:
+    for fetched, document in results:
         is_outdated = _is_outdated(feeds[fetched.feed_id], fetched)
         seen: set[str] = set()
-        for place, name in enumerate(identify(ledger, fetched.feed_id, fetched.entries)):
+        for place, name in enumerate(identify(ledger, document)):
             if name in seen:
-                continue  # of one article twice in a document the first counts
+                continue  # the first entry counts if a document has an article twice
             seen.add(name)
             entry, row, before = fetched.entries[place], ledger.rows[name], articles.get(name)
             brought_by = before.brought_by if before else fetched.result_id
-            article = Article(name, entry, fetched.feed_id, fetched.result_id, place, brought_by)
+            article = Article(name, fetched.feed_id, entry, fetched.result_id, place, brought_by)
             if row.feed_id == fetched.feed_id and not (is_outdated and name in ledger.stored):
                 ledger.put(row.show(entry))
                 articles[name] = article
@@ -117,7 +116,7 @@ def _find_articles(
 
 
 def _is_outdated(feed: FeedState, fetched: FeedFetched) -> bool:
-    """Whether a result comes late, and a document that was fetched after it was written before."""
+    """Whether a result comes late, after a document that was fetched later was written."""
     is_late = feed.claim_id != fetched.claim_id
     return is_late and feed.last_read_at is not None and fetched.started_at < feed.last_read_at
 
@@ -132,56 +131,54 @@ async def _write_articles(
 ) -> tuple[set[str], int, int]:
     """Write ledger and articles; return the names of new ones, and how many were updated and are duplicates."""
     unknown = [article for name, article in articles.items() if name not in ledger.stored]
-    canonical = {} if policy.duplicates == "off" else _canonical(results, unknown)
-    originals = await items.find_originals(connection, unknown, canonical)
+    for article in unknown:
+        article.key = ledger.rows[article.name].key
+    if policy.duplicates != "off":
+        _set_canonical(results, unknown)
+    await items.find_originals(connection, unknown)
     unknown.sort(key=lambda article: article.name)
-    new = await items.insert_items(connection, unknown, ledger, canonical, originals, now)
+    new = await items.insert_items(connection, unknown, now)
 
     rows = [(ledger.stored[name], ledger.rows[name]) for name in sorted(articles.keys() & ledger.stored.keys())]
     keys = {row.name: row.key for before, row in rows if row.key is not None and row.key != before.key}
-    changed = {row.name for before, row in rows if _look(row) != _look(before)}
+    changed = {row.name for before, row in rows if _shown(row) != _shown(before)}
     names, must = [row.name for _, row in rows], changed | keys.keys()
     locked = await items.note_seen(connection, names, ledger.newer_keys | keys, must, now)
-    changes = [articles[name] for name in sorted(changed & locked)]
-    revisions, known_originals = await items.update_items(connection, changes)
-    changes = [article for article in changes if article.name in revisions]
+    updated = await items.update_items(connection, [articles[name] for name in sorted(changed & locked)])
 
-    originals |= known_originals
-    requeue = policy.requeue_updates
-    offered = new | revisions.keys() if requeue else new
+    offered = new | {article.name for article in updated} if policy.requeue_updates else new
     if policy.duplicates == "drop":
-        offered -= originals.keys()
+        offered = {name for name in offered if not articles[name].duplicate_of}
     offers = [articles[name] for name in sorted(offered)]
-    await pending.insert_pending(connection, offers, originals, revisions, now, update=requeue)
-    await pending.update_pending(connection, [a for a in changes if not requeue or a.name not in offered], revisions)
+    await pending.insert_pending(connection, offers, now, update=policy.requeue_updates)
+    not_offered = [article for article in updated if not policy.requeue_updates or article.name not in offered]
+    await pending.update_pending(connection, not_offered)
     await pending.forget_dead(connection, sorted(offered - new))
-    return new, len(revisions), len(originals.keys() & new)
+    return new, len(updated), sum(articles[name].duplicate_of is not None for name in new)
 
 
-def _look(row: Row) -> tuple[str, str]:
+def _shown(row: Row) -> tuple[str, str]:
     return row.title_md5, row.content_hash
 
 
-def _canonical(batch: Sequence[FeedFetched], articles: Iterable[Article]) -> dict[str, UUID]:
-    """Return by name what each of the articles has in common with itself under other addresses, if that can be told.
+def _set_canonical(batch: Sequence[FeedFetched], articles: Iterable[Article]) -> None:
+    """Give the articles the digest of their canonical URL, where it tells which article it is.
 
-    One that was told apart from another one with its very address is no duplicate of that.
+    An article that was told apart from another one with its very address is no duplicate of that.
     """
-    wanted: dict[UUID, dict[int, str]] = {}
+    by_result: dict[UUID, dict[int, Article]] = {}
     for article in articles:
         if article.name == article.entry.md5:
-            wanted.setdefault(article.result_id, {})[article.place] = article.name
-    keys: dict[str, UUID] = {}
+            by_result.setdefault(article.result_id, {})[article.place] = article
     for fetched in batch:
-        if places := wanted.get(fetched.result_id):
-            found = duplicate_keys([entry.url for entry in fetched.entries], places)
-            keys |= {places[place]: key for place, key in found.items()}
-    return keys
+        if wanted := by_result.get(fetched.result_id):
+            for place, key in duplicate_keys([entry.url for entry in fetched.entries], wanted).items():
+                wanted[place].canonical = key
 
 
-def _news(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUID, News]:
-    """Return what was new in each result."""
+def _count_new(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUID, NewItems]:
+    """Return the new items of each result."""
     entries: dict[UUID, list[Entry]] = {fetched.result_id: [] for fetched in batch}
     for article in new:
         entries[article.brought_by].append(article.entry)
-    return {id_: News(len(own), sure_dates(own)) for id_, own in entries.items()}
+    return {id_: NewItems(len(own), sure_dates(own)) for id_, own in entries.items()}

@@ -72,7 +72,8 @@ def migrate(database_url: str, directory: Path = DIRECTORY) -> list[Migration]:
             except (InsufficientPrivilege, InvalidSchemaName) as error:
                 raise ConfigurationError(_explain_refusal(connection, migrations, error)) from error
     except psycopg.OperationalError as error:  # away from the start, or lost in the middle: the next run goes on
-        raise DatabaseUnavailable(f"{mask_credentials(database_url)}: {mask_credentials(str(error))}") from error
+        reason = mask_credentials(" ".join(str(error).split()))
+        raise DatabaseUnavailable(f"{mask_credentials(database_url)}: {reason}") from error
 
 
 def _apply_missing(connection: psycopg.Connection, migrations: Sequence[Migration]) -> list[Migration]:

@@ -14,7 +14,7 @@ from local.terminal import Terminal
 from services.admin import registry
 from services.admin.diagnosis import in_words
 from services.cli.database import connect_here
-from services.writer.schedule.bounds import plan_first
+from services.writer.schedule.bounds import next_slot
 from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json, safe_to_show
 from shared.observability.secrets import mask_credentials
@@ -206,7 +206,7 @@ def set_(
 
 
 def _restart(id_: int) -> dict[str, Any]:
-    first = plan_first(id_, now=datetime.now(UTC), period=RESTART_SECONDS)
+    first = next_slot(id_, after=datetime.now(UTC), period=RESTART_SECONDS)
     return {"enabled": True, "disabled_reason": None, "failures": 0, "gone_since": None, "next_fetch_at": first}
 
 

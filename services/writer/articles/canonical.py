@@ -1,8 +1,8 @@
-"""Pure: what different addresses of one article have in common.
+"""Pure: the canonical URL of an article.
 
-A feed of the site, one with tracking parameters, the mobile page, the AMP page and its cache, http and https: all of
-them lead to one article. What is dropped here is what says how a reader came, or in what dress the article is shown;
-what may say which article it is (any other argument, the case of the path) stays.
+Addresses with tracking parameters, of the mobile page, the AMP page and its cache, with http and https lead to one
+article. The canonical form drops the parts that tell how a reader came or which layout is shown. Parts that may tell
+which article it is (any other argument, the case of the path) stay.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _TRACKING = re.compile(
     r"|guccounter|__twitter_impression|traffic_source|from_?rss|source",
     re.IGNORECASE,
 )
-"""Arguments that tell how a reader came. The list follows ClearURLs' and what feeds of news sites carry."""
+"""Arguments that tell how a reader came. The list follows ClearURLs' and the feeds of news sites."""
 
-_DRESS = re.compile(r"amp|outputtype|output_type|output|view|m|mobile", re.IGNORECASE)
-_DRESSES = frozenset({"", "1", "true", "amp", "mobile"})
+_LAYOUT = re.compile(r"amp|outputtype|output_type|output|view|m|mobile", re.IGNORECASE)
+_LAYOUT_VALUES = frozenset({"", "1", "true", "amp", "mobile"})
 """Arguments, and values of them, that ask for the AMP or the mobile page."""
 
 _URL = re.compile(
@@ -42,9 +42,9 @@ _UNRESERVED = "-._~!$&'()*+,;=:@/"
 
 
 def canonical_url(url: str) -> str | None:
-    """Return the common form of an article's addresses, without a scheme; None if it does not lead to one article.
+    """Return the canonical form, without a scheme; None if the URL does not lead to one article.
 
-    The front page of a site is no article: feeds of podcasts and of link lists give it to every entry.
+    The front page of a site is no article: podcasts and link lists give it to every entry.
     """
     parts = _URL.fullmatch(url)
     if parts is None:
@@ -69,7 +69,7 @@ def _query(query: str) -> str:
     arguments = [
         (name, value)
         for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=None)
-        if not _TRACKING.fullmatch(name) and not (_DRESS.fullmatch(name) and value.lower() in _DRESSES)
+        if not _TRACKING.fullmatch(name) and not (_LAYOUT.fullmatch(name) and value.lower() in _LAYOUT_VALUES)
     ]
     return urlencode(sorted(arguments))
 
@@ -81,13 +81,13 @@ def _same_escapes(path: str) -> str:
 
 
 def duplicate_keys(urls: Sequence[str], wanted: Iterable[int]) -> dict[int, UUID]:
-    """Return for entries of one feed what two of one article have in common: the MD5 of the canonical URL.
+    """Return the deduplication keys of a feed's entries, by place: the MD5 of the canonical URL.
 
-    Where several entries of a feed have the same address, it tells nothing of which article it is.
+    An address that several entries of the feed share gives no key: it does not tell which article it is.
 
     Args:
         urls: of all entries of the feed, as it lists them.
-        wanted: the places of those that are asked for; the canonical form is not for nothing.
+        wanted: the places that are asked for; each costs time.
     """
     alike: dict[str, list[int]] = {}
     for at, url in enumerate(urls):
@@ -102,5 +102,5 @@ def duplicate_keys(urls: Sequence[str], wanted: Iterable[int]) -> dict[int, UUID
 
 
 def _stem(url: str) -> str:
-    """Return the part of an address that two within one feed share if they are the same: without arguments."""
+    """Return the address without scheme and arguments: equal addresses within a feed have an equal stem."""
     return url.partition("#")[0].partition("?")[0].partition("://")[2].rstrip("/")

@@ -23,33 +23,32 @@ from uuid import UUID
 from shared.wire.results import Entry
 
 MAX_UPDATES = 24
-"""A feed that prints the time into its entries changes them for ever; after so many updates they count as unchanged."""
+"""Some feeds print the time into their entries; after so many updates an article counts as unchanged."""
 
 MAX_BRIEF = 24
-"""A stable feed may still have one entry whose id changes with each fetch: an advertisement. After so many articles
-with one link and title, none of which was seen again, a further id makes no further article. Where another entry with
-that link and title stands in the document, known by its id, ids last, and this bound does not hold."""
-
+"""A feed with stable ids may still have one entry whose id changes with each fetch: an advertisement. After so many
+articles with one link and title, none of which was seen again, a further id makes no further article. The bound does
+not apply if the document has another entry with that link and title that is known by its id."""
 
 MAX_ALIKE = 1000
-"""So many articles of a feed with one link and title: no honest one has more, and each fetch reads them all."""
+"""The most articles of a feed with one link and title: each fetch reads them all."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """An article as the ledger has it."""
+    """An article in the ledger."""
 
     name: str
     feed_id: int
-    """The feed that brought it, which alone may change it."""
+    """The feed that brought it; only this feed may change it."""
     title_md5: str
-    """MD5(url + title), with the title as it is now."""
+    """MD5(url + title) with the current title."""
     content_hash: str
     key: UUID | None = None
     """None: the feed gives no id, or the row is older than keys are."""
     updates: int = 0
     is_brief: bool = True
-    """Not written again since it came: `last_seen_at` follows an article that is still listed about once a day."""
+    """Not written since it came. (A listed article is written about once a day, for `last_seen_at`.)"""
 
     def show(self, entry: Entry) -> Row:
         """Return the article with the entry's text and title, if it may still change."""
@@ -59,9 +58,9 @@ class Row:
 
 
 def entry_key(entry: Entry) -> UUID | None:
-    """Return the digest of the id that the feed gave and the link; None if it gave none.
+    """Return the digest of the feed's id and the link; None if the feed gives no id.
 
-    Fetchers of earlier versions don't say whether it did: then an id that was not made from the entry was given.
+    Fetchers of earlier versions don't send `id_is_given`: then any id that was not made from the entry counts as given.
     """
     if entry.entry_id in {"", entry.url, entry.md5} and not entry.id_is_given:
         return None
@@ -69,7 +68,7 @@ def entry_key(entry: Entry) -> UUID | None:
 
 
 def other_name(entry: Entry) -> str:
-    """Return the name of an article whose link and title name another one already."""
+    """Return the name of an article if MD5(url + title) names another one already."""
     return _digest(f"{entry.url}{entry.title}\n{entry.entry_id}").hex()
 
 
@@ -78,21 +77,21 @@ def _digest(text: str) -> bytes:
 
 
 class Ledger:
-    """The rows that a batch has to do with: as they are stored, and as they will be."""
+    """The rows of the ledger that a batch may touch: as they are stored, and as they will be."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.stored = {row.name: row for row in rows}
         self.rows: dict[str, Row] = {}
-        # Of rows that are under another key: to be stored when their row is written anyway, and not with each poll.
+        # New keys of rows that have another one: stored when the row is written anyway, not with each poll.
         self.newer_keys: dict[str, UUID] = {}
-        # By name only, each once; where a row was since given another title or key, it is passed over.
+        # Names only, each once. A row that has another title or key by now is skipped when read.
         self._by_title: dict[str, dict[str, None]] = defaultdict(dict)
         self._by_key: dict[UUID | None, dict[str, None]] = defaultdict(dict)
         for name in sorted(self.stored):
             self.put(self.stored[name])
 
     def put(self, row: Row) -> None:
-        """Add a row, or put it in the place of the one of its name."""
+        """Add a row, or replace the row of its name."""
         if self.rows.get(row.name) is row:
             return
         self.rows[row.name] = row
@@ -101,58 +100,71 @@ class Ledger:
             self._by_key[row.key][row.name] = None
 
     def under_key(self, feed_id: int, key: UUID | None) -> list[Row]:
-        """Return the feed's articles under this key, if it is one; more than one if the id is reused."""
+        """Return the feed's articles under this key; more than one if the id is reused."""
         rows = (self.rows[name] for name in self._by_key.get(key, ()))
         return [row for row in rows if row.key == key and row.feed_id == feed_id]
 
     def titled(self, title_md5: str) -> list[Row]:
-        """Return the articles with this link and, at present, this title; the one that is named for it first."""
+        """Return the articles with this link and current title; first the one that is named after them."""
         rows = (self.rows[name] for name in self._by_title.get(title_md5, ()))
         return sorted(
             (row for row in rows if row.title_md5 == title_md5), key=lambda row: (row.name != title_md5, row.name)
         )
 
 
-def identify(ledger: Ledger, feed_id: int, entries: Sequence[Entry]) -> list[str]:
-    """Return the name of each entry's article. Articles that are new are put into the ledger, and keys that it lacked.
+@dataclass(frozen=True)
+class Document:
+    """The entries of one result, in its order."""
+
+    feed_id: int
+    entries: Sequence[Entry]
+    keys: Sequence[UUID | None]
+    """The `entry_key` of each entry."""
+
+    @classmethod
+    def of(cls, feed_id: int, entries: Sequence[Entry]) -> Document:
+        """Return the document with these entries."""
+        return cls(feed_id, entries, [entry_key(entry) for entry in entries])
+
+
+def identify(ledger: Ledger, document: Document) -> list[str]:
+    """Return the name of each entry's article. Puts new articles into the ledger, and keys that it lacked.
 
     Args:
         ledger: with all rows under the entries' keys, and named or titled as the entries are.
-        feed_id: whose document it is.
-        entries: of one document, in its order.
+        document: the entries, and whose they are.
     """
-    document = _Document(ledger, feed_id, entries)
-    document.find_by_key()
+    matching = _Matching(ledger, document)
+    matching.find_by_key()
     groups: dict[str, list[int]] = defaultdict(list)
-    for place, entry in enumerate(entries):
+    for place, entry in enumerate(document.entries):
         groups[entry.md5].append(place)
     for title_md5, places in groups.items():
-        document.find_by_title(ledger.titled(title_md5), places)
+        matching.find_by_title(ledger.titled(title_md5), places)
     for title_md5, places in groups.items():
-        document.find_or_add(title_md5, places)
-    document.note_newer_keys()
-    return [document.names[place] for place in range(len(entries))]
+        matching.find_or_add(title_md5, places)
+    matching.note_newer_keys()
+    return [matching.names[place] for place in range(len(document.entries))]
 
 
-class _Document:
-    """One document of a feed, while its entries are found one after the other."""
+class _Matching:
+    """Finds the articles of one document's entries, step by step."""
 
-    def __init__(self, ledger: Ledger, feed_id: int, entries: Sequence[Entry]) -> None:
+    def __init__(self, ledger: Ledger, document: Document) -> None:
         self.ledger = ledger
-        self.feed_id = feed_id
-        self.entries = entries
+        self.feed_id = document.feed_id
+        self.entries = document.entries
+        self.keys = document.keys
         self.names: dict[int, str] = {}
-        # The text that each article found here has from now on, by name.
+        # The new text of each article that was found here, by name.
         self.texts: dict[str, str] = {}
-        # The places of entries that were known by their keys. If any: ids of this feed don't change with each fetch.
+        # The places of entries that were known by their keys. If there are any, the feed's ids last.
         self.known_by_key: frozenset[int] = frozenset()
         # Ids are places in the document: `_have_moved`.
         self.have_moved = False
-        # Some article is new.
-        self.has_news = False
-        # Of articles that are under another key.
+        self.has_new_articles = False
+        # Of articles that are stored under another key.
         self.newer_keys: dict[str, UUID] = {}
-        self.keys = [entry_key(entry) for entry in entries]
         self.reused = self._reused_keys()
 
     def _reused_keys(self) -> set[UUID | None]:
@@ -167,7 +179,7 @@ class _Document:
         return self.keys[place] is not None and self.keys[place] not in self.reused
 
     def find_by_key(self) -> None:
-        """Find what is known under its id, whatever its title is now."""
+        """Find the entries that are known by their ids, whatever their titles are now."""
         found = {
             place: row
             for place in filter(self.has_telling_key, range(len(self.entries)))
@@ -181,7 +193,7 @@ class _Document:
         self.known_by_key = frozenset(self.names)
 
     def _have_moved(self, found: Mapping[int, Row]) -> bool:
-        """Whether what was known under one id stands here under another one: such ids are places in the document."""
+        """Whether a known article stands here under another id: then ids are places in the document."""
         retitled = [row for place, row in found.items() if row.title_md5 != self.entries[place].md5]
         if not retitled:
             return False
@@ -189,7 +201,7 @@ class _Document:
         return any((row.title_md5, row.content_hash) in here for row in retitled)
 
     def find_by_title(self, rows: Sequence[Row], places: Sequence[int]) -> None:
-        """Find those that have a row's id, then those that have its text; rows of this feed go before others."""
+        """Find the entries with a row's id, then those with its text; this feed's rows take precedence."""
         rows = sorted(rows, key=self._is_own)  # the last one of a key or text counts
         by_key: dict[UUID | None, Row] = {row.key: row for row in rows if row.key is not None}
         for place in self._open(places):
@@ -199,13 +211,13 @@ class _Document:
             self._take(place, by_text.get(self.entries[place].content_hash))
 
     def find_or_add(self, title_md5: str, places: Sequence[int]) -> None:
-        """Find what is the same article with another text; the others are new."""
+        """Find the entries that are a known article with another text; add the others as new."""
         if next(self._open(places), None) is None:
             return
         rows = self.ledger.titled(title_md5)
         named = self.ledger.rows.get(title_md5)
         if named is not None and named not in rows and named.name not in self.texts:
-            rows.append(named)  # it bore this title once, and nobody else here is that article
+            rows.append(named)  # it had this title once, and no other entry here is that article
         self.find_by_title(rows, places)
         free = iter(self._free(rows, places))
         first = rows[0] if rows else None
@@ -221,7 +233,7 @@ class _Document:
             first = first or row
 
     def _free(self, rows: Sequence[Row], places: Sequence[int]) -> Sequence[Row]:
-        """Return the rows that entries may be though their ids and texts are others, the best first."""
+        """Return the rows that entries with other ids and texts may be, the best first."""
         own = [row for row in rows if self._is_own(row)]
         if not own:
             kinds = {(self.keys[place], self.entries[place].content_hash) for place in places}
@@ -237,7 +249,7 @@ class _Document:
         return (place for place in places if place not in self.names)
 
     def _take(self, place: int, row: Row | None) -> None:
-        """The entry is this article, if any. A key that the row lacks is noted, and one that is out of date."""
+        """Match the entry with the row, if any. Note its key if the row has none or an outdated one."""
         if row is None:
             return
         entry, key = self.entries[place], self.keys[place]
@@ -252,12 +264,12 @@ class _Document:
             self.newer_keys[row.name] = key
 
     def note_newer_keys(self) -> None:
-        """Have newer keys stored: at once if something is new here, else when their rows are written anyway.
+        """Store newer keys: at once if the document has new articles, else when their rows are written anyway.
 
-        An article that is new with its key will make the feed's ids look lasting. If the others' ids changed in this
-        document, from http to https, theirs must be known by then, or a correction makes each a second article.
+        A new article's key makes the feed's ids look stable. If the other ids have changed in this document (from http
+        to https), their new keys must be known by then, or a correction makes each of them a second article.
         """
-        if not self.has_news:
+        if not self.has_new_articles:
             self.ledger.newer_keys |= self.newer_keys
             return
         for name, key in self.newer_keys.items():
@@ -266,9 +278,9 @@ class _Document:
     def _add(self, place: int) -> Row:
         entry = self.entries[place]
         name = entry.md5 if entry.md5 not in self.ledger.rows else other_name(entry)
-        while name in self.texts:  # the name is for life: an entry beside us bears it, though it has another id now
+        while name in self.texts:  # names never change: another entry here has it, though its id is another one now
             name = _digest(f"{name}\n{entry.entry_id}").hex()
         if name not in self.ledger.rows:
-            self.has_news = True
+            self.has_new_articles = True
             self.ledger.put(Row(name, self.feed_id, entry.md5, entry.content_hash, self.keys[place]))
         return self.ledger.rows[name]

@@ -1,6 +1,6 @@
-"""Pure: what every planned poll passes on its way to the calendar: bounds, jitter, the server's floors, skipped hours.
+"""Pure: when a poll is planned: lower and upper bounds, jitter, skipped hours, the slots of a fixed interval, back-off.
 
-A floor is never undercut: what jitter and phase change is always later than it.
+Jitter and phase never bring a poll before a lower bound.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ JITTER_SECONDS = (60.0, 600.0)
 """Polls are spread over 60 to 600 s, and never over more than a tenth of the wait."""
 
 SHORTEST_PERIOD_SECONDS, LONGEST_PERIOD_SECONDS = 0.1, 366 * DAY_SECONDS
-"""Bounds of a fixed interval: what somebody writes into the column must not take the calendar past its end."""
+"""Bounds of a fixed interval: a person may write any number into the column."""
 
 SLOT_TRIES = 8
-"""Slots of a fixed interval that may fall into skipped hours before the interval gives way."""
+"""So many slots of a fixed interval may fall into skipped hours; then the poll leaves its slots."""
 
 FAILURE_JITTER = 0.25
-"""A back-off is up to this part shorter: what failed together shall not come back together."""
+"""A back-off is shortened by up to this share, so that feeds that failed together come back apart."""
 
 _FIRST_BACKOFF_OF_CLASS = {
-    "http_401": 14400.0,  # somebody has said no
+    "http_401": 14400.0,  # the server has refused
     "http_402": 14400.0,
     "http_403": 14400.0,
     "http_451": 43200.0,
@@ -36,13 +36,13 @@ _FIRST_BACKOFF_OF_CLASS = {
 }
 
 
-def server_floor(spans: Iterable[float | None], now: datetime, not_before: datetime | None) -> datetime:
-    """Return the earliest moment at which the server wants to see us again; a day from `now` at most.
+def server_lower_bound(spans: Iterable[float | None], now: datetime, not_before: datetime | None) -> datetime:
+    """Return the earliest moment at which the server wants another request; a day from `now` at most.
 
     Args:
-        spans: what the answer (RFC 9111) and the feed (ttl, sy:update*) ask for, in seconds.
-        now: what they begin at.
-        not_before: what Retry-After asks for.
+        spans: seconds that the response (RFC 9111) and the feed (ttl, sy:update*) ask for.
+        now: their start.
+        not_before: from Retry-After.
     """
     asked = max((span for span in spans if span and span > 0), default=0.0)
     earliest = add_seconds(now, min(asked, DAY_SECONDS))
@@ -55,18 +55,18 @@ def plan_poll(
     now: datetime,
     wait: float,
     bounds: tuple[float, float],
-    floor: datetime | None = None,
+    lower_bound: datetime | None = None,
     skip_hours: Collection[int] = (),
     skip_days: Collection[int] = (),
 ) -> datetime:
-    """Return when to poll next: `wait` seconds from `now`, brought within `bounds`, spread, and past what is forbidden.
+    """Return when to poll next: `wait` seconds from `now`, within `bounds`, spread, and outside of skipped hours.
 
     Args:
         feed_id: makes the jitter differ from feed to feed; with `now` it also differs from poll to poll.
-        now: when the poll that this follows was made.
-        wait: from `pace.next_poll` or `back_off`, in seconds.
-        bounds: shortest and longest wait in seconds, jitter included; from `poll_bounds`.
-        floor: from `server_floor`. It goes before the longest wait.
+        now: when the last poll was made.
+        wait: from `publication_rate.next_poll` or `back_off`, in seconds.
+        bounds: shortest and longest wait in seconds, jitter included.
+        lower_bound: from `server_lower_bound`. It prevails over the longest wait.
         skip_hours: UTC hours in which the feed does not want to be polled, 0-23 (24 is midnight too).
         skip_days: UTC weekdays, Monday is 0.
     """
@@ -75,9 +75,9 @@ def plan_poll(
     usual = min(max(wait, shortest), longest) if not math.isnan(wait) else longest
     spread = jitter_span(usual)
     planned = add_seconds(now, min(max(min(usual, longest - spread), shortest) + share * spread, longest))
-    if floor is not None and floor > planned:
-        after = add_seconds(floor, share * jitter_span((floor - now).total_seconds()))
-        planned = max(floor, min(after, add_seconds(now, longest)))
+    if lower_bound is not None and lower_bound > planned:
+        after = add_seconds(lower_bound, share * jitter_span((lower_bound - now).total_seconds()))
+        planned = max(lower_bound, min(after, add_seconds(now, longest)))
     opened = skip_forbidden(planned, skip_hours, skip_days)
     return planned if opened == planned else add_seconds(opened, share * JITTER_SECONDS[1])  # not all on the hour
 
@@ -87,32 +87,27 @@ def plan_fixed(
     *,
     now: datetime,
     period: float,
-    floor: datetime | None = None,
+    lower_bound: datetime | None = None,
     skip_hours: Collection[int] = (),
     skip_days: Collection[int] = (),
 ) -> datetime:
     """Return the feed's next slot of a fixed interval that a person has set: neither drift nor jitter.
 
-    Slots are `period` seconds apart and stand at the feed's phase. One that is less than half a period after `now`
-    (a poll was early, by hand, or very late) is left out; so are those before `floor` and in skipped hours.
+    Slots are `period` seconds apart, at the feed's phase. A slot less than half a period after `now` is left out (the
+    last poll was early, by hand, or very late), and so are slots before `lower_bound` and in skipped hours.
     """
     period = _bounded(period)
     slot = next_slot(feed_id, after=add_seconds(now, period / 2), period=period)
     for _ in range(SLOT_TRIES):
-        earliest = skip_forbidden(max(slot, floor) if floor else slot, skip_hours, skip_days)
+        earliest = skip_forbidden(max(slot, lower_bound) if lower_bound else slot, skip_hours, skip_days)
         if earliest <= slot:
             return slot
         slot = next_slot(feed_id, after=earliest, period=period)
     return add_seconds(earliest, _share(f"feed-{feed_id}") * JITTER_SECONDS[1])  # no slot is in an open hour
 
 
-def plan_first(feed_id: int, *, now: datetime, period: float) -> datetime:
-    """Return when to poll a feed that is new or was switched on again: at its phase, within `period` seconds."""
-    return next_slot(feed_id, after=now, period=period)
-
-
 def next_slot(feed_id: int, *, after: datetime, period: float) -> datetime:
-    """Return the first moment after `after` that is at the feed's phase of `period` (seconds since 1970, UTC)."""
+    """Return the first slot after `after`: a moment at the feed's phase of `period` (seconds since 1970, UTC)."""
     period = _bounded(period)
     passed = (after.timestamp() - phase_seconds(feed_id, period)) % period
     return add_seconds(after, period - passed)
@@ -123,18 +118,9 @@ def _bounded(period: float) -> float:
 
 
 def phase_seconds(feed_id: int, period: float) -> float:
-    """Return MD5("feed-{id}") modulo the period: where in each period the feed has its place."""
+    """Return MD5("feed-{id}") modulo the period: the feed's place in each period, in seconds."""
     digest = hashlib.md5(f"feed-{feed_id}".encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest) % max(round(period * 1000), 1) / 1000
-
-
-def poll_bounds(
-    feed_shortest: float | None, feed_longest: float | None, *, shortest: float, longest: float
-) -> tuple[float, float]:
-    """Return the shortest and longest wait in seconds: the feed's own where it has one. The shortest prevails."""
-    low = shortest if feed_shortest is None else feed_shortest
-    high = longest if feed_longest is None else feed_longest
-    return low, max(low, high)
 
 
 def back_off(
@@ -149,9 +135,8 @@ def back_off(
 ) -> float:
     """Return the wait in seconds after the `failures`-th failure in a row.
 
-    It doubles from failure to failure, from the `first` wait, which depends on what went wrong if it is not given; it
-    is never less than the `usual` one and ends at `longest`. Nothing here disables a feed, and the first success
-    ends it.
+    The wait doubles with each failure, from `first` (if not given, it depends on the error) up to `longest`. It is
+    never less than the `usual` wait. The first success ends the back-off, and no back-off disables a feed.
     """
     if first is None:
         first = _FIRST_BACKOFF_OF_CLASS.get(error_class or "", outcome.back_off.first_seconds or 600.0)
@@ -170,7 +155,7 @@ def jitter_span(wait: float) -> float:
 def skip_forbidden(moment: datetime, hours: Collection[int], days: Collection[int]) -> datetime:
     """Return the first moment from `moment` on that is in no forbidden UTC hour or day (skipHours, skipDays).
 
-    A list that forbids every hour or every day is ignored: it can't be meant.
+    A list that forbids every hour or every day is ignored.
     """
     closed_hours = {hour % 24 for hour in hours if 0 <= hour <= 24}
     closed_days = {day for day in days if 0 <= day < 7}
@@ -191,7 +176,7 @@ BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 def add_seconds(moment: datetime, seconds: float) -> datetime:
-    """Return the moment so much later, in UTC; the end of the calendar if it is past that."""
+    """Return the moment `seconds` later, in UTC, within the calendar."""
     try:
         return moment.astimezone(UTC) + timedelta(seconds=seconds)
     except OverflowError:

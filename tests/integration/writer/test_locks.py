@@ -13,7 +13,7 @@ import pytest
 
 from services.admin.registry import NewFeed, add_feed, connect
 from services.writer import pending
-from services.writer.articles.article import Article
+from services.writer.article import Article
 from services.writer.handler import WriteArticles
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy
@@ -164,9 +164,9 @@ async def test_a_change_that_is_pending_again_and_a_revival_take_their_locks_in_
     entry = make_entry(1)
     await write(database, make_result(feed_id=feeds[0], entries=(entry,)))
     await rows(database, "SELECT bury_articles(ARRAY(SELECT md5 FROM pending_articles), 'no')")
-    article = Article(entry.md5, entry, feeds[0], CLAIM, 0, CLAIM)
+    article = Article(entry.md5, feeds[0], entry, CLAIM, 0, CLAIM, revision=1)
     async with database.transaction() as writer:
-        await pending.insert_pending(writer, [article], {}, {entry.md5: 1}, NOW)
+        await pending.insert_pending(writer, [article], NOW)
         revival = asyncio.create_task(rows(database, f"SELECT revive_articles('{{{entry.md5}}}') AS n"))
         async with asyncio.timeout(20):
             while not await rows(database, "SELECT FROM pg_locks WHERE NOT granted"):

@@ -185,8 +185,19 @@ def test_without_rights_on_the_schema_the_grant_is_named_and_is_enough(servers: 
         lack, remedy = refusal(url)
         assert (lack, remedy) == ("CREATE on schema public", f"GRANT USAGE, CREATE ON SCHEMA public TO {role};")
         superuser.execute(remedy.encode())
+        may_create = superuser.execute("SELECT has_database_privilege(%s, current_database(), 'CREATE')", [role])
+        assert may_create.fetchone() == (False,), "CREATE on the database is not needed"
         assert len(migrate(url)) == SCHEMA_VERSION
         assert migrate(url) == []
+
+
+def test_without_the_right_to_connect_the_servers_reason_is_one_line(servers: Servers) -> None:
+    with refused_role(servers) as (_, url, superuser):
+        superuser.execute(f"REVOKE CONNECT ON DATABASE {superuser.info.dbname} FROM PUBLIC".encode())
+        with pytest.raises(DatabaseUnavailable) as caught:
+            migrate(url)
+        said = str(caught.value)
+        assert ("CONNECT" in said, "\n" in said, "secret" in said) == (True, False, False)
 
 
 def test_without_a_schema_the_one_that_is_missing_is_named(servers: Servers) -> None:

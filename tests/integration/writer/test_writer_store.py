@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from services.admin.registry import NewFeed, add_feed, connect
+from services.writer.articles.identity import MAX_UPDATES
 from services.writer.schedule.feed_state import Rules
-from services.writer.store import MAX_UPDATES, Duplicates, Policy, Written, write_batch
+from services.writer.store import Duplicates, Policy, Written, write_batch
 from shared.database.postgres import Database
 from shared.errors import DatabaseUnavailable
 from shared.wire.outcomes import Outcome

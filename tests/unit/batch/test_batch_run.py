@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from services.batch.results import ResultPublisher
-from services.batch.runner import STAGE, Pauses, Run
+from services.batch.runner import STAGE, Run
 from services.batch.summary import Summary
 from services.batch.window import Window
 from services.fetcher.outcomes import RetryRules, decide_retry
@@ -34,7 +34,7 @@ class Stage:
         self.answers: dict[int, list[Outcome | str]] = {}
         self.asked: list[tuple[float, int, int]] = []
         self.results: list[FeedFetched] = []
-        self.given_back: list[tuple[float, list[FetchFeed]]] = []
+        self.released: list[tuple[float, list[FetchFeed]]] = []
         self.claims: list[int] = []
         self.seconds = 3600.0
         self.stop = asyncio.Event()
@@ -75,18 +75,26 @@ class Stage:
         outgoing = [Outgoing(result, FeedFetched.KIND)]
         return outgoing if again is None else [*outgoing, Outgoing.into(STAGE.retry, again)]
 
-    async def keep(self, item: Outgoing, until: asyncio.Event) -> None:
-        assert isinstance(item.message, FeedFetched)
-        self.results.append(item.message)
+    async def publish(self, result: FeedFetched, until: asyncio.Event) -> None:
+        self.results.append(result)
 
     async def play(self) -> list[FetchFeed]:
-        pauses = Pauses(DELAY, 335.0)
-        run = Run(self, self.handle, self.keep, self.give_back, self.window, self.prefetch_limit, pauses, self.summary)
+        run = Run(
+            self,
+            self.handle,
+            self.publish,
+            self.window,
+            self.prefetch_limit,
+            delay_seconds=DELAY,
+            drain_seconds=335.0,
+            summary=self.summary,
+        )
         await run.run(self.stop)
-        return [job for _, jobs in self.given_back for job in jobs]
+        return [job for _, jobs in self.released for job in jobs]
 
-    async def give_back(self, jobs: Sequence[FetchFeed]) -> None:
-        self.given_back.append((asyncio.get_running_loop().time(), list(jobs)))
+    async def release(self, jobs: Sequence[FetchFeed]) -> bool:
+        self.released.append((asyncio.get_running_loop().time(), list(jobs)))
+        return True
 
     def said_of(self, feed_id: int) -> list[tuple[Outcome, bool]]:
         return [(found.outcome, found.final) for found in self.results if found.feed_id == feed_id]
@@ -243,7 +251,7 @@ def test_what_has_not_begun_is_given_back_before_what_runs_has_ended() -> None:
         return await stage.play()
 
     left = run_virtually(play())
-    ((at, jobs),) = stage.given_back
+    ((at, jobs),) = stage.released
     assert (2.0 <= at <= 4.0, len(jobs), len(left)) == (True, 6, 6)
     assert stage.summary.outcomes == {"fetched": 2}
 
@@ -264,26 +272,26 @@ def test_what_does_not_end_in_time_is_left_to_run_out() -> None:
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 
 
-def test_an_outlet_waits_for_a_broker_that_is_away_until_it_is_told_to_give_up() -> None:
+def test_a_publisher_waits_for_a_broker_that_is_away_until_it_is_told_to_give_up() -> None:
     async def play() -> None:
         broker, never, stop = MemoryBroker(), asyncio.Event(), asyncio.Event()
-        outlet = ResultPublisher(broker, TOPOLOGY)
+        publisher = ResultPublisher(broker, TOPOLOGY)
         item = Outgoing(make_result(), FeedFetched.KIND).to_publication()
-        async with outlet.open(stop):
-            await outlet.publish(item, until=never)
+        async with publisher.open(stop):
+            await publisher.publish(item, until=never)
             broker.up = False
             broker.drop_connections()
-            waiting = asyncio.create_task(outlet.publish(item, until=never))
+            waiting = asyncio.create_task(publisher.publish(item, until=never))
             await asyncio.sleep(60.0)
             assert not waiting.done()
-            assert outlet.check() == "no session with the broker"
+            assert publisher.check() == "no session with the broker"
             broker.up = True
             await waiting
-            assert outlet.check() is None
+            assert publisher.check() is None
             broker.up = False
             broker.drop_connections()
             enough = asyncio.Event()
-            waiting = asyncio.create_task(outlet.publish(item, until=enough))
+            waiting = asyncio.create_task(publisher.publish(item, until=enough))
             await asyncio.sleep(1.0)
             enough.set()
             try:

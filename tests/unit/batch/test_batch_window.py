@@ -1,4 +1,4 @@
-"""The jobs of a batch in memory, and what is said last."""
+"""The jobs of a run in memory, final results, and the summary."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.batch.summary import Summary, last_word
-from services.batch.window import Window, share_of
+from services.batch.summary import Summary, final_result
+from services.batch.window import Window, max_in_progress
 from services.fetcher.politeness.limits import Limits, parse_policies
 from shared.wire.jobs import FetchFeed
 from shared.wire.outcomes import Outcome
@@ -45,8 +45,8 @@ def test_groups_take_turns_and_none_has_more_in_hand_than_its_share() -> None:
 
 def test_what_is_put_off_is_taken_when_its_time_has_come() -> None:
     standing = window()
-    standing.put_later(job(1, "a"), at=20.0)
-    standing.put_later(job(2, "b"), at=10.0)
+    standing.add_later(job(1, "a"), at=20.0)
+    standing.add_later(job(2, "b"), at=10.0)
     assert (standing.next_at(), take_all(standing, 9.9)) == (10.0, [])
     assert (take_all(standing, 10.0), standing.next_at()) == ([2], 20.0)
 
@@ -54,10 +54,10 @@ def test_what_is_put_off_is_taken_when_its_time_has_come() -> None:
 def test_room_is_what_is_neither_waiting_nor_in_hand_nor_put_off() -> None:
     standing = window(size=5)
     standing.add([job(1, "a"), job(2, "a")])
-    standing.put_later(job(3, "b"), at=1.0)
+    standing.add_later(job(3, "b"), at=1.0)
     first = standing.take(0.0)
     assert first is not None
-    assert (len(standing), standing.in_hand, standing.room) == (3, 1, 2)
+    assert (len(standing), standing.in_progress, standing.room) == (3, 1, 2)
     standing.done(first)
     assert (len(standing), standing.room) == (2, 3)
     assert sorted(left.feed_id for left in standing.empty()) == [2, 3]
@@ -76,7 +76,7 @@ def test_room_is_what_is_neither_waiting_nor_in_hand_nor_put_off() -> None:
     ],
 )
 def test_the_handler_is_given_what_it_has_room_for(settings: dict[str, Any], share: int) -> None:
-    assert share_of(Limits(**settings), "a.example") == share
+    assert max_in_progress(Limits(**settings), "a.example") == share
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40), st.integers(1, 3))
@@ -84,7 +84,7 @@ def test_every_job_leaves_once_and_shares_hold(jobs: list[tuple[str, int]], shar
     standing = window(size=3, share=share)
     for number, (group, at) in enumerate(jobs):
         if at:
-            standing.put_later(job(number, group), float(at))
+            standing.add_later(job(number, group), float(at))
         else:
             standing.add([job(number, group)])
     left, in_hand = [], list[FetchFeed]()
@@ -93,7 +93,7 @@ def test_every_job_leaves_once_and_shares_hold(jobs: list[tuple[str, int]], shar
             assert jobs[one.feed_id][1] <= now
             in_hand.append(one)
         assert all(number <= share for number in Counter(one.group for one in in_hand).values())
-        assert standing.in_hand == len(in_hand)
+        assert standing.in_progress == len(in_hand)
         if in_hand:
             done = in_hand.pop(0)
             left.append(done.feed_id)
@@ -101,24 +101,24 @@ def test_every_job_leaves_once_and_shares_hold(jobs: list[tuple[str, int]], shar
     assert (sorted(left), len(standing)) == (list(range(len(jobs))), 0)
 
 
-def test_the_last_word_on_a_feed_that_failed_gives_it_up() -> None:
+def test_the_final_result_on_a_feed_that_failed_gives_it_up() -> None:
     promised = {"final": False, "claim_until": NOW + timedelta(hours=1)}
-    said = last_word(make_result(outcome=Outcome.SKIPPED, attempt=1, **promised))
+    said = final_result(make_result(outcome=Outcome.SKIPPED, attempt=1, **promised))
     assert (said.outcome, said.final, said.claim_until) == (Outcome.GAVE_UP, True, None)
 
 
-def test_the_last_word_on_a_feed_that_was_never_asked_leaves_it_as_due_as_it_was() -> None:
-    said = last_word(make_result(outcome=Outcome.SKIPPED, final=False, claim_until=NOW))
+def test_the_final_result_on_a_feed_that_was_never_asked_leaves_it_as_due_as_it_was() -> None:
+    said = final_result(make_result(outcome=Outcome.SKIPPED, final=False, claim_until=NOW))
     assert (said.outcome, said.final, said.claim_until) == (Outcome.SKIPPED, True, None)
 
 
-def test_the_tally_counts_attempts_by_outcome_and_skipped_feeds_once() -> None:
+def test_the_summary_counts_attempts_by_outcome_and_skipped_feeds_once() -> None:
     summary = Summary(claimed=3)
-    summary.note(make_result(entries=(make_entry(1), make_entry(2))))
-    summary.note(make_result(outcome=Outcome.SOFT_ERROR, final=False))
-    summary.note(make_result(outcome=Outcome.GAVE_UP, attempt=1), is_retry=True)
-    summary.note(make_result(outcome=Outcome.SKIPPED, final=False))
-    summary.note(make_result(outcome=Outcome.SKIPPED))
+    summary.count(make_result(entries=(make_entry(1), make_entry(2))))
+    summary.count(make_result(outcome=Outcome.SOFT_ERROR, final=False))
+    summary.count(make_result(outcome=Outcome.GAVE_UP, attempt=1), is_retry=True)
+    summary.count(make_result(outcome=Outcome.SKIPPED, final=False))
+    summary.count(make_result(outcome=Outcome.SKIPPED))
     numbers = summary.as_json()
     assert numbers["outcomes"] == {"fetched": 1, "soft_error": 1, "gave_up": 1}
     assert (numbers["attempts"], numbers["retried"], numbers["skipped"], numbers["entries"]) == (3, 1, 1, 2)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.fetcher.parse.dates import _plain, _usual, read_date
@@ -85,7 +85,6 @@ INNER = st.lists(
 
 
 @given(INNER, INNER, TEXTS.map(escape), st.booleans())
-@settings(max_examples=500, deadline=None, database=None)
 def test_a_usual_entry_is_read_as_the_lenient_tier_reads_it(one: str, two: str, title: str, is_atom: bool) -> None:
     after = f"<media:group><title>{title}</title></media:group>"  # counts only if no title before it does
     if is_atom:
@@ -113,7 +112,6 @@ USUAL = [
 
 
 @given(ISO_DATES | MAIL_DATES | st.text("0123456789-+:.TZW JanFebGMU,", max_size=31).map("Mon, 02 {}".format))
-@settings(max_examples=1000, deadline=None, database=None)
 def test_a_date_of_the_usual_shapes_is_the_same_by_the_short_way(text: str) -> None:
     assert _usual(text) in {None, _plain(text)}
 
@@ -149,7 +147,6 @@ MARKUP = st.lists(
 
 
 @given(MARKUP)
-@settings(max_examples=300, deadline=None, database=None)
 def test_html_becomes_the_same_text_by_the_short_way(source: str) -> None:
     source = _drop_comments(source)
     short = _drop_tags(_keep_preformatted(source))
@@ -163,7 +160,6 @@ def test_elements_that_show_no_text_are_dropped_by_the_short_way() -> None:
 
 
 @given(MARKUP)
-@settings(max_examples=300, deadline=None, database=None)
 def test_a_text_is_tidied_as_its_lines_are(text: str) -> None:
     assert tidy(text) == "\n".join(filter(None, map(clean_line, text.split("\n"))))
 

@@ -182,4 +182,4 @@ class ScoreboardRules(RuleBasedStateMachine):
 
 
 TestScoreboardRules = ScoreboardRules.TestCase
-TestScoreboardRules.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+TestScoreboardRules.settings = settings(stateful_step_count=60)

@@ -7,7 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from services.writer.schedule.feed_state import FeedState, News, Rules, advance
+from services.writer.schedule.advance import advance
+from services.writer.schedule.feed_state import FeedState, NewItems, Rules
 from services.writer.schedule.publication_rate import PublicationRate
 from shared.wire.outcomes import Outcome
 from shared.wire.results import ServerHints
@@ -63,7 +64,7 @@ def feed(**changes: Any) -> FeedState:
 
 def after(state: FeedState, *, new_items: int = 0, now: datetime = NOW, **result: Any) -> FeedState:
     result = {"started_at": now, **result}
-    return advance(state, make_result(**result), news=News(new_items), now=now, rules=RULES)
+    return advance(state, make_result(**result), new=NewItems(new_items), now=now, rules=RULES)
 
 
 def seconds_until_next(state: FeedState, now: datetime = NOW) -> float:
@@ -102,7 +103,7 @@ def test_a_feed_whose_jobs_come_too_late_is_issued_less_and_less_often_and_keeps
     state, now, pauses = feed(next_fetch_at=NOW), NOW + timedelta(seconds=2), list[float]()
     for _ in range(7):
         claimed = replace(state, claim_id=CLAIM, claim_expires_at=now + timedelta(hours=1), issued_at=now)
-        state = advance(claimed, make_result(outcome=Outcome.STALE), news=News(), now=now, rules=Rules())
+        state = advance(claimed, make_result(outcome=Outcome.STALE), new=NewItems(), now=now, rules=Rules())
         assert state.claim_expires_at is not None
         pauses.append((state.claim_expires_at - now).total_seconds())
         now = state.claim_expires_at
@@ -189,6 +190,7 @@ def test_a_feeds_own_bounds_go_before_the_settings() -> None:
     assert (after(feed(shortest_seconds=7200.0), new_items=500)).poll_seconds == 7200
     assert (after(feed(longest_seconds=60.0))).poll_seconds == RULES.min_poll_seconds
     assert (after(feed(shortest_seconds=30.0, longest_seconds=60.0))).poll_seconds == 60
+    assert (after(feed(shortest_seconds=7200.0, longest_seconds=600.0))).poll_seconds == 7200
 
 
 def test_a_fixed_interval_has_its_slots_which_failures_and_lateness_do_not_move() -> None:
@@ -202,7 +204,7 @@ def test_a_fixed_interval_has_its_slots_which_failures_and_lateness_do_not_move(
     assert failed.next_fetch_at == slot + timedelta(seconds=60)
 
 
-def test_the_servers_floor_goes_before_a_fixed_interval() -> None:
+def test_the_servers_lower_bound_goes_before_a_fixed_interval() -> None:
     state = after(feed(interval_seconds=60.0), hints=ServerHints(max_age_seconds=600))
     assert 600 <= seconds_until_next(state) <= 660
 
@@ -231,7 +233,7 @@ def test_an_absurd_interval_is_a_year() -> None:
         (ServerHints(max_age_seconds=10**9), 86400),
     ],
 )
-def test_what_the_server_asks_for_is_a_floor_of_at_most_a_day(hints: ServerHints, least: float) -> None:
+def test_what_the_server_asks_for_is_a_lower_bound_of_at_most_a_day(hints: ServerHints, least: float) -> None:
     assert least <= seconds_until_next(after(feed(), hints=hints)) <= least + 600
     without = seconds_until_next(after(feed()))
     assert seconds_until_next(after(feed(), hints=ServerHints(max_age_seconds=10))) == without
@@ -248,7 +250,7 @@ def test_skipped_hours_and_days_are_kept_from_the_body_that_was_read_last() -> N
 
 
 @pytest.mark.parametrize("outcome", [Outcome.NOT_MODIFIED, Outcome.UNCHANGED, Outcome.HARD_ERROR])
-def test_the_ttl_of_the_body_that_was_read_last_stays_a_floor(outcome: Outcome) -> None:
+def test_the_ttl_of_the_body_that_was_read_last_stays_a_lower_bound(outcome: Outcome) -> None:
     state = after(feed(interval_seconds=60.0), hints=ServerHints(ttl_seconds=5400))
     assert seconds_until_next(after(replace(state, claim_id=CLAIM), outcome=outcome)) >= 5400
     without = after(replace(state, claim_id=CLAIM))

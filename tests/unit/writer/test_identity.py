@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.writer.articles.identity import MAX_BRIEF, MAX_UPDATES, Ledger, Row, entry_key, identify, other_name
+from services.writer.articles.identity import (
+    MAX_BRIEF,
+    MAX_UPDATES,
+    Document,
+    Ledger,
+    Row,
+    entry_key,
+    identify,
+    other_name,
+)
 from shared.wire.results import Entry
 from tests.factories import make_entry
 
@@ -48,7 +57,7 @@ class Memory:
         )
         found = []
         for document in documents:
-            found.append(identify(ledger, feed, document))
+            found.append(identify(ledger, Document.of(feed, document)))
             for e, name in reversed([*zip(document, found[-1], strict=True)]):
                 if ledger.rows[name].feed_id == feed:
                     ledger.put(ledger.rows[name].show(e))

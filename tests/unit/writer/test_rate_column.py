@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pydantic_core import to_json
 
-from services.writer.feed_store import as_columns
-from services.writer.rate_column import read_rate
+from services.writer.feed_store import read_rate, write_rate
 from services.writer.schedule.publication_rate import Limits, PublicationRate, next_poll, observe
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -15,10 +15,10 @@ SEEN = {"seen_at": "2026-11-20T00:00:00Z", "rhythm_since": "2026-10-01T00:00:00Z
 
 
 def test_a_pace_comes_back_as_it_was_written() -> None:
-    pace = observe(
+    rate = observe(
         PublicationRate(), now=NOW, new_items=3, items_seen=20, published=[NOW - timedelta(hours=n) for n in range(9)]
     )
-    assert read_rate(json.loads(as_columns([pace]))[0]) == pace
+    assert read_rate(json.loads(to_json(write_rate(rate)))) == rate
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,6 @@ def test_a_pace_comes_back_as_it_was_written() -> None:
     ],
 )
 def test_a_pace_that_cannot_be_is_begun_anew_and_stops_nobody(value: Any) -> None:
-    pace = observe(read_rate(value), now=NOW, new_items=1, items_seen=20)
-    assert pace.seen_at == NOW
-    assert next_poll(pace, now=NOW, limits=Limits()) >= Limits().shortest
+    rate = observe(read_rate(value), now=NOW, new_items=1, items_seen=20)
+    assert rate.seen_at == NOW
+    assert next_poll(rate, now=NOW, limits=Limits()) >= Limits().shortest

@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.fetcher.parse.dates import bound_date, from_struct, read_date
@@ -92,7 +92,6 @@ def test_a_date_from_before_the_web_is_none() -> None:
 
 
 @given(st.text(alphabet="0123456789-+:/TZ ,.JanFebMGTESagoyesterday年月日", max_size=40) | st.floats() | st.integers())
-@settings(max_examples=300, deadline=None, database=None)
 def test_anything_gives_an_aware_date_or_none(raw: str | float) -> None:
     date = read_date(raw)
     if isinstance(date, str):

@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.fetcher.parse import ParseError
@@ -151,13 +151,11 @@ ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32", "latin-1", "cp037", "s
 @given(st.binary(max_size=400), st.none() | st.sampled_from(["text/xml; charset=utf-16", "x; charset=punycode"]))
 @example(b"\xff\xfe<", None)
 @example(b"\xef\xbb\xbf\xff", None)
-@settings(max_examples=200, deadline=None, database=None)
 def test_any_bytes_give_a_parsed_feed_or_a_parse_error(body: bytes, content_type: str | None) -> None:
     check(body, content_type)
 
 
 @given(BROKEN_FEEDS, ENCODINGS)
-@settings(max_examples=300, deadline=None, database=None)
 def test_any_broken_feed_gives_a_parsed_feed_or_a_parse_error(text: str, encoding: str) -> None:
     check(("<rss><channel><item>" + text).encode(encoding, "replace"), None)
     check(text.encode(encoding, "replace"), f"text/xml; charset={encoding}")

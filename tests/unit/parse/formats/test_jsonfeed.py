@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.fetcher.parse import NotAFeed, ParsedFeed, ParseError, Unparseable, parse_feed
@@ -183,7 +183,6 @@ ITEM = st.fixed_dictionaries(
 
 
 @given(st.lists(ITEM | JSON, max_size=3))
-@settings(max_examples=150, deadline=None, database=None)
 def test_any_json_in_the_items_gives_a_parsed_feed_or_a_parse_error(items: list[Any]) -> None:
     try:
         for entry in read_items(*items).entries:

@@ -8,7 +8,7 @@ from datetime import datetime
 from xml.sax.saxutils import escape, quoteattr
 
 from feedparser.datetimes import _parse_date
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.fetcher.parse.dates import from_struct, read_date
@@ -122,7 +122,6 @@ def test_strict_reads_a_feed_as_lenient_does_or_not_at_all() -> None:
     read, declined = [], []
 
     @given(st.sampled_from(FRAMES), INNER, ITEMS)
-    @settings(max_examples=300, deadline=None, database=None)
     def compare(frame: Callable[[str, str], str], feed: str, items: list[str]) -> None:
         document = with_prefixes(frame(feed, "".join(items)))
         try:
@@ -154,7 +153,6 @@ MAIL_DATES = st.builds("{}{} {} {} {}:{}:{} {}".format, DAYS, TWO_DIGITS, MONTHS
 
 
 @given(ISO_DATES | MAIL_DATES | st.text("0123456789-:TZ JanFebMGTES", max_size=20).map("Mon, {} 10:00".format))
-@settings(max_examples=300, deadline=None, database=None)
 def test_a_date_that_feedparser_reads_too_is_read_as_it_does(text: str) -> None:
     """But for zones that it does not know (`-0530`, `EST` in ISO 8601), and what it fills up with today's date."""
     moment, other = read_date(text), from_struct(_parse_date(text))

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.check import check, check_tiers
@@ -30,7 +30,6 @@ def test_a_finding_stays_fixed(path: Path) -> None:
 
 
 @given(st.sampled_from(SEEDS), st.sampled_from(SEEDS), st.integers(0, 2**32))
-@settings(max_examples=300, deadline=None, database=None)
 def test_a_mutated_feed_is_read_or_refused_and_by_both_tiers_alike(seed: bytes, other: bytes, number: int) -> None:
     body = mutate(seed, random.Random(number), other)
     check(body)
@@ -38,7 +37,6 @@ def test_a_mutated_feed_is_read_or_refused_and_by_both_tiers_alike(seed: bytes, 
 
 
 @given(st.sampled_from(SEEDS), st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), min_size=1, max_size=6))
-@settings(max_examples=200, deadline=None, database=None)
 def test_a_feed_with_wrong_bytes_in_it_is_read_or_refused(seed: bytes, wrong: list[tuple[float, bytes]]) -> None:
     for place, piece in wrong:
         at = int(place * len(seed))

@@ -6,7 +6,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.fetcher.parse.model import OutOfTime
@@ -178,7 +178,6 @@ SCRAPS = st.sampled_from(SOUP.split(" "))
 
 
 @given(st.lists(SCRAPS, max_size=40).map("".join))
-@settings(max_examples=500, deadline=None, database=None)
 def test_any_html_comes_out_balanced_and_making_it_safe_again_changes_nothing(source: str) -> None:
     found = safe(source)
     balance = Balance()

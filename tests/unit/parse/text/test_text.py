@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.fetcher.parse.model import Text
@@ -79,7 +79,6 @@ def test_hostile_html_takes_time_in_proportion_to_its_length(source: str) -> Non
 
 
 @given(st.text(alphabet=st.sampled_from("<>/!-?=\"' apbrescitvg&;#x1\n\x00\ud800]["), max_size=200))
-@settings(max_examples=300, deadline=None, database=None)
 def test_any_text_becomes_text_that_utf_8_holds(source: str) -> None:
     text = html_to_text(source)
     text.encode()
@@ -166,7 +165,6 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=12).map("".join))
-@settings(max_examples=300, deadline=None, database=None)
 def test_dropping_all_tags_in_one_pass_gives_what_the_careful_way_gives(source: str) -> None:
     careful = "<script></script>"  # an element that is not dealt with by dropping its tags
     assert html_to_text(source + "<p>") == html_to_text(careful + source + "<p>")

@@ -1,21 +1,64 @@
-"""The calls, and what to do with a batch of articles in which order. No I/O."""
+"""An article as a consumer gets it, the SQL calls, and their order for a batch of articles. No I/O."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import fields
-from datetime import timedelta
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
+from uuid import UUID
 
-from feedmill_client.article import Article
+import psycopg
+
+AWAY = (
+    psycopg.OperationalError,  # connection lost or refused, shutdown, deadlock, time-out
+    psycopg.InterfaceError,  # the connection is closed
+    psycopg.errors.ReadOnlySqlTransaction,  # a fail-over: a new connection finds the primary
+)
+"""The server is away or can't serve now. Every call of this client may be tried again after these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A claimed article: no other consumer gets it before `claimed_until`."""
+
+    md5: str
+    feed_id: int
+    entry_id: str
+    url: str
+    title: str
+    body: str
+    html: str | None
+    """The body as HTML that is safe to show, where fetchers keep it (FEEDMILL_KEEP_HTML)."""
+    content_quality: str
+    content_hash: str
+    published_at: datetime | None
+    updated_at: datetime | None
+    author: str | None
+    categories: list[str]
+    enclosures: list[dict[str, Any]]
+    language: str | None
+    flags: list[str]
+    duplicate_of: str | None
+    """The md5 of the same article that came first under another address (FEEDMILL_DUPLICATES)."""
+    revision: int
+    """Grows with every change of the text. Never let a lower one overwrite a higher one in your index."""
+    retry_count: int
+    """Failures reported of this text."""
+    expiries: int
+    """Leases on this text that expired."""
+    created_at: datetime
+    claimed_until: datetime
+    lease_id: UUID
+
 
 Call = tuple[str, Sequence[object]]
 
 LEASE = timedelta(minutes=5)
 ACK_SECONDS = 1.0
-"""What is done is acknowledged after this time at the latest: a commit for each article would be dear."""
+"""Finished articles are acknowledged together, at the latest after this time: a commit for each would cost much."""
 
 CONNECT: dict[str, Any] = {
     "autocommit": True,  # a claim must be committed before the work begins
@@ -32,25 +75,25 @@ CLAIM = f"SELECT {', '.join(field.name for field in fields(Article))} FROM claim
 
 
 def ack(articles: Sequence[Article]) -> Call:
-    """With the hash of the text that was worked on: the same article with another text stays."""
+    """Return the call that acknowledges these texts: an article whose text has changed stays."""
     return "SELECT ack_articles(%s::text[], %s::text[])", [_md5s(articles), [a.content_hash for a in articles]]
 
 
 def fail(articles: Sequence[Article], error: str | BaseException, retry_after: timedelta | None = None) -> Call:
-    """Under the leases that we have: what was given to somebody else meanwhile is not counted against them."""
+    """Return the call that counts a failure, unless another consumer has the article by now."""
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     query = "SELECT count(*) FROM fail_articles(%s::text[], %s, %s::uuid[], retry_after => %s)"
     return query, [_md5s(articles), text.replace("\0", ""), _leases(articles), retry_after]  # PostgreSQL takes no NUL
 
 
 def renew(articles: Sequence[Article], lease: timedelta) -> Call:
-    """Answers with the md5s that are still ours."""
+    """Return the call that extends the leases; it answers with the md5s that this consumer still holds."""
     query = "SELECT coalesce(array_agg(md5), '{}') FROM renew_articles(%s::text[], %s, %s::uuid[]) AS md5"
     return query, [_md5s(articles), lease, _leases(articles)]
 
 
 def release(articles: Sequence[Article]) -> Call:
-    """Under the leases that we have."""
+    """Return the call that ends the leases, unless another consumer has the article by now."""
     return "SELECT release_articles(%s::text[], %s::uuid[])", [_md5s(articles), _leases(articles)]
 
 
@@ -74,7 +117,7 @@ def advance(work: Work, answer: object) -> Call | Article | None:
 
 
 def work_off(articles: list[Article], lease: timedelta, is_stopped: Callable[[], bool]) -> Work:
-    """Yield what is to be done: a call (send its answer) or an article to handle (send what it raised, or None)."""
+    """Yield the next step: a call (send its answer) or an article to handle (send the exception, or None)."""
     renewed_at = acked_at = monotonic()
     done: list[Article] = []
     while articles and not is_stopped():
@@ -101,5 +144,5 @@ def work_off(articles: list[Article], lease: timedelta, is_stopped: Callable[[],
 
 
 def back_off(attempt: int) -> float:
-    """Return the seconds to wait when so many tries in a row have failed: about 0.2, 0.4, 0.8, … 10."""
+    """Return the seconds to wait after failed tries in a row: about 0.2, 0.4, 0.8, … 10."""
     return random.uniform(0.5, 1.0) * min(10.0, 0.2 * 2.0 ** min(attempt, 10))  # noqa: S311 - it only spreads

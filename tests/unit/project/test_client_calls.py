@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from feedmill_client import Article, steps
+from feedmill_client import Article, calls
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 LEASE = timedelta(minutes=5)
@@ -46,8 +46,8 @@ def play(raised: dict[str, BaseException], stop_after: int = 99, lease: timedelt
     done: list[str] = []
     lease_id = uuid4()
     articles = [make_article(md5, lease_id) for md5 in "abc"]
-    work = steps.work_off(articles, lease, lambda: len(done) >= stop_after)
-    step = steps.advance(work, None)
+    work = calls.work_off(articles, lease, lambda: len(done) >= stop_after)
+    step = calls.advance(work, None)
     while step is not None:
         answer: object = None
         if isinstance(step, Article):
@@ -60,7 +60,7 @@ def play(raised: dict[str, BaseException], stop_after: int = 99, lease: timedelt
             assert isinstance(md5s, list)
             done.append(f"{name} {' '.join(md5s)}")
             answer = ["a", "b"]
-        step = steps.advance(work, answer)
+        step = calls.advance(work, answer)
     return done
 
 
@@ -80,10 +80,10 @@ def test_an_interruption_blames_no_article() -> None:
 
 def test_what_was_lost_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 100))
-    monkeypatch.setattr(steps, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(calls, "monotonic", lambda: next(clock))
     assert play({}) == ["a", "ack a", "renew b c", "b", "ack b"]
 
 
 @pytest.mark.parametrize(("attempt", "least", "most"), [(0, 0.1, 0.2), (3, 0.8, 1.6), (50, 5, 10)])
 def test_pauses_grow_and_are_bounded(attempt: int, least: float, most: float) -> None:
-    assert least <= steps.back_off(attempt) <= most
+    assert least <= calls.back_off(attempt) <= most

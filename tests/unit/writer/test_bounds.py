@@ -15,11 +15,9 @@ from services.writer.schedule.bounds import (
     jitter_span,
     next_slot,
     phase_seconds,
-    plan_first,
     plan_fixed,
     plan_poll,
-    poll_bounds,
-    server_floor,
+    server_lower_bound,
     skip_forbidden,
 )
 from shared.wire.outcomes import Outcome
@@ -43,23 +41,23 @@ days = st.sets(st.integers(-3, 9))
 def test_a_planned_poll_is_within_its_bounds(
     feed_id: int, now: datetime, wait: float, shortest: float, longest: float
 ) -> None:
-    bounds = poll_bounds(shortest, longest, shortest=1, longest=1)
+    bounds = shortest, max(shortest, longest)
     planned = plan_poll(feed_id, now=now, wait=wait, bounds=bounds)
     assert bounds[0] - 1e-3 <= (planned - now).total_seconds() <= bounds[1] + 1e-3
     assert planned.tzinfo is UTC
 
 
 @given(ids, moments, waits, st.floats(-1e9, 1e9), hours, days)
-def test_no_jitter_undercuts_a_floor(
+def test_no_jitter_undercuts_a_lower_bound(
     feed_id: int, now: datetime, wait: float, asked: float, skip_hours: set[int], skip_days: set[int]
 ) -> None:
-    floor = add_seconds(now, asked)
+    lower_bound = add_seconds(now, asked)
     planned = plan_poll(
-        feed_id, now=now, wait=wait, bounds=BOUNDS, floor=floor, skip_hours=skip_hours, skip_days=skip_days
+        feed_id, now=now, wait=wait, bounds=BOUNDS, lower_bound=lower_bound, skip_hours=skip_hours, skip_days=skip_days
     )
-    assert planned >= floor
+    assert planned >= lower_bound
     if not skip_hours and not skip_days:
-        assert planned <= max(floor, add_seconds(now, BOUNDS[1]))
+        assert planned <= max(lower_bound, add_seconds(now, BOUNDS[1]))
 
 
 @given(ids, moments, st.floats(300, DAY))
@@ -85,13 +83,13 @@ def test_feeds_and_polls_get_different_jitter_and_the_same_poll_the_same() -> No
 
 @given(ids, any_moments, st.floats(0, 1e300), any_moments, hours, days)
 def test_the_ends_of_the_calendar_hold(
-    feed_id: int, now: datetime, amount: float, floor: datetime, skip_hours: set[int], skip_days: set[int]
+    feed_id: int, now: datetime, amount: float, lower_bound: datetime, skip_hours: set[int], skip_days: set[int]
 ) -> None:
     for planned in (
-        plan_poll(feed_id, now=now, wait=amount, bounds=(1.0, amount), floor=floor, skip_hours=skip_hours),
-        plan_fixed(feed_id, now=now, period=amount, floor=floor, skip_days=skip_days),
-        plan_first(feed_id, now=now, period=amount),
-        server_floor([amount, None, -amount], now, floor),
+        plan_poll(feed_id, now=now, wait=amount, bounds=(1.0, amount), lower_bound=lower_bound, skip_hours=skip_hours),
+        plan_fixed(feed_id, now=now, period=amount, lower_bound=lower_bound, skip_days=skip_days),
+        next_slot(feed_id, after=now, period=amount),
+        server_lower_bound([amount, None, -amount], now, lower_bound),
         skip_forbidden(now, skip_hours, skip_days),
     ):
         assert now <= planned <= END
@@ -110,21 +108,21 @@ def test_slots_of_a_fixed_interval_neither_drift_nor_jitter(feed_id: int, now: d
 def test_the_phase_is_the_one_of_the_design() -> None:
     expected = int(hashlib.md5(b"feed-17").hexdigest(), 16) % 900_000 / 1000
     assert phase_seconds(17, 900) == expected
-    first = plan_first(17, now=NOW, period=900)
+    first = next_slot(17, after=NOW, period=900)
     assert first.timestamp() % 900 == pytest.approx(expected, abs=1e-3)
     assert NOW < first <= NOW + timedelta(seconds=900)
 
 
 def test_new_feeds_are_spread_over_their_first_period() -> None:
-    minutes = [int((plan_first(n, now=NOW, period=600) - NOW).total_seconds() // 60) for n in range(1000)]
+    minutes = [int((next_slot(n, after=NOW, period=600) - NOW).total_seconds() // 60) for n in range(1000)]
     assert all(60 < minutes.count(minute) < 140 for minute in range(10))
 
 
-def test_a_floor_moves_a_fixed_poll_to_a_later_slot_of_its_own() -> None:
+def test_a_lower_bound_moves_a_fixed_poll_to_a_later_slot_of_its_own() -> None:
     plain = plan_fixed(3, now=NOW, period=600)
-    floor = plain + timedelta(seconds=700)
-    held = plan_fixed(3, now=NOW, period=600, floor=floor)
-    assert held >= floor
+    lower_bound = plain + timedelta(seconds=700)
+    held = plan_fixed(3, now=NOW, period=600, lower_bound=lower_bound)
+    assert held >= lower_bound
     assert (held - plain).total_seconds() == pytest.approx(1200, abs=1e-3)
 
 
@@ -180,12 +178,12 @@ def test_feeds_with_the_same_skipped_hours_do_not_come_back_together() -> None:
     assert {moment.hour for moment in planned} == {6}
 
 
-def test_server_floors_count_for_a_day_at_most() -> None:
-    assert server_floor([7200, None, 60], NOW, None) == NOW + timedelta(hours=2)
-    assert server_floor([1e300], NOW, None) == NOW + timedelta(days=1)
-    assert server_floor([float("nan"), -5], NOW, None) == NOW
-    assert server_floor([], NOW, NOW + timedelta(days=400)) == NOW + timedelta(days=1)
-    assert server_floor([60], NOW, NOW + timedelta(hours=5)) == NOW + timedelta(hours=5)
+def test_server_lower_bounds_count_for_a_day_at_most() -> None:
+    assert server_lower_bound([7200, None, 60], NOW, None) == NOW + timedelta(hours=2)
+    assert server_lower_bound([1e300], NOW, None) == NOW + timedelta(days=1)
+    assert server_lower_bound([float("nan"), -5], NOW, None) == NOW
+    assert server_lower_bound([], NOW, NOW + timedelta(days=400)) == NOW + timedelta(days=1)
+    assert server_lower_bound([60], NOW, NOW + timedelta(hours=5)) == NOW + timedelta(hours=5)
 
 
 @given(ids, st.sampled_from(FAILED), st.floats(1, 2 * DAY), st.integers(-5, 10**6))
@@ -212,9 +210,3 @@ def test_what_no_retry_mends_is_tried_later_than_what_may_be_well_in_an_hour() -
         first(Outcome.SOFT_ERROR), first(Outcome.HARD_ERROR, "http_404"), first(Outcome.HARD_ERROR, "http_403")
     )  # fmt: skip
     assert soft < missing < refused < first(Outcome.BLOCKED)
-
-
-def test_a_feeds_own_bounds_go_before_the_global_ones() -> None:
-    assert poll_bounds(None, None, shortest=300, longest=DAY) == (300, DAY)
-    assert poll_bounds(60, 600, shortest=300, longest=DAY) == (60, 600)
-    assert poll_bounds(7200, 600, shortest=300, longest=DAY) == (7200, 7200)

@@ -1,0 +1,284 @@
+"""Pure: a feed's row after an attempt at it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from services.writer.schedule.bounds import (
+    add_seconds,
+    back_off,
+    plan_fixed,
+    plan_poll,
+    server_lower_bound,
+    skip_forbidden,
+)
+from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
+from services.writer.schedule.publication_rate import Limits, items_per_day, longest_wait, next_poll, observe
+from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url, same_origin
+from shared.wire.outcomes import BackOff, Outcome
+from shared.wire.results import FeedFetched
+
+LIE_MARGIN = timedelta(minutes=10)
+"""An entry may appear in its feed so long after its date: caches, and people who set the date beforehand."""
+
+GAP_MEMORY = 0.2
+"""Weight of the last gap in the usual one (exponential smoothing)."""
+
+MOST_STALE_SECONDS = 900.0
+"""The longest pause of a feed whose jobs come too late."""
+
+
+def advance(feed: FeedState, fetched: FeedFetched, *, new: NewItems, now: datetime, rules: Rules) -> FeedState:
+    """Return the feed after the result `fetched`, which brought the items `new`.
+
+    A result of an older claim came too late: the feed was issued again, and the new job's result sets its state. Only
+    the articles of the late result are used.
+    """
+    if feed.claim_id != fetched.claim_id:
+        return feed
+    fetched = _on_our_clock(feed, fetched, now)
+    answered = replace(feed, issued_at=None)
+    if not fetched.final:
+        noted = replace(answered, claim_expires_at=fetched.claim_until)
+        return _note_attempt(noted, fetched) if fetched.outcome.is_attempt else noted
+    released = replace(answered, claim_id=None, claim_expires_at=None)
+    if not fetched.outcome.is_attempt:
+        return released if fetched.reason == "batch" else _after_stale(released, now, rules)
+    noted = _note_attempt(released, fetched)
+    if fetched.outcome.is_success:
+        return _after_success(noted, fetched, new, now, rules)
+    return _after_failure(noted, fetched, now, rules)
+
+
+def _after_stale(feed: FeedState, now: datetime, rules: Rules) -> FeedState:
+    """Return a feed whose job was dropped without a request: still due, but not issued again at once.
+
+    Jobs come too late because of a backlog, or because a fetcher's clock is wrong. Such a fetcher would drop the next
+    job, too, within a second. So the feed waits for as long again as it has been due.
+    """
+    overdue = (now - feed.next_fetch_at).total_seconds()
+    pause = max(min(overdue, MOST_STALE_SECONDS, rules.max_poll_seconds), rules.min_poll_seconds)
+    return replace(feed, claim_expires_at=add_seconds(now, pause))
+
+
+def _on_our_clock(feed: FeedState, fetched: FeedFetched, now: datetime) -> FeedFetched:
+    """Return the result with its moments corrected for a wrong clock of the fetcher.
+
+    An attempt begins between its job's issue and now. Uncorrected, a clock that is slow by more than a feed's wait
+    would make the feed due at once, again and again; a fast clock would delay it by as much.
+    """
+    issued_at = feed.issued_at or min(fetched.queued_at, now)
+    started_at = max(min(fetched.started_at, now), issued_at)
+    if started_at == fetched.started_at:
+        return fetched
+    shift = (started_at - fetched.started_at).total_seconds()
+    until, not_before = fetched.claim_until, fetched.not_before
+    return fetched.model_copy(
+        update={
+            "started_at": started_at,
+            "claim_until": until and add_seconds(until, shift),
+            "not_before": not_before and add_seconds(not_before, shift),
+        }
+    )
+
+
+def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
+    return replace(
+        feed,
+        last_attempt_at=fetched.started_at,
+        last_outcome=fetched.outcome.value,
+        last_error=fetched.error,
+        probed_at=fetched.started_at if fetched.probe else feed.probed_at,
+        lying_since=feed.lying_since or (fetched.started_at if _has_lied(feed, fetched) else None),
+    )
+
+
+def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
+    """Whether a probe shows that the 304 before it was untrue.
+
+    It was untrue if the same validators now come with another body, or if the feed has an entry that is older than that
+    304 and unknown. A later change, or another URL's answer, proves nothing.
+    """
+    if not (fetched.probe and fetched.outcome is Outcome.FETCHED and feed.last_outcome == Outcome.NOT_MODIFIED):
+        return False
+    if (fetched.final_url or fetched.url) != feed.validators_url:
+        return False
+    if (fetched.etag, fetched.last_modified) == (feed.etag, feed.last_modified):
+        return True
+    if feed.cursor_at is None or feed.last_attempt_at is None:
+        return False
+    hidden_until = feed.last_attempt_at - LIE_MARGIN
+    return any(
+        entry.published_at and feed.cursor_at < entry.published_at < hidden_until and not entry.flags
+        for entry in fetched.entries
+    )
+
+
+def _after_success(feed: FeedState, fetched: FeedFetched, new: NewItems, now: datetime, rules: Rules) -> FeedState:
+    was_read = fetched.outcome is Outcome.FETCHED
+    rate = observe(
+        feed.pace,
+        now=fetched.started_at,
+        new_items=new.count,
+        items_seen=len(fetched.entries) if was_read else None,
+        published=sure_dates(fetched.entries) if feed.pace.seen_at is None else new.published,
+    )
+    wait = next_poll(rate, now=fetched.started_at, limits=_limits(feed, rules))
+    known = replace(
+        _remember_validators(feed, fetched),
+        pace=rate,
+        items_per_day=items_per_day(rate),
+        poll_seconds=wait,
+        ttl_seconds=fetched.hints.ttl_seconds if was_read else feed.ttl_seconds,
+        skip_hours=list(fetched.hints.skip_hours) if was_read else feed.skip_hours,
+        skip_days=list(fetched.hints.skip_days) if was_read else feed.skip_days,
+        failures=0,
+        gone_since=None,
+        last_success_at=fetched.started_at,
+        last_read_at=fetched.started_at if was_read else feed.last_read_at,
+        last_new_at=fetched.started_at if new.count else feed.last_new_at,
+        news_gap_seconds=_usual_gap(feed, fetched.started_at) if new.count else feed.news_gap_seconds,
+        cursor_at=_newest(feed.cursor_at, fetched, now),
+        title=fetched.feed.title or feed.title,
+        site_url=fetched.feed.site_url or feed.site_url,
+        language=fetched.feed.language or feed.language,
+    )
+    planned = _plan(known, fetched, _usual(known, rules), now, _bounds(known, rules))
+    return replace(_follow_permanent_redirect(known, fetched, rules), next_fetch_at=planned)
+
+
+def _usual_gap(feed: FeedState, now: datetime) -> float | None:
+    """Return the usual time between two polls that bring something new, in seconds; None before the second."""
+    if feed.last_new_at is None:
+        return None
+    gap = max((now - feed.last_new_at).total_seconds(), 0.0)
+    if feed.news_gap_seconds is None:
+        return gap
+    return (1 - GAP_MEMORY) * feed.news_gap_seconds + GAP_MEMORY * gap
+
+
+def _remember_validators(feed: FeedState, fetched: FeedFetched) -> FeedState:
+    """Keep the validators verbatim. New ones in a 304 replace the old ones."""
+    if fetched.outcome is Outcome.NOT_MODIFIED:
+        return replace(feed, etag=fetched.etag or feed.etag, last_modified=fetched.last_modified or feed.last_modified)
+    return replace(
+        feed,
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+        validators_url=fetched.final_url or fetched.url,
+        body_hash=fetched.body_hash,
+    )
+
+
+def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> datetime | None:
+    moments = [entry.published_at for entry in fetched.entries if entry.published_at and entry.published_at <= now]
+    return max([*moments, cursor] if cursor else moments, default=cursor)
+
+
+def _plan(feed: FeedState, fetched: FeedFetched, wait: float, now: datetime, bounds: tuple[float, float]) -> datetime:
+    """Return the next poll: `wait` seconds after this one, within `bounds` and the feed's own rules."""
+    earliest, hours, days = _lower_bound(feed, fetched, now), feed.skip_hours, feed.skip_days
+    start, period = fetched.started_at, feed.interval_seconds
+    if period is None:
+        return plan_poll(
+            feed.id, now=start, wait=wait, bounds=bounds, lower_bound=earliest, skip_hours=hours, skip_days=days
+        )
+    start = add_seconds(start, max(wait - period, 0.0))  # later after failures
+    return plan_fixed(feed.id, now=start, period=period, lower_bound=earliest, skip_hours=hours, skip_days=days)
+
+
+def _bounds(feed: FeedState, rules: Rules) -> tuple[float, float]:
+    limits = _limits(feed, rules)
+    return limits.shortest, max(limits.shortest, longest_wait(feed.pace, limits))
+
+
+def _limits(feed: FeedState, rules: Rules) -> Limits:
+    """Return the feed's own limits, else those of the settings. The shortest wait prevails over the longest."""
+    shortest = rules.min_poll_seconds if feed.shortest_seconds is None else feed.shortest_seconds
+    longest = rules.max_poll_seconds if feed.longest_seconds is None else feed.longest_seconds
+    return Limits(poll_worth=rules.poll_worth_seconds, shortest=shortest, longest=max(shortest, longest))
+
+
+def _lower_bound(feed: FeedState, fetched: FeedFetched, now: datetime) -> datetime:
+    return server_lower_bound((fetched.hints.max_age_seconds, feed.ttl_seconds), now, fetched.not_before)
+
+
+def _follow_permanent_redirect(feed: FeedState, fetched: FeedFetched, rules: Rules) -> FeedState:
+    """Count sightings of a permanent redirect; adopt it after enough of them (by default 3 over a day).
+
+    A redirect to the same URL with https is adopted at once: the host's certificate proves it. A feed with headers or
+    credentials of its own stays at its origin, since they must not be sent to another one.
+    """
+    moved_to = _as_registered(fetched.moved_to)
+    if moved_to is None:
+        return replace(feed, moved_to=None, moved_since=None, moved_sightings=0)
+    if _is_upgrade(feed.url, moved_to):
+        return replace(feed, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+    if moved_to != feed.moved_to or feed.moved_since is None:
+        return replace(feed, moved_to=moved_to, moved_since=fetched.started_at, moved_sightings=1)
+    seen = replace(feed, moved_sightings=feed.moved_sightings + 1)
+    span = (fetched.started_at - feed.moved_since).total_seconds()
+    if seen.moved_sightings < rules.moved_sightings or span < rules.moved_span_seconds:
+        return seen
+    if feed.has_own_headers and not same_origin(feed.url, moved_to):
+        return seen
+    return replace(seen, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+
+
+def _as_registered(url: str | None) -> str | None:
+    """Return a URL as the registry spells it, None if the registry refuses it."""
+    try:
+        return clean_url(url) if url else None
+    except BadUrl:
+        return None
+
+
+def _is_upgrade(before: str, after: str) -> bool:
+    """Whether `after` is the same URL with https for http."""
+    schemes = urlsplit(before).scheme, urlsplit(after).scheme
+    return schemes == ("http", "https") and _without_scheme(before) == _without_scheme(after)
+
+
+def _without_scheme(url: str) -> tuple[str | int | None, ...]:
+    parts = urlsplit(url)
+    port = None if parts.port == DEFAULT_PORTS[parts.scheme] else parts.port
+    return parts.username, parts.password, parts.hostname, port, parts.path or "/", parts.query
+
+
+def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
+    if fetched.outcome.back_off is BackOff.AS_ASKED:
+        planned = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
+        return replace(feed, next_fetch_at=planned)
+    failed = replace(feed, failures=feed.failures + 1)
+    failed = replace(failed, next_fetch_at=_plan_after_failure(failed, fetched, now, rules))
+    if fetched.outcome.back_off is not BackOff.DISABLE_IF_CONFIRMED:
+        return replace(failed, gone_since=None)
+    if feed.gone_since is None:
+        # Poll again as soon as the second 410 may count, rather than after the usual wait.
+        again = max(_lower_bound(feed, fetched, now), now + timedelta(seconds=rules.gone_span_seconds))
+        again = skip_forbidden(again, feed.skip_hours, feed.skip_days)
+        return replace(failed, gone_since=fetched.started_at, next_fetch_at=again)
+    if (fetched.started_at - feed.gone_since).total_seconds() < rules.gone_span_seconds:
+        return failed
+    return replace(failed, enabled=False, disabled_reason="gone: the server answered 410 twice")
+
+
+def _plan_after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> datetime:
+    """Return the next poll after a failure: it backs off with a fixed interval, too."""
+    usual = _usual(feed, rules)
+    wait = back_off(
+        feed.failures,
+        fetched.outcome,
+        fetched.error_class,
+        feed_id=feed.id,
+        usual=usual,
+        longest=max(_limits(feed, rules).longest, usual),
+        first=feed.interval_seconds,
+    )
+    return _plan(feed, fetched, wait, now, (_limits(feed, rules).shortest, wait))
+
+
+def _usual(feed: FeedState, rules: Rules) -> float:
+    return feed.interval_seconds or feed.poll_seconds or rules.min_poll_seconds
