@@ -17,7 +17,7 @@ class SchedulerSettings(BrokerSettings, ClaimSettings, DatabaseSettings, Telemet
         1800.0, description="An alarm is raised when feeds are due and none, anywhere, was fetched for so long."
     )
     group_jobs: Count = Field(
-        60,
+        30,
         description="Jobs of one politeness group under way at most. The backlog of a host stays in PostgreSQL, where "
-        "it keeps no other host waiting. Raise it for hosts that take more than 30 requests a second.",
+        "it keeps no other host waiting. Raise it for hosts that take more than 15 requests a second.",
     )
