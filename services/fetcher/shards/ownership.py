@@ -281,8 +281,7 @@ class Shards:
     async def _lock(self, session: Session, name: str) -> bool:
         """Take a lock. If that succeeds, all locks of this session stood when it was asked for."""
         asked_at = self._uptime()
-        is_ours = await session.lock(name)
-        if is_ours:
+        if is_ours := await session.lock(name):
             self._lease.renew(asked_at)
         return is_ours
 
