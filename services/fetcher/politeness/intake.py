@@ -1,16 +1,16 @@
 """Pure: how many jobs this process takes from the broker, and how many of them it may requeue.
 
-A job without room in its host's queue can go to the fast-delay queue, so that the jobs behind it arrive. Without a
-limit this is a storm: of a thousand jobs of one host, each would go round fifty times. So requeues are paid for:
+A job without room in its host's queue can go to the fast-delay queue, so that jobs of other hosts behind it arrive.
+Without a limit this is a storm: of a thousand jobs of one host, each would go round fifty times. So requeues are paid:
 
-1. A job of an idle new host earns a full window of requeues. Each start earns `EARNED_BY_START`.
-2. At most a full window is saved. Each requeue costs one.
-3. A job that nothing pays for is nacked, and the window shrinks: the process takes no job until a quarter of the held
-   jobs is left and there is room; then it takes as many as the active jobs and half of those that were held.
-4. When `FULL_WINDOW_COST` has been earned since then and a thread is free, the window is full again.
-5. When the backlog of a host runs dry meanwhile, the window was too small: it doubles.
-6. When the hold of a job ends because all threads are busy, the window shrinks too. Rules 4 and 5 do not apply then:
-   the window doubles every `step_seconds` while a thread is free.
+1. A job of an idle new host earns a full window of requeues, a start earns `EARNED_BY_START`. Each requeue costs one.
+   At most a full window is saved.
+2. A job that nothing pays for is nacked, and the window shrinks. The process takes no jobs until a quarter of the held
+   jobs is left and there is room. From then on it has at most as many in hand as were active, plus half of the held.
+3. The window is full again when `FULL_WINDOW_COST` has been earned since then and a thread is free. If a host's
+   backlog runs dry before, the window was too small and doubles.
+4. If a hold ends because all threads are busy, the window shrinks too. Instead of rule 3 it doubles every
+   `step_seconds` while a thread is free.
 
 So a long backlog of one host costs at most one requeue in ten jobs, and idle hosts behind it are found.
 """
