@@ -1,4 +1,4 @@
-"""What every subject needs: throw-away servers, a fresh vhost and database, and many messages put into a queue."""
+"""Tools of every subject: throw-away servers, a fresh vhost and database, publishing in bulk, waiting."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import psycopg
+
 from benchmarks.cpu import family_cpu_seconds
 from benchmarks.laps import BenchError
 from local.addresses import Addresses
@@ -20,6 +22,7 @@ from shared.broker.port import Publication, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.migrate import migrate
+from shared.database.postgres import Database
 from shared.errors import ConfigurationError
 from shared.settings import BrokerSettings, read_settings
 
@@ -62,13 +65,28 @@ class Bench:
 def open_bench(*, quick: bool) -> Iterator[Bench]:
     """Yield a bench. Its servers sync to disk as in production, and are deleted at the end."""
     HOME.mkdir(parents=True, exist_ok=True)
-    for left in HOME.glob("servers-*"):  # by a run that was killed
+    for left in HOME.glob("servers-*"):  # a run that was killed left them
         with contextlib.suppress(ConfigurationError):  # in use by another run
             delete_servers(left)
     directory = HOME / f"servers-{uuid4().hex[:8]}"
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(delete_servers, directory)
         yield Bench(cleanup.enter_context(private_servers(directory, durable=True)), quick)
+
+
+async def vacuum(database: Database, table: str) -> None:
+    """Vacuum and analyze a table."""
+    async with database.transaction() as connection:
+        await connection.set_autocommit(True)
+        await connection.execute(f"VACUUM ANALYZE {table}".encode())
+        await connection.set_autocommit(False)
+
+
+def read_number(connection: psycopg.Connection, query: str) -> int:
+    """Return the one number that the query gives."""
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def read_topology() -> Topology:
