@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -16,14 +15,13 @@ import psycopg
 from benchmarks.cpu import family_cpu_seconds
 from benchmarks.laps import BenchError
 from local.addresses import Addresses
-from local.servers import Servers, delete_servers, private_servers
+from local.servers import Servers, throw_away_servers
 from services.fetcher.settings import FetcherSettings
 from shared.broker.port import Publication, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.migrate import migrate
 from shared.database.postgres import Database
-from shared.errors import ConfigurationError
 from shared.settings import BrokerSettings, read_settings
 
 HOME = Path(__file__).parent.parent / ".feedmill" / "bench"
@@ -64,14 +62,8 @@ class Bench:
 @contextmanager
 def open_bench(*, quick: bool) -> Iterator[Bench]:
     """Yield a bench. Its servers sync to disk as in production, and are deleted at the end."""
-    HOME.mkdir(parents=True, exist_ok=True)
-    for left in HOME.glob("servers-*"):  # a run that was killed left them
-        with contextlib.suppress(ConfigurationError):  # in use by another run
-            delete_servers(left)
-    directory = HOME / f"servers-{uuid4().hex[:8]}"
-    with contextlib.ExitStack() as cleanup:
-        cleanup.callback(delete_servers, directory)
-        yield Bench(cleanup.enter_context(private_servers(directory, durable=True)), quick)
+    with throw_away_servers(HOME, durable=True) as servers:
+        yield Bench(servers, quick)
 
 
 async def vacuum(database: Database, table: str) -> None:

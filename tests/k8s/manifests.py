@@ -135,7 +135,7 @@ def services(objects: Objects) -> set[str]:
 
 
 def selects(selector: Object, labels: Mapping[str, str]) -> bool:
-    """Tell whether a label selector takes these labels; an empty one takes all."""
+    """Return whether a label selector takes these labels; an empty one takes all."""
     if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
         return False
     for term in selector.get("matchExpressions", ()):

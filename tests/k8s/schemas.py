@@ -39,7 +39,7 @@ def custom_problems(one: Object) -> list[str]:
 
 
 def is_custom(one: Object) -> bool:
-    """Tell whether a kind is not Kubernetes' own: its group is a domain outside of k8s.io."""
+    """Return whether a kind is not Kubernetes' own: its group is a domain outside of k8s.io."""
     group = one["apiVersion"].rpartition("/")[0]
     return "." in group and not group.endswith(".k8s.io")
 
