@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from local.servers import Servers
 
 FETCHER = "feedmill fetcher"
-"""What the fetcher's connections are called at the broker, before their purpose."""
+"""The name of the fetcher's connections at the broker, without the purpose that follows it."""
 
 
 class BrokerControl:

@@ -1,4 +1,4 @@
-"""What we ask of our own pods. Each check yields what is wrong in words, or nothing."""
+"""Rules for our own pods. Each check yields a message for each violation."""
 
 from __future__ import annotations
 

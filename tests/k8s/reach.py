@@ -1,4 +1,4 @@
-"""Who may connect to whom, by the NetworkPolicies: Kubernetes' rules for them, over labels and addresses."""
+"""Evaluates the NetworkPolicies by Kubernetes' rules: which pod may connect to which."""
 
 from __future__ import annotations
 

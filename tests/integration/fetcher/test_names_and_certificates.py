@@ -31,7 +31,7 @@ TODAY = datetime.now(UTC)
 
 
 class Names:
-    """A resolver: what it answers, and what it was asked."""
+    """A resolver with fixed answers, and the names that it was asked for."""
 
     def __init__(self) -> None:
         self.addresses: dict[str, list[str]] = {}
