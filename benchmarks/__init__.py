@@ -1,7 +1,7 @@
 """Measures Feedmill beside the bare thing under each part, in the same run: `make bench`.
 
-`python -m benchmarks [names …] [--quick]` runs the `subjects` on loopback, on throw-away servers. `bench` has these
-servers, `processes` the real services and the farm, `bare` what stands beside them. `laps` are rounds within a time
-budget, `contest` lets several clients fetch the same feeds, `results` makes input for a writer, `rows` prints figures.
-`simulation` is a program of its own, without servers: when to poll 47,000 feeds.
+`python -m benchmarks [names …] [--quick]` runs the `subjects` on loopback, on throw-away servers. `bench` starts these
+servers, `processes` the real services, `farm` the feeds. `bare` holds the simple programs that stand beside ours.
+`laps` runs rounds within a time budget, `messages` writes jobs and results, `rows` prints figures. `simulation` is a
+program of its own, without servers: when to poll 47,000 feeds.
 """

@@ -1,9 +1,8 @@
-"""What every subject needs: throw-away servers, a fresh vhost and database, and many messages put into a queue."""
+"""Tools of every subject: throw-away servers, a fresh vhost and database, publishing in bulk, waiting."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -11,16 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import psycopg
+
 from benchmarks.cpu import family_cpu_seconds
 from benchmarks.laps import BenchError
 from local.addresses import Addresses
-from local.servers import Servers, delete_servers, private_servers
+from local.servers import Servers, throw_away_servers
 from services.fetcher.settings import FetcherSettings
 from shared.broker.port import Publication, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.migrate import migrate
-from shared.errors import ConfigurationError
+from shared.database.postgres import Database
 from shared.settings import BrokerSettings, read_settings
 
 HOME = Path(__file__).parent.parent / ".feedmill" / "bench"
@@ -61,14 +62,23 @@ class Bench:
 @contextmanager
 def open_bench(*, quick: bool) -> Iterator[Bench]:
     """Yield a bench. Its servers sync to disk as in production, and are deleted at the end."""
-    HOME.mkdir(parents=True, exist_ok=True)
-    for left in HOME.glob("servers-*"):  # by a run that was killed
-        with contextlib.suppress(ConfigurationError):  # in use by another run
-            delete_servers(left)
-    directory = HOME / f"servers-{uuid4().hex[:8]}"
-    with contextlib.ExitStack() as cleanup:
-        cleanup.callback(delete_servers, directory)
-        yield Bench(cleanup.enter_context(private_servers(directory, durable=True)), quick)
+    with throw_away_servers(HOME, durable=True) as servers:
+        yield Bench(servers, quick)
+
+
+async def vacuum(database: Database, table: str) -> None:
+    """Vacuum and analyze a table."""
+    async with database.transaction() as connection:
+        await connection.set_autocommit(True)
+        await connection.execute(f"VACUUM ANALYZE {table}".encode())
+        await connection.set_autocommit(False)
+
+
+def read_number(connection: psycopg.Connection, query: str) -> int:
+    """Return the one number that the query gives."""
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def read_topology() -> Topology:

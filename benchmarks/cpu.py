@@ -1,4 +1,4 @@
-"""What processes have cost so far, in time and memory, from /proc."""
+"""CPU time and memory of processes, from /proc."""
 
 from __future__ import annotations
 

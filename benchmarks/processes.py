@@ -1,26 +1,23 @@
-"""The processes that are measured: the real services under their supervisor, and the farm."""
+"""The real services, run and measured as processes under their supervisor."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TextIO
 
-from benchmarks.bench import LOGS
+from benchmarks.bench import LOGS, publish_all, wait_until
 from benchmarks.cpu import cpu_seconds, peak_rss_bytes
-from benchmarks.laps import BenchError
+from benchmarks.laps import BenchError, spent
 from local.settings import child_environment
 from local.supervisor import Process, Supervisor
+from shared.broker.port import Publication, Session
 
 START_SECONDS = 60.0
-FARM_SECONDS = 60.0
-ANSWER_BYTES = 16 * 1024 * 1024
 
 SETTINGS = {
     # Politeness is switched off, since work is measured. All other settings are the defaults.
@@ -65,8 +62,28 @@ class Services:
         """Send SIGKILL to a service. The supervisor starts it again."""
         self._supervisor.kill(name)
 
+    async def work_off(
+        self,
+        session: Session,
+        publications: Sequence[Publication],
+        done: Callable[[], Awaitable[bool]],
+        *,
+        what: str,
+        seconds: float,
+    ) -> tuple[float, dict[str, float]]:
+        """Publish while the services are stopped, continue them, and wait until `done`.
+
+        Returns the seconds since they continued, and the CPU seconds of each service.
+        """
+        with self._stopped():
+            await publish_all(session, publications)
+            before = self.cpu_seconds()
+        start = time.monotonic()
+        end = await wait_until(done, what=what, seconds=seconds, check=self.check)
+        return end - start, spent(before, self.cpu_seconds())
+
     @contextmanager
-    def held_still(self) -> Iterator[None]:
+    def _stopped(self) -> Iterator[None]:
         """Stop the services (SIGSTOP) during the block, so that filling a queue is not measured."""
         self.check()
         for pid in self._pids.values():
@@ -90,7 +107,7 @@ async def run_services(names: Sequence[str], environment: Mapping[str, str]) -> 
         consuming = {name: asyncio.Event() for name in names}
 
         def on_line(name: str, line: str) -> None:
-            _write_line(logs[name], line)
+            logs[name].write(line + "\n")
             if '"message": "consuming"' in line or name == "scheduler":
                 consuming[name].set()
 
@@ -113,69 +130,3 @@ async def _wait_until_started(supervisor: Supervisor, consuming: Mapping[str, as
         raise BenchError(
             f"not all of {', '.join(consuming)} started within {START_SECONDS:.0f} s: see {LOGS}"
         ) from None
-
-
-def _write_line(log: TextIO, line: str) -> None:
-    log.write(line + "\n")
-
-
-class FarmProcess:
-    """A feed farm in a process of its own. Made by `run_farm`."""
-
-    def __init__(self, process: asyncio.subprocess.Process, urls: Sequence[str]) -> None:
-        self._process = process
-        self.urls = urls
-
-    async def publish(self) -> None:
-        """Let every feed replace all its articles, so that the next fetch of each is a 200."""
-        await self._tell("publish")
-
-    async def set_latency(self, seconds: float) -> None:
-        """Delay every answer by so long."""
-        await self._tell(f"latency {seconds}")
-
-    async def cpu_seconds(self) -> float:
-        """Return the CPU seconds of the farm so far."""
-        return float((await self._tell("status"))["cpu_seconds"])
-
-    async def _tell(self, command: str) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{command}\n".encode())
-        answer = await read_answer(self._process)
-        if "error" in answer:
-            raise BenchError(f"the farm: {answer['error']}")
-        return answer
-
-
-@asynccontextmanager
-async def run_farm(*, feeds: int, items: int, body_bytes: int, edition: str) -> AsyncIterator[FarmProcess]:
-    """Run a farm with a host for every twelve feeds for the length of the block."""
-    numbers = {"feeds": feeds, "hosts": max(4, feeds // 12), "items": items, "body-bytes": body_bytes}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "local.farm", "--edition", edition),
-        *(word for name, number in numbers.items() for word in (f"--{name}", str(number))),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=ANSWER_BYTES,
-        start_new_session=True,  # Ctrl-C is for us; it ends when its standard input closes, also if we are killed
-    )
-    try:
-        yield FarmProcess(process, (await read_answer(process))["urls"])
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
-
-
-async def read_answer(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    """Return the farm's next line. Raises BenchError if it has ended or is stuck."""
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(FARM_SECONDS):
-            line = await process.stdout.readline()
-    except TimeoutError:
-        raise BenchError(f"the farm did not answer within {FARM_SECONDS:.0f} s") from None
-    if not line:
-        raise BenchError("the farm ended")
-    answer: dict[str, Any] = json.loads(line)
-    return answer

@@ -1,4 +1,4 @@
-"""Runs services as processes: starts them, hands on the lines that they write, restarts those that die."""
+"""Runs services as processes: starts them, passes on the lines that they write, restarts those that die."""
 
 from __future__ import annotations
 

@@ -93,8 +93,6 @@ def attach(directory: Path) -> Servers:
         amqp_url=rabbitmq.amqp_url(),
         database_url=postgres.database_url(),
         management_url=rabbitmq.management_url,
-        management_user=rabbitmq.identity.user,
-        management_password=rabbitmq.identity.password,
         rabbitmq=rabbitmq,
         postgres=postgres,
     )

@@ -26,6 +26,9 @@ from services.fetcher.http.failure import FetchFailed
 from services.fetcher.http.request import ACCEPT, HttpRequest
 
 PROCESS = "bare"
+BESIDE = "bare httpx loop"
+LEAST = 400
+"""The least fetches in one lap: the time of fewer can't be measured."""
 FAILED = 0
 """In place of a status: the fetch failed."""
 
@@ -54,20 +57,20 @@ class Loop(ABC):
     ) -> None:
         self.close()
 
-    def close(self) -> None:  # noqa: B027 - most have nothing to let go of
-        """Let go of what the loop holds."""
+    def close(self) -> None:  # noqa: B027 - not every loop holds something
+        """Close the loop's client, if it has one."""
 
     @abstractmethod
     def ask(self, fetch: Fetch) -> int:
         """Fetch once; return the status, or `FAILED`. Called from many threads."""
 
-    async def run(self, fetches: Sequence[Fetch], *, status: int, least: int = 0) -> Lap:
-        """Fetch all of them, again and again until there were at least so many.
+    async def run(self, fetches: Sequence[Fetch], status: int) -> Lap:
+        """Fetch all of them, and again until there were at least `LEAST` fetches.
 
         Raises:
             BenchError: an answer had another status.
         """
-        times = max(1, -(-least // len(fetches)))
+        times = max(1, -(-LEAST // len(fetches)))
         work = chain.from_iterable(repeat(fetches, times))
         wall, cpu = time.monotonic(), time.process_time()
         statuses = await asyncio.to_thread(self._fetch_all, work)

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.plot:
         from benchmarks.simulation.plot import draw_curves  # matplotlib is slow to import
 
-        draw_curves(setting.thinned(5, 14.0), options.plot)
+        draw_curves(replace(setting, every=5 * setting.every, days=min(setting.days, 14.0)), options.plot)
         console.print(f"curves in {options.plot} ({time.monotonic() - start:.0f} s)")
     return 0
 

@@ -17,7 +17,7 @@ Moments = NDArray[np.float64]
 """Seconds since `EPOCH`, ascending."""
 
 EPOCH = datetime(2026, 3, 2, tzinfo=UTC)
-"""A Monday, 0:00 UTC: when all feeds are added. What they published before is their backlog."""
+"""A Monday, 0:00 UTC: all feeds are added then. Their earlier items are their backlog."""
 
 BACKLOG_DAYS = 60.0
 DAY = 86400.0
@@ -145,7 +145,7 @@ def _draw_items(kind: Kind, rng: np.random.Generator, zone: float, days: float) 
 
 
 def _draw_revival(kind: Kind, rng: np.random.Generator, days: float) -> Moments:
-    """One in ten dormant feeds comes back within a year."""
+    """Return the items of a dormant feed that comes back: one in ten does within a year."""
     back = rng.exponential(10 * 365) * DAY
     if back > days * DAY:
         return np.empty(0)
@@ -190,7 +190,7 @@ def _draw_scheduled(kind: Kind, rng: np.random.Generator, rate: float, first: in
 
 
 def _draw_dates(appears: Moments, rng: np.random.Generator, zone: float) -> Moments:
-    """Most feeds date their items when they appear, or a while before; some wrongly or not at all."""
+    """Return the dates. Most feeds date items at or shortly before their appearance, some wrongly or not at all."""
     habit = rng.choice(["exact", "lag", "none", "day", "zone"], p=(0.5, 0.3, 0.1, 0.05, 0.05))
     if habit == "lag":
         return appears - rng.exponential(rng.choice([300.0, 1800.0, 7200.0]), len(appears))

@@ -1,4 +1,4 @@
-"""Policies: when several programs would poll a feed again. Ours calls the code of services/writer."""
+"""The polling policies of several programs. Ours calls the code of services/writer."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from benchmarks.simulation.feeds import DAY, Feed, Moments
 from benchmarks.simulation.policies import Fixed, Policy
 
 DEAD_WAITS = tuple(min(600.0 * 2.0**n, DAY) for n in range(9))
-"""The waits after failures, the same for all policies, since they are not compared for these."""
+"""The waits after failures. They are the same for all policies and not compared."""
 
 
 BINS = 2000

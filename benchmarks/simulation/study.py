@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 
@@ -39,17 +39,13 @@ class Setting:
     feeds: int = 47_000
     """The number of feeds that the figures are for."""
     every: int = 20
-    """One of so many feeds is simulated and counts for all of them; the shares of the classes stay."""
+    """One of so many feeds is simulated and counts for all of them. The shares of the classes stay the same."""
     days: float = 30.0
     warmup_days: float = 14.0
     """Days before the count, in which the policies learn."""
     seed: int = 1
     mix: str = "usual"
     shift_hours: float = 0.0
-
-    def thinned(self, times: int, days: float) -> Setting:
-        """Return a smaller setting: fewer feeds of the same kinds, for fewer days."""
-        return replace(self, every=self.every * times, days=min(self.days, days))
 
 
 Tallies = dict[str, dict[str, Tally]]

@@ -1,1 +1,1 @@
-"""What is measured: one module per subject, with a function `run(bench)` that returns its rows."""
+"""The subjects of the benchmark: one module each, with a function `run(bench)` that returns its rows."""

@@ -6,29 +6,30 @@ shared client of httpx with a large pool that one would write without a thought;
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from itertools import chain, groupby
-from uuid import uuid4
 
 from benchmarks.bare import fetching
-from benchmarks.bare.fetching import BareLoop, ClientLoop, Fetch, Loop, StandardLoop
-from benchmarks.bench import Bench, open_session, publish_all, read_topology, wait_until
-from benchmarks.contest import BARE_LEAST, BESIDE, FeedSet, Size, error_row, open_feed_sets, run_rounds
-from benchmarks.laps import BenchError, Lap, check_errors, middle_cpu_ms, middle_rate, spent
+from benchmarks.bare.fetching import BESIDE, BareLoop, ClientLoop, Fetch, Loop, StandardLoop
+from benchmarks.bench import Bench, open_session, read_topology
+from benchmarks.farm import FeedSet, Size, open_feed_sets
+from benchmarks.laps import (
+    BenchError,
+    Contender,
+    Lap,
+    check_errors,
+    error_row,
+    middle_cpu_ms,
+    rate_row,
+    run_rounds,
+)
+from benchmarks.messages import take_outcomes, write_jobs
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
-from shared.broker.port import Delivery, Outgoing, Session
-from shared.broker.topology import Stage, Topology
-from shared.politeness import politeness_group
-from shared.wire.jobs import FetchFeed
+from shared.broker.port import Session
 from shared.wire.outcomes import Outcome
 
 LAP_SECONDS = 120.0
@@ -71,7 +72,6 @@ CASES = (
     Case(304, 0.1, 16, (PAIR,)),
 )
 
-Contender = Callable[[], Awaitable[Lap]]
 Laps = dict[str, list[Lap]]
 
 
@@ -81,70 +81,45 @@ async def run(bench: Bench) -> list[Row]:
     rows: list[Row] = []
     ours: list[Lap] = []
     bare: list[Lap] = []
-    async with contextlib.AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
         loop = stack.enter_context(BareLoop(bench.threads))
         feed_sets = {one.status: one for one in await stack.enter_async_context(open_feed_sets(size, loop))}
-        for threads, cases in groupby(CASES, lambda case: case.threads):
+        for threads, grouped in groupby(CASES, lambda case: case.threads):
+            cases = list(grouped)
             async with AsyncExitStack() as of_threads:
-                clients = Clients(bench, threads, of_threads)
+                names = dict.fromkeys(name for case in cases for name in (OURS, *case.beside))
+                clients = {name: await _open_client(bench, name, threads, of_threads) for name in names}
                 for case in cases:
                     laps = await _run_case(case, feed_sets[case.status], clients, size)
                     rows += _case_rows(case, laps)
                     ours += chain(laps[OURS], laps.get(PAIR, []))
                     bare += laps.get(HTTPX, [])
-    return [*rows, error_row("fetcher", ours, bare)]
+    return [*rows, error_row("fetcher", BESIDE, ours, bare)]
 
 
-async def _run_case(case: Case, feed_set: FeedSet, clients: Clients, size: Size) -> Laps:
+async def _run_case(case: Case, feed_set: FeedSet, clients: Mapping[str, Fetchers | Loop], size: Size) -> Laps:
     await feed_set.farm.set_latency(case.latency)
     contenders: dict[str, Contender] = {}
     for name in (OURS, *case.beside):
-        if name in {OURS, PAIR}:
-            contenders[name] = partial(
-                (await clients.fetchers(name)).run_round, list(feed_set.fetches) * case.jobs, feed_set.status
-            )
-        else:
-            run = clients.loop(name).run
-            contenders[name] = partial(run, feed_set.fetches, status=feed_set.status, least=BARE_LEAST)
-    return await run_rounds(contenders, size)
+        times = case.jobs if name in {OURS, PAIR} else 1
+        contenders[name] = partial(clients[name].run, list(feed_set.fetches) * times, feed_set.status)
+    return await run_rounds(contenders, size.rounds, size.seconds)
 
 
-class Clients:
-    """The fetchers and bare loops with one number of threads, made when they are needed and closed by `stack`."""
-
-    def __init__(self, bench: Bench, threads: int, stack: AsyncExitStack) -> None:
-        self._bench = bench
-        self._threads = threads
-        self._stack = stack
-        self._loops: dict[str, Loop] = {}
-        self._fetchers: dict[str, Fetchers] = {}
-
-    def loop(self, name: str) -> Loop:
-        """Return a bare loop."""
-        if name not in self._loops:
-            self._loops[name] = self._make_loop(name)
-        return self._loops[name]
-
-    async def fetchers(self, name: str) -> Fetchers:
-        """Return one fetcher, or two, on a vhost of their own."""
-        if name not in self._fetchers:
-            place = self._bench.make_place(name)
-            names = [f"fetcher-{self._threads}-{name}-{number}" for number in range(2 if name == PAIR else 1)]
-            environment = place.environment() | fetcher_settings(self._threads)
-            services = await self._stack.enter_async_context(run_services(names, environment))
-            topology = read_topology()
-            session = await self._stack.enter_async_context(open_session(place.amqp_url, topology))
-            self._fetchers[name] = Fetchers(services, session, topology)
-        return self._fetchers[name]
-
-    def _make_loop(self, name: str) -> Loop:
-        match name:
-            case "http.client":
-                return StandardLoop(self._threads)
-            case "client":
-                return self._stack.enter_context(ClientLoop(self._threads))
-            case _:
-                return self._stack.enter_context(BareLoop(self._threads, keep_alive=name == NAIVE))
+async def _open_client(bench: Bench, name: str, threads: int, stack: AsyncExitStack) -> Fetchers | Loop:
+    """Return a bare loop, or one or two fetchers on a vhost of their own; `stack` closes it."""
+    match name:
+        case "http.client":
+            return StandardLoop(threads)
+        case "client":
+            return stack.enter_context(ClientLoop(threads))
+        case "httpx" | "naive":
+            return stack.enter_context(BareLoop(threads, keep_alive=name == NAIVE))
+    place, topology = bench.make_place(name), read_topology()
+    names = [f"fetcher-{threads}-{name}-{number}" for number in range(2 if name == PAIR else 1)]
+    services = await stack.enter_async_context(run_services(names, place.environment() | fetcher_settings(threads)))
+    session = await stack.enter_async_context(open_session(place.amqp_url, topology))
+    return Fetchers(services, session, topology.writer.queue)
 
 
 def fetcher_settings(threads: int) -> dict[str, str]:
@@ -158,101 +133,57 @@ def fetcher_settings(threads: int) -> dict[str, str]:
 
 
 class Fetchers:
-    """The fetchers of one vhost."""
+    """The fetchers of one vhost. Their results go to the queue `results`."""
 
-    def __init__(self, services: Services, session: Session, topology: Topology) -> None:
+    def __init__(self, services: Services, session: Session, results: str) -> None:
         self._services = services
         self._session = session
-        self._topology = topology
-        self._warm = False
+        self._results = results
+        self._is_warm = False
 
-    async def run_round(self, fetches: Sequence[Fetch], status: int) -> Lap:
+    async def run(self, fetches: Sequence[Fetch], status: int) -> Lap:
         """Queue a job for each fetch while the fetchers are stopped, continue them, and wait for as many results."""
-        if not self._warm:
-            self._warm = True
-            await self.run_round(fetches[:20], status)
-        queue = self._topology.writer.queue
-        jobs = [make_job(number, fetch) for number, fetch in enumerate(fetches, start=1)]
-        with self._services.held_still():
-            await publish_all(self._session, [address(job).to_publication() for job in jobs])
-            before = self._services.cpu_seconds()
-        start = time.monotonic()
+        if not self._is_warm:
+            self._is_warm = True
+            await self.run(fetches[:20], status)
+        count = len(fetches)
 
         async def done() -> bool:
-            return await self._session.count_ready(queue) == len(jobs)
+            return await self._session.count_ready(self._results) == count
 
-        end = await wait_until(done, what="the results", seconds=LAP_SECONDS, check=self._services.check)
-        cpu = {PROCESS: sum(spent(before, self._services.cpu_seconds()).values())}
-        outcomes = await self._drain(queue, len(jobs))
+        seconds, cpu = await self._services.work_off(
+            self._session, write_jobs(fetches), done, what="the results", seconds=LAP_SECONDS
+        )
+        outcomes = await take_outcomes(self._session, self._results, count, seconds=LAP_SECONDS)
         errors = outcomes.pop(Outcome.GAVE_UP.value, 0)
-        if outcomes != {OUTCOMES[status].value: len(jobs) - errors}:
-            raise BenchError(f"expected {len(jobs)} results {OUTCOMES[status].value}, found {dict(outcomes)}")
-        return check_errors(Lap(len(jobs), end - start, cpu, errors))
-
-    async def _drain(self, queue: str, count: int) -> Counter[str]:
-        """Take the results from their queue and return them by outcome."""
-        arrived: asyncio.Queue[Delivery] = asyncio.Queue()
-        outcomes: Counter[str] = Counter()
-        await self._session.consume(queue, prefetch=1000, deliver=arrived.put_nowait)
-        async with asyncio.timeout(LAP_SECONDS):
-            for _ in range(count):
-                delivery = await arrived.get()
-                outcomes[str(delivery.headers["outcome"])] += 1
-                await self._session.ack(delivery)
-        await self._session.stop_consuming()
-        return outcomes
+        if outcomes != {OUTCOMES[status].value: count - errors}:
+            raise BenchError(f"expected {count} results {OUTCOMES[status].value}, found {dict(outcomes)}")
+        return check_errors(Lap(count, seconds, {PROCESS: sum(cpu.values())}, errors))
 
 
 def _case_rows(case: Case, laps: Laps) -> list[Row]:
-    rate, unit = partial(_rate, laps), "feeds/s"
     rows: list[Row] = []
+
+    def add(what: str, name: str, other: str, beside: str, goal: float | None = None) -> None:
+        rows.append(rate_row(f"{case.name}.{what}", "feeds/s", beside, laps[name], laps[other], goal))
+
     if HTTPX in laps:
-        rows.append(Row(f"{case.name}.feeds", rate(OURS), unit, BESIDE, rate(HTTPX), GOALS[case.status]))
+        add("feeds", OURS, HTTPX, BESIDE, GOALS[case.status])
         rows.append(_cpu_row(f"{case.name}.cpu", laps, OURS, HTTPX, BESIDE))
     if STANDARD in laps:
-        rows.append(Row(f"{case.name}.feeds_to_fastest", rate(OURS), unit, "bare http.client", rate(STANDARD)))
-        rows.append(Row(f"{case.name}.feeds_to_client", rate(OURS), unit, "bare feed client", rate(CLIENT)))
-        rows.append(Row(f"{case.name}.client_feeds", rate(CLIENT), unit, BESIDE, rate(HTTPX)))
+        add("feeds_to_fastest", OURS, STANDARD, "bare http.client")
+        add("feeds_to_client", OURS, CLIENT, "bare feed client")
+        add("client_feeds", CLIENT, HTTPX, BESIDE)
         rows.append(_cpu_row(f"{case.name}.client_cpu", laps, CLIENT, STANDARD, "bare http.client"))
     if NAIVE in laps:
-        rows.append(Row(f"{case.name}.feeds_to_naive", rate(OURS), unit, "naive shared client", rate(NAIVE), 5.0))
+        add("feeds_to_naive", OURS, NAIVE, "naive shared client", 5.0)
     if NAIVE in laps and CLIENT in laps:
-        rows.append(Row(f"{case.name}.client_to_naive", rate(CLIENT), unit, "naive shared client", rate(NAIVE)))
+        add("client_to_naive", CLIENT, NAIVE, "naive shared client")
     if PAIR in laps:
-        rows.append(Row(f"{case.name}.two_fetchers", rate(PAIR), unit, "one fetcher", rate(OURS), 1.6))
+        add("two_fetchers", PAIR, OURS, "one fetcher", 1.6)
     return rows
 
 
-def _rate(laps: Laps, name: str) -> float:
-    return middle_rate(laps[name])
-
-
 def _cpu_row(name: str, laps: Laps, ours: str, bare: str, beside: str) -> Row:
-    cost = [middle_cpu_ms(laps[who], PROCESS if who == OURS else fetching.PROCESS) for who in (ours, bare)]
-    return Row(name, cost[0], "CPU-ms/feed", beside, cost[1])
-
-
-def make_job(feed_id: int, fetch: Fetch) -> FetchFeed:
-    """Return the job of one fetch."""
-    now = datetime.now(UTC)
-    return FetchFeed(
-        feed_id=feed_id,
-        url=fetch.url,
-        etag=fetch.headers.get("If-None-Match"),
-        last_modified=fetch.headers.get("If-Modified-Since"),
-        validators_url=fetch.url,
-        group=politeness_group(fetch.url),
-        claim_id=uuid4(),
-        not_after=now + timedelta(hours=1),
-        queued_at=now,
-    )
-
-
-def address(job: FetchFeed) -> Outgoing:
-    """Return a job as it goes into the fetchers' queue."""
-    return Outgoing.into(_stage().queue_of(job.group), job)
-
-
-@cache
-def _stage() -> Stage:
-    return read_topology().fetcher
+    cost, other = (middle_cpu_ms(laps[who], PROCESS if who == OURS else fetching.PROCESS) for who in (ours, bare))
+    return Row(name, cost, "CPU-ms/feed", beside, other)

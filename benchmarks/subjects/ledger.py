@@ -1,4 +1,4 @@
-"""The ledger when it has grown: how fast articles are written beside an empty one, how large it is, what tidying costs.
+"""A grown ledger: writing articles beside an empty ledger, the size of the table, and the time of a pruning slice.
 
 `python -m benchmarks ledger` fills it with a million rows, `--quick` with 100,000, FEEDMILL_BENCH_LEDGER_ROWS says
 otherwise (10 million take some ten minutes and 5 GB of disk).
@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections import defaultdict
 from statistics import median
 from uuid import uuid4
 
-from benchmarks.bench import Bench
-from benchmarks.laps import BenchError
-from benchmarks.results import feed_url, new_results, repeat_results
+from benchmarks.bench import Bench, vacuum
+from benchmarks.laps import BenchError, Lap, rate_row
+from benchmarks.messages import ENTRIES, feed_url, new_results, repeat_results
 from benchmarks.rows import Row
+from benchmarks.subjects.writer import write_batches
 from services.writer.pruning import prune_ledger
-from services.writer.schedule.feed_state import Rules
-from services.writer.store import write_batch
 from shared.database.postgres import Database
-from shared.wire.results import FeedFetched
 
-RESULTS, OF_A_BATCH, ROUNDS = 100, 25, 3
+RESULTS, ROUNDS = 100, 3
 STEP = 500_000
 
 FILL = """
@@ -45,21 +42,20 @@ async def run(bench: Bench) -> list[Row]:
         Database(bench.make_place("grown").database_url, size=1).open() as grown,
     ):
         await _fill(grown, size)
-        rates: dict[str, list[float]] = {case: [] for case in ("new", "known95", "new_empty", "known95_empty")}
         for database in (empty, grown):
             await _register(database)
+        laps: defaultdict[str, list[Lap]] = defaultdict(list)
         for number in range(ROUNDS + 1):
             for suffix, database in (("", grown), ("_empty", empty)):
-                found = await _write(database, f"round-{number}")
+                new, known = await _write(database, f"round-{number}")
                 if number:
-                    rates[f"new{suffix}"].append(found[0])
-                    rates[f"known95{suffix}"].append(found[1])
+                    laps[f"new{suffix}"].append(new)
+                    laps[f"known95{suffix}"].append(known)
         sizes = await _sizes(grown)
         pruning = await _prune(grown, size)
-    middle = {case: median(values) for case, values in rates.items()}
     return [
-        Row(f"{name}.new", middle["new"], "articles/s", "an empty ledger", middle["new_empty"]),
-        Row(f"{name}.known95", middle["known95"], "articles/s", "an empty ledger", middle["known95_empty"]),
+        rate_row(f"{name}.new", "articles/s", "an empty ledger", laps["new"], laps["new_empty"]),
+        rate_row(f"{name}.known95", "articles/s", "an empty ledger", laps["known95"], laps["known95_empty"]),
         Row(f"{name}.table", sizes[0] / size, "bytes/row", "its indexes", sizes[1] / size),
         Row(f"{name}.prune_a_slice", 1000 * pruning[0], "ms", "rows that it looked at", pruning[1]),
     ]
@@ -69,10 +65,7 @@ async def _fill(database: Database, size: int) -> None:
     for first in range(1, size + 1, STEP):
         async with database.transaction() as connection:
             await connection.execute(FILL.encode(), {"first": first, "last": min(first + STEP - 1, size)})
-    async with database.transaction() as connection:
-        await connection.set_autocommit(True)
-        await connection.execute("VACUUM ANALYZE feed_items")
-        await connection.set_autocommit(False)
+    await vacuum(database, "feed_items")
 
 
 async def _register(database: Database) -> None:
@@ -83,28 +76,14 @@ async def _register(database: Database) -> None:
         )
 
 
-async def _write(database: Database, edition: str) -> tuple[float, float]:
-    """Return the articles per second of new results, and of results that are known but for one article in twenty."""
+async def _write(database: Database, edition: str) -> tuple[Lap, Lap]:
+    """Write new results, and results that are known but for one article in twenty."""
     new = new_results(RESULTS, edition=edition, claim_id=uuid4())
     again = repeat_results(new, edition=edition, claim_id=uuid4())
-    return await _write_all(database, new, RESULTS * 20), await _write_all(database, again, RESULTS)
-
-
-async def _write_all(database: Database, results: Sequence[FeedFetched], expected: int) -> float:
-    start, written = time.monotonic(), 0
-    for first in range(0, len(results), OF_A_BATCH):
-        async with database.transaction() as connection:
-            found = await write_batch(
-                connection,
-                results[first : first + OF_A_BATCH],
-                now=datetime.now(UTC),
-                rules=Rules(),
-                proxy_hosts=frozenset(),
-            )
-            written += found.new
-    if written != expected:
-        raise BenchError(f"{written} of {expected} articles were written")
-    return sum(len(result.entries) for result in results) / (time.monotonic() - start)
+    return (
+        await write_batches(database, new, expected=RESULTS * ENTRIES),
+        await write_batches(database, again, expected=RESULTS),
+    )
 
 
 async def _sizes(database: Database) -> tuple[int, int]:

@@ -1,23 +1,23 @@
 """Messages per second through the consumer loop, with a handler that does nothing, beside bare aio-pika.
 
 Both take the same results of a feed that has not changed (about 800 bytes) from a quorum queue with the same prefetch.
-Ours decodes and validates them, forms batches, settles; the bare one acknowledges.
+Ours decodes and validates them, forms batches and acknowledges. The bare one only acknowledges.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from uuid import uuid4
 
 import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
 
 from benchmarks.bench import Bench, open_session, publish_all, read_topology
-from benchmarks.laps import BenchError, rounds
-from benchmarks.results import new_results
+from benchmarks.laps import BenchError, Lap, rate_row, run_rounds
+from benchmarks.messages import new_results
 from benchmarks.rows import Row
 from services.writer.settings import WriterSettings
 from shared.broker.consumer import Batching, Consumer
@@ -34,16 +34,17 @@ async def run(bench: Bench) -> list[Row]:
     """Return the row."""
     messages, most = (1_500, 2) if bench.quick else (6_000, 5)
     place, topology = bench.make_place("loop"), read_topology()
-    rates: dict[str, list[float]] = {"ours": [], "bare": []}
     async with open_session(place.amqp_url, topology) as session:
-        for number in rounds(most + 1, 60.0):
-            for name, take in (("ours", _take), ("bare", _take_barely)):
-                await _fill(session, topology, messages)
-                start = time.monotonic()
-                await take(place.amqp_url, topology, messages)
-                if number:
-                    rates[name].append(messages / (time.monotonic() - start))
-    return [Row("loop.results", median(rates["ours"]), "messages/s", "bare aio-pika", median(rates["bare"]), goal=0.7)]
+
+        async def lap(take: Callable[[str, Topology, int], Awaitable[None]]) -> Lap:
+            await _fill(session, topology, messages)
+            start = time.monotonic()
+            await take(place.amqp_url, topology, messages)
+            return Lap(messages, time.monotonic() - start)
+
+        contenders = {"ours": partial(lap, _take), "bare": partial(lap, _take_barely)}
+        laps = await run_rounds(contenders, most, 60.0, warm_up=True)
+    return [rate_row("loop.results", "messages/s", "bare aio-pika", laps["ours"], laps["bare"], goal=0.7)]
 
 
 async def _fill(session: Session, topology: Topology, messages: int) -> None:

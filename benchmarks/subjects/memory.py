@@ -1,4 +1,4 @@
-"""The memory of a fetcher in which every thread reads a feed of 10 MB, or a feed made to fill the memory."""
+"""The memory of a fetcher while every thread reads a feed of 10 MB, or a feed made to fill the memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import gzip
 import itertools
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -15,19 +14,19 @@ from datetime import UTC, datetime
 from benchmarks.bare.fetching import Fetch
 from benchmarks.bench import Bench, open_session, publish_all, read_topology
 from benchmarks.laps import BenchError
+from benchmarks.messages import take_outcomes, write_jobs
 from benchmarks.processes import run_services
 from benchmarks.rows import Row
-from benchmarks.subjects.fetcher import address, fetcher_settings, make_job
+from benchmarks.subjects.fetcher import fetcher_settings
 from local.farm.articles import write_article
 from local.farm.documents import render
 from local.farm.specs import FeedFormat
-from shared.broker.port import Delivery, Session
 from shared.wire.outcomes import Outcome
 
 FETCHES = 200
 HOSTS = 20
 BODY_BYTES = 10_000_000
-"""Of each feed, decoded; it holds `ENTRIES` articles of about 3 KB."""
+"""The decoded size of each feed, which holds `ENTRIES` articles of about 3 KB."""
 
 ENTRIES = 3000
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -39,7 +38,7 @@ _PAUSE_SECONDS = 0.02
 
 
 async def run(bench: Bench) -> list[Row]:
-    """Return the peak of a fetcher while 200 such feeds are under way at once, and until all or some were read."""
+    """Return the rows: the peak memory of a fetcher with 200 such feeds under way at once."""
     bodies = {"large_feeds": [write_body()], "hostile": [gzip.compress(body) for body in write_hostile_bodies()]}
     return [row for name, some in bodies.items() for row in await _run(bench, name, some)]
 
@@ -53,16 +52,15 @@ async def _run(bench: Bench, name: str, bodies: list[bytes]) -> list[Row]:
         session = await stack.enter_async_context(open_session(place.amqp_url, topology))
         services = await stack.enter_async_context(run_services([NAME], environment))
         idle = services.peak_rss_bytes(NAME)
-        jobs = [make_job(number, Fetch(url)) for number, url in enumerate(server.urls, start=1)]
-        await publish_all(session, [address(job).to_publication() for job in jobs])
+        await publish_all(session, write_jobs(map(Fetch, server.urls)))
         end, peak, done = time.monotonic() + seconds, 0, 0
         while done < results and time.monotonic() < end:
             await asyncio.sleep(0.2)
             peak = services.peak_rss_bytes(NAME)
             done = await session.count_ready(topology.writer.queue) or 0
         services.kill(NAME)  # it would finish its fetches first
-        outcomes = Counter(await _take_outcomes(session, topology.writer.queue, done))
-    read = outcomes[Outcome.FETCHED]
+        outcomes = await take_outcomes(session, topology.writer.queue, done, seconds=60.0)
+    read = outcomes[Outcome.FETCHED.value]
     if server.most_at_once < FETCHES or not done:
         raise BenchError(f"{server.most_at_once} of {FETCHES} large feeds were under way at once: {dict(outcomes)}")
     megabyte = 1e6
@@ -74,14 +72,8 @@ async def _run(bench: Bench, name: str, bodies: list[bytes]) -> list[Row]:
     ]
 
 
-async def _take_outcomes(session: Session, queue: str, count: int) -> list[str]:
-    arrived: asyncio.Queue[Delivery] = asyncio.Queue()
-    await session.consume(queue, prefetch=count, deliver=arrived.put_nowait)
-    return [str((await arrived.get()).headers["outcome"]) for _ in range(count)]
-
-
 class LargeServer:
-    """Answers each request with one of some gzipped feeds, slowly: nobody gets it all before all came."""
+    """Answers each request slowly with one of some gzipped feeds. No request gets a whole feed before all have come."""
 
     def __init__(self, bodies: list[bytes]) -> None:
         self.most_at_once = 0
@@ -139,7 +131,7 @@ def write_body() -> bytes:
 
 
 def write_hostile_bodies() -> list[bytes]:
-    """Return bodies of 0.5 and 10 MB in which each few bytes become an object, and some that take all of their time."""
+    """Return bodies of 0.5 and 10 MB in which a few bytes become an object each. Some take all of the parse time."""
     rss, json = "<rss version='2.0'><channel><title>c</title>%s</channel></rss>", '{"title":"t","items":[%s{}]}'
     texts = []
     for size in (500_000, BODY_BYTES):

@@ -1,8 +1,7 @@
-"""Draining `pending_articles` by claim and acknowledge, beside a bare queue that forgets who has what.
+"""Draining `pending_articles` by claim and acknowledge, beside a bare queue without leases.
 
-The bare ones: `SELECT … FOR UPDATE SKIP LOCKED` and `DELETE … WHERE md5 = ANY` of the same rows in one transaction that
-stays open during the work. All workers are threads with a connection of their own, whose
-time in psycopg counts. Rounds take turns.
+The bare queue does `SELECT … FOR UPDATE SKIP LOCKED` and `DELETE … WHERE md5 = ANY` of the same rows in one transaction
+that stays open during the work. All workers are threads with a connection of their own. Their time in psycopg counts.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import TypeVar
 
 import psycopg
 
-from benchmarks.bench import Bench
-from benchmarks.laps import BenchError, Lap, middle_rate, rounds
+from benchmarks.bench import Bench, read_number
+from benchmarks.laps import BenchError, Contender, Lap, rate_row, rounds, run_rounds
 from benchmarks.rows import Row
 from feedmill_client import PendingArticles
 
@@ -45,6 +44,8 @@ SELECT md5, feed_id, entry_id, url, title, body, html, content_quality, content_
 FROM pending_articles WHERE claimed_until IS NULL ORDER BY created_at, md5 LIMIT %s FOR UPDATE SKIP LOCKED
 """
 
+COUNT = "SELECT count(*) FROM pending_articles"
+
 Result = TypeVar("Result")
 Drain = Callable[[str, float], int]
 """Drains until that moment of the monotonic clock; returns how many articles."""
@@ -52,46 +53,36 @@ Drain = Callable[[str, float], int]
 
 async def run(bench: Bench) -> list[Row]:
     """Return the rows: articles per second with one and with four workers, and the time of one claim and one ack."""
-    return await asyncio.to_thread(_run, bench)
-
-
-def _run(bench: Bench) -> list[Row]:
     articles, most, seconds = (100_000, 3, QUICK_LAP_SECONDS) if bench.quick else (1_000_000, 7, LAP_SECONDS)
     url = bench.make_place("pending").database_url
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("INSERT INTO feeds (url, politeness_group) VALUES ('http://x/', 'x')")
         connection.execute(FILL, [articles])
         connection.execute("VACUUM ANALYZE pending_articles")
-        rows = [row for workers in (1, 4) for row in _measure_rates(connection, url, workers, most, seconds)]
+        rows = [await _measure_rates(connection, url, workers, most, seconds) for workers in (1, 4)]
         connection.execute("VACUUM ANALYZE pending_articles")
         return rows + _measure_calls(connection, url, 20 * most)
 
 
-def _measure_rates(connection: psycopg.Connection, url: str, workers: int, most: int, seconds: float) -> list[Row]:
-    laps: dict[str, list[Lap]] = {"ours": [], BARE: []}
-    for number in rounds(most + 1, 45.0):
-        for name, drain in (("ours", _drain), (BARE, _drain_barely)):
-            lap = _lap(connection, url, workers, drain, seconds)
-            if number:  # the first round reads the disk
-                laps[name].append(lap)
-    return [Row(f"pending.{workers}_workers", middle_rate(laps["ours"]), "articles/s", BARE, middle_rate(laps[BARE]))]
+async def _measure_rates(connection: psycopg.Connection, url: str, workers: int, most: int, seconds: float) -> Row:
+    def contender(drain: Drain) -> Contender:
+        return lambda: asyncio.to_thread(_lap, connection, url, workers, drain, seconds)
+
+    contenders = {"ours": contender(_drain), BARE: contender(_drain_barely)}
+    laps = await run_rounds(contenders, most, 45.0, warm_up=True)
+    return rate_row(f"pending.{workers}_workers", "articles/s", BARE, laps["ours"], laps[BARE])
 
 
 def _lap(connection: psycopg.Connection, url: str, workers: int, drain: Drain, lap_seconds: float) -> Lap:
-    before = _count(connection)
+    before = read_number(connection, COUNT)
     start = time.monotonic()
     with ThreadPoolExecutor(workers) as pool:
         drained = sum(pool.map(lambda _: drain(url, start + lap_seconds), range(workers)))
     seconds = time.monotonic() - start
-    if before - _count(connection) != drained or not drained:
-        raise BenchError(f"{drained} articles were drained, {before - _count(connection)} rows are gone")
+    gone = before - read_number(connection, COUNT)
+    if gone != drained or not drained:
+        raise BenchError(f"{drained} articles were drained, {gone} rows are gone")
     return Lap(drained, seconds)
-
-
-def _count(connection: psycopg.Connection) -> int:
-    row = connection.execute("SELECT count(*) FROM pending_articles").fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def _drain(url: str, until: float) -> int:

@@ -12,26 +12,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from benchmarks.bare.fetching import BareLoop, Fetch, conditions
+from benchmarks.bare import fetching
+from benchmarks.bare.fetching import BESIDE, BareLoop, Fetch, conditions
 from benchmarks.bench import Bench, wait_until
-from benchmarks.contest import (
-    BARE_LEAST,
-    ITEMS,
-    LATENCIES,
-    Comparison,
-    FeedSet,
-    Size,
-    compare,
-    error_row,
-    open_feed_sets,
-)
-from benchmarks.laps import BenchError, Lap, check_errors, spent
+from benchmarks.farm import ITEMS, FeedSet, Size, open_feed_sets
+from benchmarks.laps import BenchError, Lap, check_errors, error_row, middle_cpu_ms, rate_row, run_rounds, spent
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
 from services.admin.registry import NewFeed, add_feed, connect
@@ -39,6 +29,8 @@ from services.admin.registry import NewFeed, add_feed, connect
 SERVICES = ("scheduler", "fetcher", "writer")
 MEASURED = (*SERVICES, "broker", "database", "farm")
 LAP_SECONDS = 120.0
+LATENCIES = (0.0, 0.1)
+"""The farm's delays of each answer, in seconds."""
 
 FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=25.0)
 QUICK = Size(still_feeds=150, busy_feeds=20, rounds=2, seconds=3.0)
@@ -58,7 +50,9 @@ async def run(bench: Bench) -> list[Row]:
     """Return the rows of all cases."""
     size = QUICK if bench.quick else FULL
     place = bench.make_place("pipeline")
-    comparisons: list[Comparison] = []
+    rows: list[Row] = []
+    ours: list[Lap] = []
+    theirs: list[Lap] = []
     async with contextlib.AsyncExitStack() as stack:
         bare = stack.enter_context(BareLoop(bench.threads))
         feed_sets = await stack.enter_async_context(open_feed_sets(size, bare))
@@ -68,10 +62,19 @@ async def run(bench: Bench) -> list[Row]:
         rounds = PipelineRounds(bench, services, connection, bare)
         for feeds in registered:
             await rounds.run_pipeline(feeds, feeds.ids[: bench.threads // 4])  # warms up
-            comparisons += [await rounds.measure(feeds, latency, size) for latency in LATENCIES]
-    rows = [row for one in comparisons for row in (one.rate_row(), *map(one.cpu_row, MEASURED))]
-    ours, theirs = chain(*(one.ours for one in comparisons)), chain(*(one.bare for one in comparisons))
-    return [*rows, error_row("pipeline", ours, theirs)]
+            for latency in LATENCIES:
+                laps = await rounds.measure(feeds, latency, size)
+                rows += _rows(f"pipeline.{feeds.feed_set.status}.{1000 * latency:.0f}ms", laps["ours"], laps["bare"])
+                ours += laps["ours"]
+                theirs += laps["bare"]
+    return [*rows, error_row("pipeline", BESIDE, ours, theirs)]
+
+
+def _rows(case: str, ours: Sequence[Lap], bare: Sequence[Lap]) -> list[Row]:
+    """Return feeds per second, and the CPU time of each process per feed beside that of a bare fetch."""
+    other = middle_cpu_ms(bare, fetching.PROCESS)
+    costs = [Row(f"{case}.{name}_cpu", middle_cpu_ms(ours, name), "CPU-ms/feed", BESIDE, other) for name in MEASURED]
+    return [rate_row(f"{case}.feeds", "feeds/s", BESIDE, ours, bare), *costs]
 
 
 @asynccontextmanager
@@ -110,16 +113,14 @@ class PipelineRounds:
         self._connection = connection
         self._bare = bare
 
-    async def measure(self, feeds: RegisteredFeeds, latency: float, size: Size) -> Comparison:
-        """Return the laps of one case."""
-        farm, status = feeds.feed_set.farm, feeds.feed_set.status
-        await farm.set_latency(latency)
-        return await compare(
-            f"pipeline.{status}.{1000 * latency:.0f}ms",
-            size,
-            ours=lambda: self.run_pipeline(feeds, feeds.ids),
-            bare=lambda: self._run_bare(feeds),
-        )
+    async def measure(self, feeds: RegisteredFeeds, latency: float, size: Size) -> dict[str, list[Lap]]:
+        """Return the laps of the pipeline (`ours`) and of the bare loop (`bare`) in one case."""
+        await feeds.feed_set.farm.set_latency(latency)
+        contenders = {
+            "ours": lambda: self.run_pipeline(feeds, feeds.ids),
+            "bare": lambda: self._run_bare(feeds),
+        }
+        return await run_rounds(contenders, size.rounds, size.seconds)
 
     async def run_pipeline(self, feeds: RegisteredFeeds, ids: Sequence[int]) -> Lap:
         """Make the feeds due and wait until all are done. Feeds that answer 200 have new articles each time."""
@@ -140,7 +141,7 @@ class PipelineRounds:
             await feeds.feed_set.farm.publish()
         rows = await self._query("SELECT url, etag, last_modified FROM feeds WHERE id = ANY(%s)", [list(feeds.ids)])
         fetches = [Fetch(row["url"], conditions(row["etag"], row["last_modified"])) for row in rows]
-        return await self._bare.run(fetches, status=feeds.feed_set.status, least=BARE_LEAST)
+        return await self._bare.run(fetches, feeds.feed_set.status)
 
     async def _is_done(self) -> bool:
         (row,) = await self._query(

@@ -1,11 +1,11 @@
 """The reader, beside `feedparser.parse` and `fastfeedparser.parse` with their defaults over the same bytes: CPU time.
 
 Both give entries with text, dates and links; ours are validated messages with plain text and hashes, feedparser's are
-dictionaries with sanitised HTML, fastfeedparser's are dictionaries with the HTML as it came. Contenders take turns
-within a round. One more row is wall-clock: all cases read by two threads, beside the same work done by one.
+dictionaries with sanitised HTML, fastfeedparser's are dictionaries with the HTML as it came. One more row is
+wall-clock: two threads read all cases, beside one thread that does the same work.
 
-`FEEDMILL_BENCH_CORPUS` names a folder of real feeds, if there is one: each of its files of 3 KB or more counts that
-holds a feed with an entry, whichever tier reads it, and all of them are read in each round.
+`FEEDMILL_BENCH_CORPUS` may name a folder of real feeds. Its files of 3 KB or more that hold a feed with an entry, in
+any tier but `json`, are all read in each round.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import io
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import escape
 from importlib import import_module
+from math import inf
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import feedparser
 
 from benchmarks.bench import Bench
-from benchmarks.laps import BenchError, Lap, middle_cpu_ms, middle_rate, rounds
+from benchmarks.laps import BenchError, Contender, Lap, middle_cpu_ms, rate_row, run_rounds
 from benchmarks.rows import Row
 from local.farm.articles import write_article
 from local.farm.documents import render
@@ -37,7 +37,7 @@ from local.farm.specs import FeedFormat
 from services.fetcher.parse import ParseError, parse_feed
 
 fastfeedparser: Any = None
-with suppress(ImportError):  # of the development environment; without it its rows are left out
+with suppress(ImportError):  # only in the development environment; without it its rows are left out
     fastfeedparser = import_module("fastfeedparser")
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -47,7 +47,7 @@ FAST = "fastfeedparser.parse"
 CORPUS = "FEEDMILL_BENCH_CORPUS"
 CORPUS_MIN_BYTES = 3_000
 LAP_SECONDS = 0.1
-"""A contender reads the feed again and again for so long, and at least once."""
+"""A lap lasts so long. The feed is read again and again meanwhile, and at least once."""
 
 _PARAGRAPH = (
     '<p class="lead">It was a <em>quiet</em> day in the caf&eacute;: <a href="https://example.org/a?x=1&amp;y=2" '
@@ -59,7 +59,7 @@ _PARAGRAPH = (
 
 @dataclass(frozen=True)
 class Case:
-    """A feed: what kind of, its bytes, how many entries it has."""
+    """A feed: its kind, its bytes, and the number of its entries."""
 
     name: str
     body: bytes
@@ -68,7 +68,7 @@ class Case:
 
 async def run(bench: Bench) -> list[Row]:
     """Return the rows of every case; needs none of the servers."""
-    most, seconds = (3, 4.0) if bench.quick else (9, 20.0)
+    most, seconds = (3, 4.0 / len(_cases())) if bench.quick else (9, 20.0 / len(_cases()))
     rows: list[Row] = []
     for case in _cases():
         contenders = {
@@ -78,20 +78,21 @@ async def run(bench: Bench) -> list[Row]:
         }
         if fastfeedparser is not None:
             contenders[FAST] = partial(_read_fast, case.body)
-        laps: dict[str, list[Lap]] = {name: [] for name in contenders}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # feedparser's, of its own use of its own names
-            for _ in rounds(most, seconds / len(_cases())):
-                for name, contender in contenders.items():
-                    laps[name].append(_lap(case, contender))
+        laps = await _run_quietly({name: partial(_lap, case, read) for name, read in contenders.items()}, most, seconds)
         rows += _rows(case, laps)
-    rows += _corpus_rows(_corpus(os.environ.get(CORPUS)), most)
-    rows.append(_two_threads(_cases(), bench))
+    rows += await _corpus_rows(_corpus(os.environ.get(CORPUS)), most)
+    rows.append(await _two_threads(_cases(), bench))
     return rows
 
 
+async def _run_quietly(contenders: Mapping[str, Contender], most: int, seconds: float) -> dict[str, list[Lap]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # feedparser warns of its own use of its own names
+        return await run_rounds(contenders, most, seconds)
+
+
 def _corpus(folder: str | None) -> list[Case]:
-    """Return the real feeds, those that fall out of the strict tier among them: they cost the most."""
+    """Return the real feeds. Those that the strict tier declines are among them: they cost the most."""
     found = []
     for path in sorted(Path(folder).rglob("*")) if folder else ():
         if path.is_file() and path.stat().st_size >= CORPUS_MIN_BYTES:
@@ -103,67 +104,64 @@ def _corpus(folder: str | None) -> list[Case]:
     return found
 
 
-def _corpus_rows(cases: list[Case], most: int) -> list[Row]:
-    """Return rows of all these feeds together; entries are counted as we count them."""
+async def _corpus_rows(cases: list[Case], most: int) -> list[Row]:
+    """Return rows of all these feeds together. Entries are counted as our reader counts them."""
     if not cases:
         return []
-    contenders: dict[str, Callable[[bytes], object]] = {
+    readers: dict[str, Callable[[bytes], object]] = {
         OURS: partial(parse_feed, url="https://example.org/feed", content_type=None, now=NOW),
         BESIDE: _read_plainly,
     }
     if fastfeedparser is not None:
-        contenders[FAST] = _read_fast
-    spent: dict[str, list[float]] = {name: [] for name in contenders}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for _ in range(most):
-            for name, contender in contenders.items():
-                start = time.process_time()
-                for case in cases:
-                    with suppress(Exception):  # fastfeedparser gives up on some; its time counts
-                        contender(case.body)
-                spent[name].append(time.process_time() - start)
-    entries = sum(case.entries for case in cases)
-    rates = {name: entries / median(seconds) for name, seconds in spent.items()}
+        readers[FAST] = _read_fast
+
+    async def read_all(read: Callable[[bytes], object]) -> Lap:
+        start = time.process_time()
+        for case in cases:
+            with suppress(Exception):  # fastfeedparser gives up on some; its time counts
+                read(case.body)
+        return Lap(sum(case.entries for case in cases), time.process_time() - start)
+
+    laps = await _run_quietly({name: partial(read_all, read) for name, read in readers.items()}, most, inf)
     return [
-        Row(f"reader.corpus_{len(cases)}.{what}", rates[OURS], "entries/s", name, rates[name])
+        rate_row(f"reader.corpus_{len(cases)}.{what}", "entries/s", name, laps[OURS], laps[name])
         for what, name in (("entries", BESIDE), ("beside_fast", FAST))
-        if name in rates
+        if name in laps
     ]
 
 
-def _two_threads(cases: list[Case], bench: Bench) -> Row:
-    """Return how many entries a second two threads of one process read; one interpreter lets one of them run."""
+async def _two_threads(cases: list[Case], bench: Bench) -> Row:
+    """Return how many entries a second two threads of one process read. One interpreter lets one of them run."""
     times = 4 if bench.quick else 20
-    rates: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(3):
-        for threads, found in rates.items():
-            start = time.monotonic()
-            with ThreadPoolExecutor(threads) as pool:
-                count = sum(pool.map(lambda case: _read(case.body, "strict"), cases * times))
-            found.append(count / (time.monotonic() - start))
-    return Row("reader.two_threads", median(rates[2]), "entries/s", "one thread", median(rates[1]))
+
+    async def read_in(threads: int) -> Lap:
+        start = time.monotonic()
+        with ThreadPoolExecutor(threads) as pool:
+            count = sum(pool.map(lambda case: _read(case.body, "strict"), cases * times))
+        return Lap(count, time.monotonic() - start)
+
+    laps = await run_rounds({"one": partial(read_in, 1), "two": partial(read_in, 2)}, 3, inf)
+    return rate_row("reader.two_threads", "entries/s", "one thread", laps["two"], laps["one"])
 
 
 def _rows(case: Case, laps: dict[str, list[Lap]]) -> list[Row]:
     size = f"{case.name}_{case.entries}x{len(case.body) // case.entries // 100 / 10}kb"
     other = laps[BESIDE]
-    rows = [Row(f"reader.{size}.entries", middle_rate(laps["strict"]), "entries/s", BESIDE, middle_rate(other))]
+    rows = [rate_row(f"reader.{size}.entries", "entries/s", BESIDE, laps["strict"], other)]
     for tier in ("strict", "lenient"):
         cost = middle_cpu_ms(laps[tier], "reader") * case.entries
         beside = middle_cpu_ms(other, "reader") * case.entries
         rows.append(Row(f"reader.{size}.{tier}", cost, "CPU-ms/feed", BESIDE, beside))
     if FAST in laps:
-        fast = middle_rate(laps[FAST])
-        rows.append(Row(f"reader.{size}.beside_fast", middle_rate(laps["strict"]), "entries/s", FAST, fast))
+        rows.append(rate_row(f"reader.{size}.beside_fast", "entries/s", FAST, laps["strict"], laps[FAST]))
     return rows
 
 
-def _lap(case: Case, contender: Callable[[], int]) -> Lap:
+async def _lap(case: Case, read: Callable[[], int]) -> Lap:
     start = time.process_time()
     count, spent = 0, 0.0
     while not count or spent < LAP_SECONDS:
-        found = contender()
+        found = read()
         if found != case.entries:
             raise BenchError(f"{found} of {case.entries} entries of {case.name} were read")
         count += found

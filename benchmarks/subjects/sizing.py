@@ -1,9 +1,8 @@
-"""What an installation needs (docs/explanation/performance.md): bytes on disk, memory, connections.
+"""The needs of an installation (docs/explanation/performance.md): bytes on disk, memory, connections.
 
-For CPU see `pipeline`.
-
-Polls that bring nothing (304) and polls that bring 19 new articles go through the real services; beside each stands
-what the servers' files and the write-ahead log grew by. Then jobs and results pile up in queues that nobody reads.
+`pipeline` measures CPU. Here polls that bring nothing (304) and polls that bring 19 new articles go through the real
+services, and the rows say how much the tables and the write-ahead log grew. Then jobs and results pile up in queues
+that nobody reads.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ from uuid import uuid4
 import psycopg
 
 from benchmarks.bare.fetching import BareLoop, Fetch
-from benchmarks.bench import Bench, open_session, publish_all, read_topology
-from benchmarks.contest import ITEMS, Size, open_feed_sets
+from benchmarks.bench import Bench, open_session, publish_all, read_number, read_topology
 from benchmarks.cpu import peak_rss_bytes, rss_bytes
+from benchmarks.farm import ITEMS, Size, open_feed_sets
+from benchmarks.messages import ENTRIES, new_results, write_jobs
 from benchmarks.processes import Services, run_services
-from benchmarks.results import ENTRIES, new_results
 from benchmarks.rows import Row
-from benchmarks.subjects.fetcher import address, make_job
 from benchmarks.subjects.pipeline import SERVICES, PipelineRounds, RegisteredFeeds, open_connection, register
 from local.addresses import Addresses
 from services.admin.registry import connect
@@ -90,20 +88,14 @@ def _growth(status: int, before: Mapping[str, int], after: Mapping[str, int], po
 
 
 def _database_sizes(place: Addresses) -> dict[str, int]:
-    """Return bytes of each table with its indexes and TOAST, and how much write-ahead log there was so far."""
+    """Return the bytes of each table with its indexes and TOAST, and those of the write-ahead log so far."""
     with psycopg.connect(place.database_url, autocommit=True) as connection:
-        sizes = {name: _number(connection, f"SELECT pg_total_relation_size('{name}')") for name in TABLES}
-        return sizes | {"wal": _number(connection, "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")}
-
-
-def _number(connection: psycopg.Connection, query: str) -> int:
-    row = connection.execute(query.encode()).fetchone()
-    assert row is not None
-    return int(row[0])
+        sizes = {name: read_number(connection, f"SELECT pg_total_relation_size('{name}')") for name in TABLES}
+        return sizes | {"wal": read_number(connection, "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")}
 
 
 def _registry(bench: Bench) -> list[Row]:
-    """Return what a registered feed takes, its learnt rhythm included."""
+    """Return the bytes of a registered feed, its publication rate included."""
     number = 10_000 if bench.quick else 50_000
     pace = '{"mean": 1.5, "echo": [' + ", ".join(["0.0417"] * 24) + "]}"
     place = bench.make_place("registry")
@@ -113,19 +105,16 @@ def _registry(bench: Bench) -> list[Row]:
 
 
 async def _pile_up(bench: Bench) -> list[Row]:
-    """Return what waiting jobs and results take on the broker's disk and in its memory."""
+    """Return the bytes of waiting jobs and results on the broker's disk and in its memory."""
     jobs, results = (5_000, 100) if bench.quick else (40_000, 1_000)
     node, topology = bench.servers.rabbitmq, read_topology()
     fetches = [Fetch(f"https://host{n % 5000}.example/feed/{n}.xml", {"If-None-Match": f'"{n}"'}) for n in range(jobs)]
     rows = []
-    for name, outgoing in (
-        ("job", [address(make_job(number, fetch)) for number, fetch in enumerate(fetches)]),
-        (
-            "result",
-            [Outgoing(result, FeedFetched.KIND) for result in new_results(results, edition="pile", claim_id=uuid4())],
-        ),
+    new = new_results(results, edition="pile", claim_id=uuid4())
+    for name, publications in (
+        ("job", write_jobs(fetches)),
+        ("result", [Outgoing(result, FeedFetched.KIND).to_publication() for result in new]),
     ):
-        publications = [item.to_publication() for item in outgoing]
         async with open_session(bench.make_place(f"pile_{name}").amqp_url, topology) as session:
             disk, memory = _bytes_under(node.directory / "cluster"), _family_rss(node.process_ids())
             await publish_all(session, publications)
@@ -133,15 +122,15 @@ async def _pile_up(bench: Bench) -> list[Row]:
         body = sum(len(publication.body) for publication in publications)
         what = f"a waiting {name}" + (f" of {ENTRIES} articles" if name == "result" else "")
         rows += [
-            _bytes(f"{name}.body", body / len(outgoing), what),
-            _bytes(f"{name}.broker_disk", disk / len(outgoing), what),
-            _bytes(f"{name}.broker_memory", memory / len(outgoing), what),
+            _bytes(f"{name}.body", body / len(publications), what),
+            _bytes(f"{name}.broker_disk", disk / len(publications), what),
+            _bytes(f"{name}.broker_memory", memory / len(publications), what),
         ]
     return rows
 
 
 def _connections(bench: Bench, services: Services, name: str) -> list[Row]:
-    """Return how many connections a service has to each server after its work."""
+    """Return the number of connections of a service to each server after its work."""
     ports = {"amqp": bench.servers.rabbitmq.identity.amqp_port, "postgres": bench.servers.postgres.identity.port}
     return [
         Row(f"sizing.{name}.{server}", _count_connections(services.pid(name), port), "connections", "-", 0.0)
@@ -165,7 +154,7 @@ def _family_rss(pids: Sequence[int]) -> int:
 
 
 def _bytes_under(directory: Path) -> int:
-    """Return the bytes that the files below take on the disk; what vanishes meanwhile counts as gone."""
+    """Return the bytes that the files below take on the disk. A file that vanishes meanwhile does not count."""
     total = 0
     for folder, _, names in os.walk(directory):
         for name in names:

@@ -12,16 +12,17 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID, uuid4
 
 import psycopg
 
 from benchmarks.bare import sql
 from benchmarks.bare.sql import BareTables, as_articles
-from benchmarks.bench import Bench, open_session, publish_all, read_topology, wait_until
-from benchmarks.laps import BenchError, Lap, middle_cpu_ms, middle_rate, rounds, spent
+from benchmarks.bench import Bench, open_session, read_number, read_topology
+from benchmarks.laps import BenchError, Lap, middle_cpu_ms, rate_row, rotated, rounds, spent
+from benchmarks.messages import ENTRIES, feed_url, new_results, repeat_results
 from benchmarks.processes import Services, run_services
-from benchmarks.results import ENTRIES, feed_url, new_results, repeat_results
 from benchmarks.rows import Row
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
@@ -62,16 +63,13 @@ async def run(bench: Bench) -> list[Row]:
 def _contenders(process: Process, database: Database, tables: BareTables) -> dict[str, dict[str, Contender]]:
     """Return the contenders by case and name."""
 
-    async def transaction_alone(results: Sequence[FeedFetched]) -> Lap:
-        return await _write_batches(database, results)
-
     def bare(store: Callable[[Sequence[sql.Article]], Lap]) -> Contender:
         async def run(results: Sequence[FeedFetched]) -> Lap:
             return await asyncio.to_thread(store, as_articles(results, datetime.now(UTC)))
 
         return run
 
-    ours: dict[str, Contender] = {"process": process.write, "write_batch": transaction_alone}
+    ours: dict[str, Contender] = {"process": process.write, "write_batch": partial(write_batches, database)}
     return {
         "new": {"copy": bare(tables.copy), **ours},
         "known95": {"copy": bare(tables.copy_anew), **ours, "executemany": bare(tables.insert)},
@@ -97,8 +95,7 @@ class WriterRounds:
         for case, work in (("new", new), ("known95", known)):
             for registry in self._registries:
                 registry.claim(work[0].claim_id)
-            names = list(self._contenders[case])
-            for name in names[number % len(names) :] + names[: number % len(names)]:
+            for name in rotated(list(self._contenders[case]), number):
                 before = self._bench.server_cpu_seconds()
                 lap = await self._contenders[case][name](work)
                 cpu = {**lap.cpu, **spent(before, self._bench.server_cpu_seconds())}
@@ -131,13 +128,11 @@ class Registry:
 
     def count(self, table: str) -> int:
         """Return how many rows a table has."""
-        row = self._connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
-        assert row is not None
-        return int(row[0])
+        return read_number(self._connection, f"SELECT count(*) FROM {table}")
 
 
 class Process:
-    """The whole writer: results wait in its queue until it may go."""
+    """The writer as a process. Its results wait in its queue while it is stopped."""
 
     def __init__(self, services: Services, session: Session, registry: Registry) -> None:
         self._services = services
@@ -145,36 +140,34 @@ class Process:
         self._registry = registry
 
     async def write(self, results: Sequence[FeedFetched]) -> Lap:
-        """Queue the results, let the writer go, and wait for the last commit."""
+        """Queue the results while the writer is stopped, continue it, and wait for the last commit."""
         publications = [Outgoing(fetched, FeedFetched.KIND).to_publication() for fetched in results]
         expected = self._registry.count("feed_fetch_log") + len(results)
-        with self._services.held_still():
-            await publish_all(self._session, publications)
-            before = self._services.cpu_seconds()
-        start = time.monotonic()
 
         async def done() -> bool:
             return self._registry.count("feed_fetch_log") >= expected
 
-        end = await wait_until(done, what="the writer", seconds=LAP_SECONDS, check=self._services.check)
-        cpu = {sql.PROCESS: spent(before, self._services.cpu_seconds())["writer"]}
-        return Lap(len(results) * ENTRIES, end - start, cpu)
+        seconds, cpu = await self._services.work_off(
+            self._session, publications, done, what="the writer", seconds=LAP_SECONDS
+        )
+        return Lap(len(results) * ENTRIES, seconds, {sql.PROCESS: cpu["writer"]})
 
 
-async def _write_batches(database: Database, results: Sequence[FeedFetched]) -> Lap:
-    """Write in transactions of as many articles as the writer takes at once."""
-    size = sql.BATCH // ENTRIES
+async def write_batches(database: Database, results: Sequence[FeedFetched], expected: int | None = None) -> Lap:
+    """Write in transactions of as many articles as the writer takes at once.
+
+    Raises:
+        BenchError: not as many articles as `expected` were new.
+    """
+    size, new = sql.BATCH // ENTRIES, 0
     wall, cpu = time.monotonic(), time.process_time()
     for start in range(0, len(results), size):
+        batch, now = results[start : start + size], datetime.now(UTC)
         async with database.transaction() as connection:
-            await write_batch(
-                connection,
-                results[start : start + size],
-                now=datetime.now(UTC),
-                rules=Rules(),
-                proxy_hosts=frozenset(),
-            )
+            new += (await write_batch(connection, batch, now=now, rules=Rules(), proxy_hosts=frozenset())).new
     seconds, cost = time.monotonic() - wall, time.process_time() - cpu
+    if expected not in {None, new}:
+        raise BenchError(f"{new} of {expected} articles were written")
     return Lap(len(results) * ENTRIES, seconds, {sql.PROCESS: cost})
 
 
@@ -182,8 +175,8 @@ def _rows(laps: Mapping[tuple[str, str], Sequence[Lap]]) -> list[Row]:
     copy, executemany = "bare COPY", "executemany ON CONFLICT"
     rows = [*_case_rows(laps, "new", "copy", copy), *_case_rows(laps, "known95", "executemany", executemany)]
     for name in ("process", "write_batch"):
-        ours, bare = middle_rate(laps["known95", name]), middle_rate(laps["known95", "copy"])
-        rows.append(Row(f"writer.known95.{name}_to_copy", ours, "articles/s", f"{copy}, empty table", bare))
+        ours, bare = laps["known95", name], laps["known95", "copy"]
+        rows.append(rate_row(f"writer.known95.{name}_to_copy", "articles/s", f"{copy}, empty table", ours, bare))
     return rows
 
 
@@ -192,8 +185,11 @@ def _case_rows(laps: Mapping[tuple[str, str], Sequence[Lap]], case: str, other: 
     rows = []
     for name in ("process", "write_batch"):
         ours = laps[case, name]
-        rows.append(Row(f"writer.{case}.{name}", middle_rate(ours), "articles/s", beside, middle_rate(bare)))
-        cpu = [1000 * middle_cpu_ms(side, sql.PROCESS) for side in (ours, bare)]
-        rows.append(Row(f"writer.{case}.{name}_cpu", cpu[0], "CPU-µs/article", beside, cpu[1]))
-    cpu = [1000 * middle_cpu_ms(side, "database") for side in (laps[case, "process"], bare)]
-    return [*rows, Row(f"writer.{case}.database_cpu", cpu[0], "CPU-µs/article", beside, cpu[1])]
+        rows.append(rate_row(f"writer.{case}.{name}", "articles/s", beside, ours, bare))
+        rows.append(_cpu_row(f"writer.{case}.{name}_cpu", sql.PROCESS, beside, ours, bare))
+    return [*rows, _cpu_row(f"writer.{case}.database_cpu", "database", beside, laps[case, "process"], bare)]
+
+
+def _cpu_row(name: str, process: str, beside: str, ours: Sequence[Lap], bare: Sequence[Lap]) -> Row:
+    cost, other = (1000 * middle_cpu_ms(side, process) for side in (ours, bare))
+    return Row(name, cost, "CPU-µs/article", beside, other)

@@ -15,7 +15,7 @@ from uuid import uuid4
 from psycopg import sql
 
 from local.addresses import Addresses, configured
-from local.servers import Servers, delete_servers, private_servers
+from local.servers import Servers, throw_away_servers
 from local.settings import LocalSettings
 from services.admin.registry import connect
 from shared.broker.rabbitmq import RabbitMQ
@@ -43,13 +43,7 @@ def open_sandbox(settings: LocalSettings) -> Iterator[Sandbox]:
     if there is not None:
         yield Sandbox(there, None, logs)
         return
-    for left in home.glob("servers-*"):  # of a demo that was killed
-        with contextlib.suppress(ConfigurationError):  # of a demo that runs at the same time
-            delete_servers(left)
-    directory = home / f"servers-{uuid4().hex[:8]}"
-    with contextlib.ExitStack() as cleanup:
-        cleanup.callback(delete_servers, directory)
-        servers = cleanup.enter_context(private_servers(directory, durable=False))
+    with throw_away_servers(home, durable=False) as servers:
         yield Sandbox(Addresses.of(servers), servers, logs)
 
 

@@ -1,4 +1,4 @@
-"""What the farm published against what is in `pending_articles`, counted article by article."""
+"""Compares the articles that the farm published with those in `pending_articles`, one by one."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from shared.waiting import keep_trying, pause
 log = logging.getLogger(__name__)
 
 DOMAIN = "farm"
-"""The sites are site-2.farm, site-3.farm, …. Whoever runs the farm makes these names resolve to it."""
+"""The sites are site-2.farm, site-3.farm, …. The operator of the farm makes these names resolve to it."""
 
 AFTER_AN_HOUR = frozenset({FeedKind.RECOVERS, FeedKind.THROTTLED, FeedKind.TRUNCATED})
 """Feeds that need a retry after an hour; here nobody waits so long (`feedmill demo` shortens the hour)."""

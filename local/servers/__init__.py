@@ -16,6 +16,7 @@ from local.servers.private import (
     keep_running,
     private_database,
     private_servers,
+    throw_away_servers,
 )
 from local.servers.rabbitmq import PrivateRabbitMQ
 
@@ -29,4 +30,5 @@ __all__ = [
     "keep_running",
     "private_database",
     "private_servers",
+    "throw_away_servers",
 ]

@@ -26,9 +26,9 @@ ORPHAN_SECONDS = 10.0
 
 
 def find_account(data: Path, user: str) -> Account | None:
-    """Return the account that the server runs as: the data's owner, else `user`; None if it is to run as we do.
+    """Return the account that the server runs as: the data's owner, else `user`.
 
-    That is so if we aren't root, or there is no such user.
+    None: it runs as we do, since we aren't root or there is no such user.
     """
     if os.geteuid() != 0:
         return None
@@ -130,7 +130,7 @@ def _make_elsewhere(directory: Path) -> Path:
 
 
 def _is_attached(shared_memory_id: str) -> bool:
-    """Tell whether any process uses the System V shared memory segment that a server holds while it lives."""
+    """Return whether any process uses the System V shared memory segment that a server holds while it lives."""
     if not SHARED_MEMORY.exists():
         return False
     header, *rows = [line.split() for line in SHARED_MEMORY.read_text(encoding="ascii").splitlines()]

@@ -107,7 +107,7 @@ def write_private(path: Path, text: str, mode: int = 0o600) -> None:
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a server could listen on this port of 127.0.0.1 now."""
+    """Return whether a server could listen on this port of 127.0.0.1 now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # The servers set this option too: connections in TIME_WAIT don't stop them.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -91,7 +91,7 @@ class PrivatePostgres:
             self._server.end(signal.SIGKILL, 0)
 
     def is_running(self) -> bool:
-        """Tell whether the server's process runs."""
+        """Return whether the server's process runs."""
         return self._server is not None and self._server.is_running()
 
     def process_ids(self) -> list[int]:

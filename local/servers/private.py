@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 from local.servers.cluster import delete_cluster
 from local.servers.postgres import PrivatePostgres, find_binaries
@@ -30,8 +31,6 @@ class Servers:
     amqp_url: str = field(repr=False)
     database_url: str = field(repr=False)
     management_url: str
-    management_user: str
-    management_password: str = field(repr=False)
     rabbitmq: PrivateRabbitMQ
     postgres: PrivatePostgres
 
@@ -54,8 +53,6 @@ def private_servers(directory: Path, *, durable: bool = True) -> Iterator[Server
                 amqp_url=rabbitmq.amqp_url(),
                 database_url=postgres.database_url(),
                 management_url=rabbitmq.management_url,
-                management_user=rabbitmq.identity.user,
-                management_password=rabbitmq.identity.password,
                 rabbitmq=rabbitmq,
                 postgres=postgres,
             )
@@ -68,8 +65,28 @@ def private_servers(directory: Path, *, durable: bool = True) -> Iterator[Server
 
 
 @contextlib.contextmanager
+def throw_away_servers(home: Path, *, durable: bool) -> Iterator[Servers]:
+    """Run both servers in a new directory below `home`, and delete it at the end.
+
+    Directories that killed runs left there are deleted first. Raises ConfigurationError as `private_servers` does.
+    """
+    for left in home.glob("servers-*"):
+        with contextlib.suppress(ConfigurationError):  # another run uses it
+            delete_servers(left)
+    directory = home / f"servers-{uuid4().hex[:8]}"
+    try:
+        with private_servers(directory, durable=durable) as servers:
+            yield servers
+    finally:
+        delete_servers(directory)
+
+
+@contextlib.contextmanager
 def private_database(directory: Path) -> Iterator[str]:
-    """Run only PostgreSQL on data in this directory while the context lasts; yield its URL. See `private_servers`."""
+    """Run only PostgreSQL on data in this directory while the context lasts; yield its URL.
+
+    Raises ConfigurationError as `private_servers` does.
+    """
     with hold_directory(directory) as place:
         postgres = PrivatePostgres(place / "postgres")
         try:
@@ -105,7 +122,7 @@ def delete_servers(directory: Path) -> None:
 
 @contextlib.contextmanager
 def hold_directory(directory: Path) -> Iterator[Path]:
-    """Make the directory if need be, and be its only user while the context lasts; yield its resolved path.
+    """Make the directory if necessary, and lock it while the context lasts; yield its resolved path.
 
     Raises ConfigurationError, naming the process, if another one uses it.
     """
@@ -175,7 +192,7 @@ def _side_by_side(*tasks: Callable[[], None], abort: Callable[[], None]) -> None
             for future in done:
                 future.result()
         except BaseException:
-            # Again and again: a start that is under way may only now come to the server itself.
+            # Repeatedly: a start that is under way may reach the server itself only now.
             while wait(running, timeout=ABORT_POLL_SECONDS).not_done:
                 abort()
             raise
@@ -217,6 +234,6 @@ async def _start(server: PrivateRabbitMQ | PrivatePostgres) -> None:
     try:
         await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # A thread can't be cancelled: whoever stops the servers next must not meet one that is half started.
+        # A thread can't be cancelled, and the servers must not be stopped while one is half started.
         await asyncio.wait({starting})
         raise

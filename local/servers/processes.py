@@ -41,7 +41,7 @@ class ProcessId:
     boot: str
 
     def is_alive(self) -> bool:
-        """Tell whether it still runs; a zombie that nobody has reaped yet does not."""
+        """Return whether it still runs; a zombie that nobody has reaped yet does not."""
         found = _read_stat(self.pid)
         return found is not None and found.started == self.started and found.state not in "ZX" and self.boot == _boot()
 
@@ -81,7 +81,7 @@ class _Stat:
 class ServerProcess:
     """One running server process in a session of its own, so that Ctrl-C in the terminal doesn't reach it.
 
-    The thread that starts it also waits for it. This is more than tidy: the kernel sends the parent's death
+    The thread that starts it also waits for it. This is necessary: the kernel sends the parent's death
     signal when the *thread* that forked ends, so that thread must live exactly as long as the server may.
     """
 
@@ -94,7 +94,7 @@ class ServerProcess:
         self.id = started.result()
 
     def is_running(self) -> bool:
-        """Tell whether the process still runs."""
+        """Return whether the process still runs."""
         return not self._ended.is_set()
 
     def end(self, number: signal.Signals, grace_seconds: float) -> None:

@@ -132,7 +132,7 @@ class PrivateRabbitMQ:
                 process.end(signal.SIGKILL, 0)
 
     def is_running(self) -> bool:
-        """Tell whether the node's process runs."""
+        """Return whether the node's process runs."""
         return self._node is not None and self._node.is_running()
 
     def process_ids(self) -> list[int]:
@@ -291,7 +291,7 @@ def _missing_listener(port: int) -> str | None:
 
 
 def _answers_amqp(port: int) -> bool:
-    """Tell whether the port answers AMQP 0-9-1's protocol header with a method frame."""
+    """Return whether the port answers AMQP 0-9-1's protocol header with a method frame."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
             connection.sendall(b"AMQP\x00\x00\x09\x01")

@@ -38,17 +38,17 @@ class FetchLimits:
     """Limits of one fetch."""
 
     deadline_seconds: float = 30.0
-    """Of all its requests together, if the feed has no deadline of its own."""
+    """The limit for all its requests together, unless the feed has a deadline of its own."""
     max_entries: int = 5000
     proxy_hosts: frozenset[str] = frozenset()
     parse_seconds: float = 10.0
-    """CPU seconds that reading one body may take. Not wall-clock: other threads must not count."""
+    """CPU seconds that reading one body may take. Wall-clock time would count other threads, too."""
     keep_html: bool = False
 
 
 @dataclass
 class _Exchange:
-    """How the exchange with the server went, as far as its host is concerned."""
+    """The facts of one request that its host's politeness group learns."""
 
     has_left: bool = False
     """The request was sent: there was a connection."""
@@ -65,7 +65,7 @@ class _Exchange:
             self.latency = seconds - error.ours_seconds
 
     def report(self, *, succeeded: bool = True, retry_after: float | None = None) -> Report:
-        """Return what the host's group learns."""
+        """Return the report to the host's group."""
         return Report(
             latency_seconds=self.latency,
             connected=False if self.is_down else self.has_left or None,
@@ -76,7 +76,7 @@ class _Exchange:
 
 
 class Client(Protocol):
-    """What makes the requests: `FeedClient`, or a wrapper of it."""
+    """Makes the requests: `FeedClient`, or a wrapper of it."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Return the response. Raises FetchFailed."""

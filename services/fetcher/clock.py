@@ -12,11 +12,11 @@ from shared.clock import ServerClock, decode_clock
 from shared.waiting import pause
 
 PATIENCE_SECONDS = 3.0
-"""Schedulers publish the time once a second. A fetcher that received nothing for this long goes by its own clock."""
+"""Schedulers publish the time once a second. A fetcher that receives none for this long uses its own clock."""
 
 
 async def _at_once() -> None:
-    """Don't wait: nobody confirms the time."""
+    """Return at once: nobody publishes the time here."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pure: what one attempt found, before it becomes the message `FeedFetched`."""
+"""Pure: the findings of one attempt, before they become the message `FeedFetched`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from shared.wire.outcomes import Outcome
 from shared.wire.results import Entry, FeedFetched, FeedInfo, ServerHints
 
 ERROR_CHARACTERS = 500
-"""Of an error's text, which is masked before it is cut: a cut could hide the `@` behind a password."""
+"""Longer error texts are cut. They are masked before: a cut could hide the `@` behind a password."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What one attempt found. Each field becomes the field of `FeedFetched` with the same name."""
+    """The findings of one attempt. Each field becomes the field of `FeedFetched` with the same name."""
 
     outcome: Outcome
     status: int | None = None
@@ -79,7 +79,7 @@ class Findings:
 
 
 def read_response(response: HttpResponse, outcome: Outcome, moved_to: str | None, now: datetime) -> Findings:
-    """Return what a response with this outcome says apart from its body."""
+    """Return the findings in the status and the headers of a response with this outcome."""
     headers, wait = response.headers, None
     if response.status in WAIT_STATUSES:
         wait = retry_after_seconds(headers.get("retry-after"), now)

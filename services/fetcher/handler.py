@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -37,18 +37,10 @@ MOVED_ON = Counter("feedmill_jobs_moved_on_total", "Jobs that were sent to the s
 ACTIVE = Gauge("feedmill_fetches_active", "Requests under way in this process.")
 
 LOGGED_CHARACTERS = 2000
-"""Of a URL. A job that somebody else published may hold a URL as long as a message can be."""
+"""The longest URL in the log. A job that somebody else published may hold a URL as long as a message can be."""
 
 ORPHAN_SECONDS = 600.0
-"""How long the result of an orphaned fetch is kept: longer than a broker takes to come back."""
-
-
-@dataclass
-class _Progress:
-    """How far a fetch has come."""
-
-    begun: bool = False
-    """A request was made."""
+"""The result of an orphaned fetch is kept for so long. A broker comes back sooner."""
 
 
 class FetchFeeds:
@@ -88,22 +80,23 @@ class FetchFeeds:
     async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
         """Handle one job. Raises NackAndRequeue if it can't begin in this process."""
         (job,) = batch
-        progress = _Progress(begun=True)
+        begun = threading.Event()  # set once a request was made
         fetch = self._orphaned.take(_key_of(job))
         if fetch is None:
-            progress.begun = False
-            fetch = asyncio.create_task(self._fetch(job, progress))
+            fetch = asyncio.create_task(self._fetch(job, begun))
+        else:
+            begun.set()
         try:
             return await asyncio.shield(fetch)
         except asyncio.CancelledError:
-            if progress.begun:
+            if begun.is_set():
                 fetch.add_done_callback(_ignore_error)
                 self._orphaned.put(_key_of(job), fetch)
             else:
                 fetch.cancel()
             raise
 
-    async def _fetch(self, job: FetchFeed, progress: _Progress) -> Sequence[Outgoing]:
+    async def _fetch(self, job: FetchFeed, begun: threading.Event) -> Sequence[Outgoing]:
         if await self._is_stale(job):
             return self._end_unasked(job, Outcome.STALE, "the claim's deadline passed in the queue")
         try:
@@ -116,7 +109,7 @@ class FetchFeeds:
             if not self._owns(queue):
                 MOVED_ON.inc()
                 return [Outgoing.into(queue, request.to_job())]
-            match await self._run_in_slot(request, progress):
+            match await self._run_in_slot(request, begun):
                 case FeedFetched() as fetched:
                     return self._end(job, fetched)
                 case FeedRequest() as following:
@@ -136,16 +129,16 @@ class FetchFeeds:
         return job.not_after <= self._clock.now()
 
     async def _run_in_slot(
-        self, request: FeedRequest, progress: _Progress
+        self, request: FeedRequest, begun: threading.Event
     ) -> FeedFetched | FeedRequest | FastDelay | Skip:
         def make_request(sent: Sent) -> tuple[FeedFetched | FeedRequest, Report]:
-            progress.begun = True
+            begun.set()
             with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
                 return self._fetcher.make_request(request, sent)
 
         label = f"feed {request.job.feed_id} {request.url}"
         # A redirect that this process followed: the delivered message does not know of it, so it can't be requeued.
-        front = progress.begun
+        front = begun.is_set()
         try:
             return await self._slots.run(request.group, label, make_request, target=request.target, front=front)
         except NackAndRequeue:
@@ -198,7 +191,7 @@ class FetchFeeds:
 
 
 def _key_of(job: FetchFeed) -> Hashable:
-    """Return what tells a job from others, and is the same when the broker delivers it again."""
+    """Return the key of a job. It is the same when the broker delivers the job again."""
     return job.feed_id, job.claim_id, job.attempt, job.skips, job.resume and job.resume.url
 
 
@@ -209,5 +202,5 @@ def _ignore_error(fetch: asyncio.Task[Sequence[Outgoing]]) -> None:
 
 
 def _shown(url: str) -> str:
-    """Return a URL for a log line. The log masks credentials; a URL that is cut has to be masked before."""
+    """Return a URL for a log line. The log masks credentials, but a URL has to be masked before it is cut."""
     return url if len(url) <= LOGGED_CHARACTERS else mask_credentials(url)[:LOGGED_CHARACTERS]

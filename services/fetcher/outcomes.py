@@ -1,6 +1,6 @@
-"""Pure: what an attempt means. From a status, a failure or an unreadable body to one outcome, and to what happens next.
+"""Pure: decides the outcome of an attempt from its status, failure or parse error, and whether the job is retried.
 
-What each outcome stands for is the table in `shared/wire/outcomes.py`.
+The table in `shared/wire/outcomes.py` explains the outcomes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FAILURES = {
 
 @dataclass(frozen=True)
 class RetryRules:
-    """Spans in seconds."""
+    """The limits of retries. Spans are in seconds."""
 
     max_retries: int = 12
     retry_delay_seconds: float = 3600.0
@@ -46,7 +46,7 @@ def outcome_of_failure(failure: Failure) -> Outcome:
 
 
 def outcome_of_status(status: int, *, conditional: bool = False) -> Outcome | None:
-    """Return the outcome that a status means by itself. None for 200 and its kin: the body decides.
+    """Return the outcome that a status means by itself. None for 200 and most other 2xx: the body decides.
 
     A 304 to a request that was not `conditional` is an error: it refers to no earlier response.
     """
@@ -66,7 +66,7 @@ def outcome_of_status(status: int, *, conditional: bool = False) -> Outcome | No
 def outcome_of_parse_error(error: ParseError, *, was_feed: bool = False) -> Outcome:
     """Return the outcome of a body that can't be read.
 
-    If the URL `was_feed` before, a body that is something else passes by itself: an error page with status 200, or the
+    If the URL `was_feed` before, a body of another kind is probably temporary: an error page with status 200, or the
     portal of a hotel.
     """
     if not isinstance(error, NotAFeed):
@@ -77,7 +77,7 @@ def outcome_of_parse_error(error: ParseError, *, was_feed: bool = False) -> Outc
 def decide_retry(
     job: FetchFeed, fetched: FeedFetched, rules: RetryRules, now: datetime
 ) -> tuple[FeedFetched, FetchFeed | None]:
-    """Return the result as it goes to the next stage, and the job to retry, if any. All retry endings are here.
+    """Return the result as it goes to the next stage, and the job to retry, if any. This function decides all of it.
 
     - A soft error is retried after the retry delay. After `max_retries` attempts the feed is `gave_up`.
     - A skipped job comes back after the retry delay, too. It counts as a skip, not as an attempt.

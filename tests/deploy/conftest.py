@@ -1,4 +1,4 @@
-"""A project of the shape that deploy.sh works on, with a remote that has it, and a cluster that is a file."""
+"""Fixtures: a project that deploy.sh can deploy, a remote that has its commits, and a fake cluster."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Bench:
         self.project = directory / "my project"
         self.bin = directory / "bin"
         self.images: set[str] = set()
-        """Those that a registry or the engine has."""
+        """The images that a registry or the engine has."""
         self.tmp = directory / "tmp"
 
     def set_up(self, template: Path, port: int) -> None:
@@ -203,7 +203,7 @@ class Bench:
         return Run(done)
 
     def deploy(self, fetch_type: str = "queue-fetcher", environment: str = "dev", *arguments: str) -> Run:
-        """As somebody who says yes."""
+        """Deploy, and confirm the question."""
         self.cluster.calls.clear()
         return self.run(
             "-T", fetch_type, "-e", environment, *arguments, answer="prod\n" if environment == "prod" else "y\n"
@@ -214,7 +214,7 @@ class Bench:
         return [" ".join(call) for call in self.cluster.calls if call[: len(words)] == list(words)]
 
     def changes(self) -> list[str]:
-        """The calls that changed something in the cluster, without what every call has in common."""
+        """The calls that changed something in the cluster, without the options that every call has."""
         reading = {"api-resources", "config", "get", "diff", "wait", "kustomize", "logs"}
         return [
             re.sub(r" --(context|namespace)=\S+| -f \S+", "", " ".join(call))
@@ -227,7 +227,7 @@ class Bench:
         return (self.directory / "other_calls").read_text().splitlines()
 
     def records(self) -> list[dict[str, str]]:
-        """Of the cluster; those in the directory must say the same."""
+        """Return the records in the cluster; those in the directory must be the same."""
         objects = sorted(self.cluster.objects.items())
         inside = [found.data for key, found in objects if key.startswith("configmap/feedmill-deploy-2")]
         beside = [json.loads(file.read_text()) for file in sorted(self.project.glob(".feedmill/deploys/*.json"))]

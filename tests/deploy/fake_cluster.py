@@ -70,7 +70,7 @@ class Object:
     generation: int = 0
     revision: int = 0
     history: dict[int, str] = field(default_factory=dict)
-    """Of a Deployment: what each revision was."""
+    """The template of each revision of a Deployment."""
 
 
 def parse_manifests(text: str) -> Iterator[tuple[str, Object]]:
@@ -116,7 +116,7 @@ class FakeCluster:
         self.unknown_kinds: set[str] = set()
         self.faults: list[Fault] = []
         self.replies: dict[str, str] = {}
-        """What is printed for calls that begin so, instead of what this makes of them."""
+        """Fixed answers, by the beginning of the call."""
         self.calls: list[list[str]] = []
 
     def rendered(self, directory: str) -> str:
@@ -134,7 +134,7 @@ class FakeCluster:
         return RENDERED[key]
 
     def answer(self, parent: int, arguments: list[str]) -> str:
-        """What kubectl prints. Raises Failed with what it complains of."""
+        """Return the output of kubectl. Raises Failed with its error message."""
         self.calls.append(arguments)
         call = " ".join(arguments)
         self.fault(call, parent)
@@ -190,7 +190,7 @@ class FakeCluster:
 
     @staticmethod
     def revise(deployment: Object) -> None:
-        """As the real one: going back to what there was makes a new revision of the old one."""
+        """As in a real cluster, an old template gets a new revision."""
         last = max(deployment.history, default=0)
         deployment.history = {number: spec for number, spec in deployment.history.items() if spec != deployment.spec}
         deployment.revision = last + 1

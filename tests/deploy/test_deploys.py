@@ -1,4 +1,4 @@
-"""Deploys that succeed: what is called in which order, what is left behind, and switching the type."""
+"""Deploys that succeed: the order of calls, the objects left behind, and switching the fetch type."""
 
 from __future__ import annotations
 

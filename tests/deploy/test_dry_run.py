@@ -15,7 +15,7 @@ TYPES = ("queue-fetcher", "batch-fetcher")
 
 
 def path_without(bench: Bench, *missing: str) -> str:
-    """A PATH with the tools of this machine but some, and without the stand-ins."""
+    """Return a PATH with the tools of this machine except some, and without the fake programs."""
     directory = bench.directory / "few tools"
     directory.mkdir()
     for folder in ("/usr/local/bin", "/usr/bin", "/bin", str(Path(shutil.which("kubectl") or "/bin/sh").parent)):
@@ -113,7 +113,7 @@ def test_says_which_operators_are_missing_before_there_is_a_namespace(bench: Ben
 
 
 def test_who_looks_at_the_fields(bench: Bench) -> None:
-    """kubernetes-validate, or the server; with neither of them a dry run has to say so."""
+    """A dry run validates with kubernetes-validate or the server. With neither of them it reports that."""
     run = ("-T", "queue-fetcher", "-e", "dev", "-n")
     bench.cluster.context = ""
     bench.program("kubernetes-validate", "#!/bin/sh\nexit 0\n")

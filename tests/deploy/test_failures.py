@@ -1,4 +1,4 @@
-"""Deploys that fail half-way: what ran before runs again, why is said, and a record is left."""
+"""Deploys that fail half-way: the former version runs again, the reason is printed, and a record is left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.deploy.conftest import Bench, Run, git
 from tests.deploy.fake_cluster import Object
 
 FIRST_RELEASE: dict[str, Object] = {}
-"""What the cluster holds after a first deploy: the same for every test, so it is made once."""
+"""The objects after a first deploy. They are the same for every test, so they are made once."""
 
 
 @pytest.fixture
@@ -31,13 +31,13 @@ def running(bench: Bench) -> Bench:
 
 
 def specs(bench: Bench) -> dict[str, str]:
-    """All that runs, by what it is: the migration and our notes aside."""
+    """Return all objects that run, without the migration and our records."""
     objects = bench.cluster.objects.items()
     return {key: one.spec for key, one in objects if one.applied and not key.startswith("job/")}
 
 
 def deploy_that_goes_back(bench: Bench, call: str, sentence: str) -> Run:
-    """Deploy while this call fails: it says why, what ran before runs, and so says the record."""
+    """Deploy while this call fails: the reason is printed, the former version runs, and the record says so."""
     before = specs(bench)
     bench.fail(call)
     done = bench.deploy()

@@ -1,4 +1,4 @@
-"""What deploy.sh is told: nothing is begun on wrong usage, whatever the machine has."""
+"""The options of deploy.sh: it starts nothing on wrong usage, whatever tools the machine has."""
 
 from __future__ import annotations
 

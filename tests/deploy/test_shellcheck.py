@@ -1,4 +1,4 @@
-"""What shellcheck thinks of the scripts."""
+"""shellcheck accepts the scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking hold of the test session's own RabbitMQ node from the inside: connections, alarms, time-outs."""
+"""Controls the test session's own RabbitMQ node from the inside: connections, alarms, time-outs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 from local.servers import Servers
 
 FETCHER = "feedmill fetcher"
-"""What the fetcher's connections are called at the broker, before their purpose."""
+"""The name of the fetcher's connections at the broker, without the purpose that follows it."""
 
 
 class BrokerControl:
-    """See the module. Like `rabbitmqctl eval`, without the seconds that one takes to start."""
+    """Evaluates Erlang expressions on the node, as `rabbitmqctl eval` does, which takes seconds to start."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
     def evaluate(self, expression: str) -> str:
-        """Return what an Erlang expression comes to on the node."""
+        """Return the value of an Erlang expression on the node."""
         rabbitmq = self._servers.rabbitmq
         tool = next(Path("/usr/lib/erlang").glob("erts-*/bin/erl_call"))
         done = subprocess.run(
@@ -37,10 +37,10 @@ class BrokerControl:
         return done.stdout.removeprefix("{ok,").strip().removesuffix("}").strip()
 
     def save_queues(self) -> None:
-        """Have the names of new quorum queues written down.
+        """Have the node write the names of new quorum queues to disk.
 
         RabbitMQ 3.10 does so half a second after the last change at the earliest. A node that is killed before can't
-        start its newest queue again: its messages are lost, and whoever consumes it gets INTERNAL_ERROR.
+        start its newest queue again: its messages are lost, and its consumers get INTERNAL_ERROR.
         """
         self.evaluate("[ok = dets:sync(Table) || Table <- dets:all()]")
 
@@ -63,7 +63,7 @@ class BrokerControl:
 
     @contextmanager
     def memory_alarm(self) -> Iterator[None]:
-        """Have the broker take nothing from publishers."""
+        """Raise a memory alarm: the broker takes nothing from publishers."""
         before = self.evaluate("vm_memory_monitor:get_vm_memory_high_watermark()")
         self.evaluate("vm_memory_monitor:set_vm_memory_high_watermark(0.0000001)")
         try:

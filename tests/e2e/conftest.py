@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A directory for `feedmill`'s own servers, deleted with what they keep in it."""
+    """A directory for the private servers of `feedmill`, deleted with their data."""
     home = ROOT / ".feedmill" / "test" / f"home-{uuid4().hex[:8]}"
     home.mkdir(parents=True)
     yield home

@@ -38,7 +38,7 @@ def growing_specs(feeds: int, hosts: int = 12) -> list[FeedSpec]:
 
 @dataclass
 class Pipeline:
-    """What a test needs to watch and to break."""
+    """A running pipeline, for tests that watch it and break parts of it."""
 
     farm: Farm
     supervisor: Supervisor
@@ -73,7 +73,7 @@ class Pipeline:
         assert self.brought() == len(expected)
 
     def brought(self) -> int:
-        """Return how many new articles the fetch log tells of."""
+        """Return the number of new articles in the fetch log."""
         with psycopg.connect(self.database_url, connect_timeout=2) as connection:
             row = connection.execute("SELECT coalesce(sum(items_new), 0) FROM feed_fetch_log").fetchone()
             assert row is not None

@@ -1,4 +1,4 @@
-"""Which processes belong to a directory: those that name it in their command line or environment."""
+"""Finds the processes of a directory: they name it in their command line or environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines whose clocks are hours off: the pipeline works as if they were right, and says so."""
+"""Machines whose clocks are hours off: the pipeline works as if they were right, and logs a warning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHIFTED = Path(__file__).parent / "shifted"
 
 
 def complaints(pipeline: Pipeline) -> dict[str, str]:
-    """Return which services say that their clock is off, and what they say."""
+    """Return the services that report a wrong clock, with their messages."""
     found = [
         (name, re.search(r"clock is \d+ s (ahead of|behind) the database's", line)) for name, line in pipeline.lines
     ]

@@ -1,4 +1,4 @@
-"""Single services as processes: signals, exit codes, what they say."""
+"""Single services as processes: signals, exit codes, log lines."""
 
 from __future__ import annotations
 

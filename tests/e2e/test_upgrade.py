@@ -60,7 +60,7 @@ def register(farm: Farm, database_url: str) -> None:
 
 
 def faults(lines: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what was logged as an error, and tracebacks."""
+    """Return the errors and tracebacks in the log."""
     return [line for _, line in lines if '"level": "ERROR"' in line or "Traceback" in line]
 
 

@@ -1,4 +1,4 @@
-"""What must hold for any bytes: what both the hypothesis tests and the fuzzers check."""
+"""The promises of the reader for any bytes. Both the hypothesis tests and the fuzzers check them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from datetime import UTC, datetime
 
 from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
-from services.fetcher.parse.dates import EARLIEST, FUTURE_TOLERANCE
+from services.fetcher.parse.dates import EARLIEST
+from services.fetcher.parse.dates.loose import FUTURE_TOLERANCE
 from services.fetcher.parse.document import prepare
 from services.fetcher.parse.formats import FORMAT_OF_ROOT
 from services.fetcher.parse.formats.lenient import read_lenient
@@ -23,7 +24,7 @@ _HARMFUL = re.compile(
 
 
 def check(body: bytes, content_type: str | None = None) -> ParsedFeed | None:
-    """Read `body`; fail if anything but a ParseError leaves the reader, or what it gives breaks its promises."""
+    """Read `body`; fail if it raises anything but a ParseError, or if its answer breaks a promise."""
     try:
         parsed = parse_feed(body, url=URL, content_type=content_type, now=NOW, keep_html=True)
     except ParseError:

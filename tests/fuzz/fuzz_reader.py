@@ -30,7 +30,7 @@ from tests.fuzz.seeds import SEEDS
 
 FINDINGS = Path(__file__).parent / "findings"
 SLOW_SECONDS = 2.0
-"""Of CPU for at most 64 KiB: what takes longer is a finding, too."""
+"""A body of 64 KiB or less that takes more CPU time than this is a finding, too."""
 
 RUN_CHARS = 2_000_000
 FINDING_BYTES = 20_000
@@ -38,7 +38,7 @@ RUN_SECONDS = 3.0
 """The deadline of a run; it may take `SLOW_SECONDS` more."""
 RUN_BYTES = 250_000_000
 RUN_GROWTH = 60
-"""Times a body's length: what takes more memory than both is a finding."""
+"""The memory in lengths of the body. A body that takes more than this and `RUN_BYTES` is a finding."""
 MAX_CHILD_BYTES = 4 * 1024**3
 
 
@@ -146,7 +146,7 @@ def run_atheris(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    """Run as told."""
+    """Run the fuzzer that the options choose."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=int(time.time()))

@@ -1,6 +1,6 @@
 """Long runs of one thing: of each category of character, of each token of markup, and of pairs of them.
 
-What is quadratic shows in a run and nowhere else. A run stands in one of the `PLACES` of a feed: each is read by other
+Quadratic time shows only in such runs. A run stands in one of the `PLACES` of a feed: each is read by other
 code.
 """
 
@@ -14,7 +14,7 @@ from functools import cache
 from itertools import count
 
 NUMBERED = "#N#"
-"""Stands for a number in a unit; it is another one in each repetition."""
+"""A unit may hold this mark. Each repetition has another number in its place."""
 
 TOKENS = (
     *("<?a?>", " <?a?>", "&#32;", "\u0301\u0316", "start=1;", "1 ", "<!DOCTYPE a[>", "<!DOCTYPE ", "<![CDATA["),

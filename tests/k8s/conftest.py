@@ -28,5 +28,5 @@ def objects(request: pytest.FixtureRequest) -> tuple[Object, ...]:
 
 @pytest.fixture(params=[overlay for overlay in OVERLAYS if overlay.endswith("queue-fetcher")])
 def queue_objects(request: pytest.FixtureRequest) -> tuple[Object, ...]:
-    """Those with schedulers and fetchers."""
+    """The objects of overlays with schedulers and fetchers."""
     return render(request.param)

@@ -1,4 +1,4 @@
-"""What kustomize renders for an environment and a fetch type, and ways to look at it."""
+"""The objects that kustomize renders for an environment and a fetch type, and queries over them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def render(overlay: str) -> tuple[Object, ...]:
 
 
 def build(directory: Path) -> tuple[Object, ...]:
-    """Return what kustomize makes of a directory."""
+    """Return the objects that kustomize renders from a directory."""
     done = subprocess.run(["kubectl", "kustomize", str(directory)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return tuple(yaml.load_all(done.stdout, Loader=LOADER))
@@ -56,7 +56,7 @@ def name_of(one: Object) -> str:
 
 @dataclass(frozen=True)
 class Pod:
-    """The template of a pod of ours, and what it belongs to."""
+    """The template of one of our pods, and its owner."""
 
     owner: str
     kind: str
@@ -107,7 +107,7 @@ def operator_pods(objects: Objects) -> dict[str, dict[str, str]]:
 
 
 def all_pods(objects: Objects) -> dict[str, Mapping[str, str]]:
-    """Return the labels of every pod of the namespace, by what it belongs to."""
+    """Return the labels of every pod of the namespace, by its owner."""
     return {**{pod.owner: pod.labels for pod in pods(objects)}, **operator_pods(objects)}
 
 
@@ -135,7 +135,7 @@ def services(objects: Objects) -> set[str]:
 
 
 def selects(selector: Object, labels: Mapping[str, str]) -> bool:
-    """Tell whether a label selector takes these labels; an empty one takes all."""
+    """Return whether a label selector takes these labels; an empty one takes all."""
     if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
         return False
     for term in selector.get("matchExpressions", ()):

@@ -1,4 +1,4 @@
-"""What we ask of our own pods. Each check yields what is wrong in words, or nothing."""
+"""Rules for our own pods. Each check yields a message for each violation."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def variables_are_expanded(objects: Objects) -> Iterator[str]:
 
 
 def _credentials(value: str) -> bool:
-    """Tell whether a URL holds a password that is not a reference."""
+    """Return whether a URL holds a password that is not a reference."""
     match = re.search(r"://[^/@]*:([^/@]*)@", value)
     return match is not None and not re.fullmatch(r"\$\(\w+\)", match[1])
 

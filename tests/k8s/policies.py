@@ -1,4 +1,4 @@
-"""What we ask of our manifests as a whole. Each check yields what is wrong in words, or nothing."""
+"""Rules for our manifests as a whole. Each check yields a message for each violation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.k8s.manifests import (
 Check = Callable[[Objects], Iterator[str]]
 
 STABLE_LABELS = {"app.kubernetes.io/name", "app.kubernetes.io/component"}
-"""What selectors may look at: labels that never change, since a Deployment's selector can't."""
+"""The labels that selectors may use. They never change, since a Deployment's selector can't change."""
 
 LABELS = {*STABLE_LABELS, "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by"}
 PHASES = {"1-foundation", "2-migrate", "3-services"}
@@ -147,7 +147,7 @@ def labels_are_complete(objects: Objects) -> Iterator[str]:
 
 
 def namespace_is_one(objects: Objects) -> Iterator[str]:
-    """Everything is in the namespace that the manifests make; what names it within a text names this one."""
+    """Everything is in the namespace that the manifests make, and texts that name a namespace name this one."""
     names = {one["metadata"]["name"] for one in of_kind(objects, "Namespace")}
     for one in objects:
         if one["kind"] != "Namespace" and {one["metadata"].get("namespace")} != names:

@@ -1,4 +1,4 @@
-"""Who may connect to whom, by the NetworkPolicies: Kubernetes' rules for them, over labels and addresses."""
+"""Evaluates the NetworkPolicies by Kubernetes' rules: which pod may connect to which."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def elsewhere(namespace: str, **labels: str) -> Peer:
 
 
 def may_connect(objects: Objects, source: Peer, target: Peer, port: int, protocol: str = "TCP") -> bool:
-    """Tell whether both the source's egress and the target's ingress let a connection through."""
+    """Return whether both the source's egress and the target's ingress let a connection through."""
     return _allowed(objects, "Egress", source, target, port, protocol) and _allowed(
         objects, "Ingress", target, source, port, protocol
     )

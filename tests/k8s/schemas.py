@@ -1,4 +1,4 @@
-"""JSON schemas of what we hand to the API server: plain kinds for several versions, and custom resources.
+"""JSON schemas of the objects that we send to the API server: plain kinds for several versions, custom resources.
 
 Strict: a field that the schema does not know is an error, where an API server would drop it without a word.
 """
@@ -21,25 +21,25 @@ from referencing import Registry, Resource
 from tests.k8s.manifests import LOADER, ROOT, Object
 
 VERSIONS = tuple(kubernetes_validate.utils.all_versions()[-4:])
-"""Of Kubernetes: the newest that the package knows, which covers those in support."""
+"""The newest Kubernetes versions that the package knows. They cover the supported ones."""
 
 CRDS = ROOT.parent / "shared" / "crd"
 """Custom resource definitions as their projects publish them; they are no part of this repository."""
 
 
 def problems(one: Object, version: str) -> list[str]:
-    """Return what is wrong with an object of a plain kind."""
+    """Return the violations of an object of a plain kind."""
     return _told(_plain_validator(one["kind"], one["apiVersion"], version), one)
 
 
 def custom_problems(one: Object) -> list[str]:
-    """Return what is wrong with a custom resource."""
+    """Return the violations of a custom resource."""
     schema = custom_schemas()[one["apiVersion"], one["kind"]]
     return _told(Draft202012Validator(schema), one)
 
 
 def is_custom(one: Object) -> bool:
-    """Tell whether a kind is not Kubernetes' own: its group is a domain outside of k8s.io."""
+    """Return whether a kind is not Kubernetes' own: its group is a domain outside of k8s.io."""
     group = one["apiVersion"].rpartition("/")[0]
     return "." in group and not group.endswith(".k8s.io")
 

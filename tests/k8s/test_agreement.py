@@ -1,4 +1,4 @@
-"""Kubernetes, Compose and the code say the same."""
+"""Kubernetes, Compose and the code agree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EVERY_SETTING = {
     f"FEEDMILL_{name.upper()}" for classes in READ_BY.values() for cls in classes for name in cls.model_fields
 }
 GRACE_MARGIN_SECONDS = 5
-"""What a grace period has to leave beyond the drain, for the process to end."""
+"""The seconds that a grace period leaves beyond the drain, so that the process can end."""
 
 
 def command_of(pod: Pod) -> str:
@@ -77,7 +77,7 @@ def test_every_variable_is_a_setting(objects: tuple[Object, ...]) -> None:
 
 
 def settings_of(pod: Pod, objects: tuple[Object, ...], monkeypatch: pytest.MonkeyPatch) -> list[BaseSettings]:
-    """Return what the pod's process makes of its environment; it raises if it can't."""
+    """Return the settings that the pod's process reads from its environment; raise if it can't."""
     for name in EVERY_SETTING:
         monkeypatch.delenv(name, raising=False)
     for name, value in variables(pod, objects).items():
@@ -203,7 +203,7 @@ def test_there_are_no_more_fetchers_than_shards(queue_objects: tuple[Object, ...
 
 
 def test_all_fetchers_and_writers_work_before_a_valve_shuts() -> None:
-    """Each threshold times the most replicas is reached within the high-water mark of whoever fills the queue."""
+    """Each threshold times the most replicas is reached within the high-water mark of the queue's publisher."""
     settings, objects = SchedulerSettings(), render("prod/queue-fetcher")
     for name, high_water in (
         ("feedmill-fetcher", settings.fetcher_high_water),
@@ -228,7 +228,7 @@ def test_the_broker_takes_our_largest_message(objects: tuple[Object, ...]) -> No
 
 
 def test_the_log_of_the_brokers_queues_fits_its_memory(objects: tuple[Object, ...]) -> None:
-    """Three of them at times: one that is written, one that goes to the queues' own files, and what is read."""
+    """At times there are three: one is written, one moves to the queues' own files, one is read."""
     memory = quantity(find(objects, "RabbitmqCluster", "feedmill-broker")["spec"]["resources"]["limits"]["memory"])
     configuration = broker_configuration(objects)
     before_it_blocks = memory * 0.8 * float(configuration["vm_memory_high_watermark.relative"])
@@ -236,7 +236,7 @@ def test_the_log_of_the_brokers_queues_fits_its_memory(objects: tuple[Object, ..
 
 
 def test_full_queues_refuse_and_do_not_drop(objects: tuple[Object, ...]) -> None:
-    """The broker's limits are for queues that refuse what is too much, all of them; and they fit on its disk."""
+    """The broker's limits cover all queues that refuse messages when full, and all of them fit on its disk."""
     configuration, total = broker_configuration(objects), 0
     patterns = {
         configuration[f"default_policies.operator.{name}.queue_pattern"]: int(

@@ -1,4 +1,4 @@
-"""Each file is used, overlays of one's own work, and the page says what is there."""
+"""Each file is used, overlays of users work, and the page lists all files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The NetworkPolicies let through what is needed, and nothing else."""
+"""The NetworkPolicies allow the necessary connections, and no others."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_what_the_fetchers_guard_refuses_the_policy_refuses_too(address: str) ->
 
 
 def test_the_policy_leaves_the_rest_of_the_web_open() -> None:
-    """What is fetched from is fetched from: a sample of every /8 that the guard lets through."""
+    """Fetchers may reach a sample of every /8 that the address guard allows."""
     objects = render("prod/queue-fetcher")
     fetcher = pod(objects, "feedmill-fetcher")
     sample = [f"{first}.77.88.99" for first in range(1, 224)] + ["2a00:1450::1", "2400:cb00::1", "2c0f::1"]

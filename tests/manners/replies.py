@@ -1,4 +1,4 @@
-"""What the sites of these tests answer: feeds, pages, redirects, servers that misbehave."""
+"""The replies of these tests' sites: feeds, pages, redirects, misbehaviour."""
 
 from __future__ import annotations
 

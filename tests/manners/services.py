@@ -16,7 +16,7 @@ MAX_RETRIES = 2
 THROTTLE_SECONDS = 0.5
 DEADLINE_SECONDS = 2.0
 SPAN_SECONDS = 1.0
-"""What stands for the hour between two 410 and the day of a permanent redirect."""
+"""Replaces the hour between two 410 and the day of a permanent redirect."""
 MIN_INTERVAL_SECONDS = 0.2
 MAX_BODY_BYTES = 200_000
 CONTACT_URL = "https://feedmill.example/contact"

@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 30.0
 """How long a test waits for a visit before it fails. No rule is measured by it."""
 
 AUTHORITY = trustme.CA()
-"""Who vouches for the sites that speak TLS."""
+"""The certificate authority of the sites that speak TLS."""
 
 _SO_TIMESTAMPNS = 35  # Linux; the socket module has no name for it
 _TIMESTAMP = struct.Struct("@qq")
@@ -42,7 +42,7 @@ class Visit:
     arrived: float
     """When the kernel took the request in, however long this process slept."""
     ended: float | None = None
-    """When the last piece of the answer was about to leave: the visitor can't have had all of it earlier."""
+    """The moment before the last piece of the answer left. The visitor can't have all of it earlier."""
     status: int = 0
     sent_bytes: int = 0
     cut_off: bool = False
@@ -61,7 +61,7 @@ class Visit:
 
 
 Reply = bytes | Callable[[Visit], Iterable[bytes]]
-"""Raw bytes, or what makes them piece by piece once the visit is there."""
+"""Raw bytes, or a function that makes them piece by piece for a visit."""
 
 
 @dataclass(eq=False)
@@ -76,7 +76,7 @@ class Site:
     config: Mapping[str, Any] = field(default_factory=dict)
     """The feeds' own headers, credentials, deadline."""
     tls: bool = False
-    """Speak TLS as well, on the same port, with those who begin with it."""
+    """Speak TLS on the same port, too, with clients that begin with it."""
     host: str = field(default_factory=lambda: next(_HOSTS))
     port: int = 0
     visits: list[Visit] = field(default_factory=list)

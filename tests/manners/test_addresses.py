@@ -11,7 +11,7 @@ from tests.manners.replies import fresh, redirect
 from tests.manners.sites import Site, serving
 
 OCTAL = "0177.0.0.1"
-"""What some read as 127.0.0.1 is no host to us."""
+"""Some programs read this as 127.0.0.1. For us it is no host."""
 
 SPELLINGS = (
     "127.0.0.1",

@@ -1,4 +1,4 @@
-"""MANNERS 23, 24, 26 to 29: what a server can't do to us, and what its articles can't do to those who read them."""
+"""MANNERS 23, 24, 26 to 29: servers can't harm us, and articles can't harm their readers."""
 
 from __future__ import annotations
 

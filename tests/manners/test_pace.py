@@ -1,4 +1,4 @@
-"""MANNERS 8, 10 and 11: how often a server is visited, by what it asked for."""
+"""MANNERS 8, 10 and 11: the interval between visits follows the server's wishes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.manners.sites import Site, Visit
 from tests.manners.world import Row, World
 
 LOOPBACK_SECONDS = 0.01
-"""What may lie between two clocks that look at the same moment."""
+"""Two clocks that are read at the same moment differ by less."""
 
 TWO_HOURS = 7200.0
 A_DAY = 86400.0

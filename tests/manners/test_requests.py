@@ -1,4 +1,4 @@
-"""MANNERS 16 to 18: what a request says, and how many there are."""
+"""MANNERS 16 to 18: the contents of requests, and their number."""
 
 from __future__ import annotations
 

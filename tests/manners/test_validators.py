@@ -1,4 +1,4 @@
-"""MANNERS 1 to 6, and 12: what is sent back to a server of what it said."""
+"""MANNERS 1 to 6, and 12: validators that a server sent are sent back to it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_03_both_validators_are_sent_when_both_are_known_and_none_at_first(world
 
 
 def lie(visit: Visit) -> list[bytes]:
-    """Answer 304 to whoever asks whether there is something new, and there is."""
+    """Answer 304 to a conditional request, although the feed has changed."""
     return [answer(304) if visit.header("if-none-match") else fresh(rss("two", "one"), ETag='"1"')]
 
 

@@ -20,7 +20,7 @@ CONCURRENCY = 2
 STALL_SECONDS = 1.5
 
 LOOPBACK_SECONDS = 0.005
-"""What may lie between a request's leaving and its arrival."""
+"""A request arrives within this time after it left."""
 
 SLOW = after(0.4, fresh())
 

@@ -1,4 +1,4 @@
-"""The whole pipeline over the sites of the tests, and what it has stored of them."""
+"""The whole pipeline over the sites of the tests, and the rows that it has stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 class World:
-    """The database's side of it; the servers' side are the sites themselves."""
+    """Queries to the pipeline's database. The sites themselves record the requests."""
 
     def __init__(self, database_url: str) -> None:
         self.database_url = database_url

@@ -1,4 +1,4 @@
-"""Which metrics a PromQL expression names: enough of its grammar for that, and no more."""
+"""Finds the metrics that a PromQL expression names. It knows just enough of the grammar."""
 
 from __future__ import annotations
 

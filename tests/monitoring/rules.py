@@ -1,4 +1,4 @@
-"""What monitoring/alerts.yml says, as far as tests look at it."""
+"""The rules in monitoring/alerts.yml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALERTS = ROOT / "monitoring" / "alerts.yml"
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule; `said` is what its labels and annotations say."""
+    """One rule; `said` holds its labels and annotations."""
 
     kind: str
     name: str

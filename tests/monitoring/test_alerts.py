@@ -1,4 +1,4 @@
-"""Every alert fires on what it is for, and is silent on what comes close: Prometheus's own tool evaluates the rules."""
+"""Every alert fires in its case, and not in similar ones. Prometheus's own tool evaluates the rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Series = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Case:
-    """What makes an alert fire, what doesn't, and when to look, in minutes from the first value."""
+    """Series that make an alert fire, series that don't, and the minute (from the first value) of the check."""
 
     fires: Series
     silent: Series

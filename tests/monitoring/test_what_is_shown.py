@@ -21,7 +21,7 @@ RULES = read_rules()
 ALERTS = [rule for rule in RULES if rule.kind == "alert"]
 
 TARGET_LABELS = {"namespace", "job", "instance", "pod"}
-"""What Prometheus itself puts on a series."""
+"""The labels that Prometheus itself adds to a series."""
 
 FOREIGN: dict[str, set[str]] = {
     # Prometheus
@@ -58,7 +58,7 @@ FOREIGN: dict[str, set[str]] = {
 
 
 def known_metrics() -> dict[str, set[str]]:
-    """Return every series that may be named, with its labels: ours from the code, and those of others."""
+    """Return all known series with their labels: ours from the code, and those of other programs."""
     for service in ("scheduler", "fetcher", "writer"):
         importlib.import_module(f"services.{service}.__main__")
     known = dict(FOREIGN) | {rule.name: {"queue"} for rule in RULES if rule.kind == "record"}
@@ -85,7 +85,7 @@ def panels_of(board: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def expressions() -> list[tuple[str, str]]:
-    """Return everything that is asked of Prometheus, each with where it stands."""
+    """Return every PromQL expression with the place where it stands."""
     asked = [(rule.name, rule.expression) for rule in RULES]
     for path in DASHBOARDS:
         board = read_dashboard(path)

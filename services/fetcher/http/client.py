@@ -55,9 +55,9 @@ class HttpResponse:
     redirect: str | None = None
     """The Location of a 301, 302, 303, 307 or 308 that has one: a reference, to be resolved against `url`."""
     waited_seconds: float = 0.0
-    """How long the fetch waited until it could hold its body. That is our time, not the server's."""
+    """How long the fetch waited until it could hold its body. The server is not to blame for this time."""
     ours_seconds: float = 0.0
-    """The same, plus the look-up of the name: the part of the time that the server did not take."""
+    """The same, plus the look-up of the name: all time that does not count as the server's."""
     has_end: bool = True
     """False if only the end of the connection ended the body."""
     permit: Permit | None = field(default=None, repr=False, compare=False)
@@ -136,7 +136,6 @@ class FeedClient:
                 failure,
                 str(error),
                 fetch.status,
-                request.url,
                 is_ours=isinstance(error, ConnectFailed) and error.is_ours,
                 ours_seconds=fetch.deadline.ours,
             ) from error

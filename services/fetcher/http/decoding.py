@@ -26,7 +26,7 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 """The encodings that we offer, and can undo."""
 
 MAX_LAYERS = 3
-"""Encodings one upon the other."""
+"""The most encodings that are undone one after the other."""
 
 MAX_MEMBERS = 1000
 """Members of a gzip body, or frames of a zstd one. Empty ones cost time and give nothing."""

@@ -1,4 +1,4 @@
-"""Pure: why there is no response, or none that can be used."""
+"""Pure: the reasons why a request gives no usable response."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shared.observability.secrets import mask_credentials
 
 
 class Failure(StrEnum):
-    """Why there is no response, or none that can be used. Recorded as the result's `error_class`."""
+    """The reason why a request gave no usable response. Recorded as the result's `error_class`."""
 
     CONNECT = "connect"
     """DNS, refused, connect timeout, TLS: no HTTP happened."""
@@ -24,8 +24,8 @@ class Failure(StrEnum):
 class FetchFailed(Exception):
     """There is no response to judge.
 
-    `failure` says why; `status` and `url` are those of the failing request, where known. `is_ours`: it says nothing
-    about the host, since a resource of ours was short. `ours_seconds`: how long the fetch waited for our resources.
+    `failure` says why; `status` is that of the response, if one came. `is_ours`: the failure says nothing about the
+    host, since a resource of ours was short. `ours_seconds`: how long the fetch waited for our resources.
     """
 
     def __init__(
@@ -33,7 +33,6 @@ class FetchFailed(Exception):
         failure: Failure,
         reason: str,
         status: int | None = None,
-        url: str | None = None,
         *,
         is_ours: bool = False,
         ours_seconds: float = 0.0,
@@ -41,6 +40,5 @@ class FetchFailed(Exception):
         super().__init__(mask_credentials(reason))
         self.failure = failure
         self.status = status
-        self.url = url
         self.is_ours = is_ours
         self.ours_seconds = ours_seconds

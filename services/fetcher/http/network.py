@@ -25,7 +25,7 @@ MAX_ADDRESSES = 3
 RECEIVE_BYTES = 65536
 
 _OUR_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""Errors of a connect that say nothing about the other side."""
+"""Errors of a connect that say nothing about the host."""
 
 _Endpoint = tuple[int, tuple[Any, ...]]
 """Address family and socket address, as `getaddrinfo` gives them and `connect` takes them."""
@@ -64,7 +64,7 @@ class Deadline:
         return self._at - time.monotonic()
 
     def extend(self, seconds: float) -> None:
-        """Put the end off by the time that the fetch waited for our own resources."""
+        """Postpone the end by the time that the fetch waited for our own resources."""
         self._at += seconds
         self.ours += seconds
 

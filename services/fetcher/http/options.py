@@ -1,4 +1,4 @@
-"""Pure: what a feed's own settings (`source_config`) say about its requests. They are a stranger's JSON.
+"""Pure: the part of a feed's own settings (`source_config`) that is about requests. They are a stranger's JSON.
 
 `RequestConfig` is what all source types have in common. A source type with settings of its own extends it.
 """
@@ -38,7 +38,7 @@ class BadOptions(ValueError):
 
 @dataclass(frozen=True)
 class OwnHeaders:
-    """What one feed adds to a request."""
+    """The headers and credentials that one feed adds to a request."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent beside ours, or in their place (User-Agent, Accept)."""

@@ -52,12 +52,12 @@ class RedirectChain:
             url = _without_login(resolve(self.url, location), self.url)
         except BadUrl as error:
             reason = f"the redirect leads to no URL of a feed: {error}"
-            raise FetchFailed(Failure.BAD_URL, reason, status, self.url) from error
+            raise FetchFailed(Failure.BAD_URL, reason, status) from error
         if url in visited:
             reason = f"the redirects go round in a circle at {url}"
-            raise FetchFailed(Failure.REDIRECT, reason, status, self.url)
+            raise FetchFailed(Failure.REDIRECT, reason, status)
         if len(visited) > MAX_REDIRECTS:
-            raise FetchFailed(Failure.REDIRECT, f"more than {MAX_REDIRECTS} redirects", status, self.url)
+            raise FetchFailed(Failure.REDIRECT, f"more than {MAX_REDIRECTS} redirects", status)
         permanent = self.permanent and status in _PERMANENT
         return RedirectChain(url, visited, url if permanent else self.moved_to, permanent)
 

@@ -33,11 +33,12 @@ class HttpRequest:
     credentials: tuple[str, str] | None = field(default=None, repr=False)
     """User and password (Basic, RFC 7617). Without them, those in the URL are sent."""
     seconds: float | None = None
-    """What is left of the fetch's wall-clock deadline. None: the client's own deadline."""
+    """The seconds left of the fetch's wall-clock deadline. None: the client's own deadline."""
     before_send: Callable[[], None] | None = field(default=None, repr=False)
     """Called when the request is ready to leave. It may raise, and then nothing is sent."""
     sent: Callable[[], None] | None = field(default=None, repr=False)
-    """Called when the request has left. Not before: a stall in between would bring the next request close to it."""
+    """Called when the request has left. If it were called before, a stall in between would bring the next request too
+    close to this one."""
 
 
 def default_headers(user_agent: str) -> dict[str, str]:

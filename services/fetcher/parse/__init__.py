@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
+from services.fetcher.parse.entries import build_entries, read_info
 from services.fetcher.parse.formats import read_feed
 from services.fetcher.parse.model import (
     Deadline,
@@ -20,13 +20,10 @@ from services.fetcher.parse.model import (
     OutOfTime,
     ParsedFeed,
     ParseError,
-    RawFeed,
     Unparseable,
 )
-from services.fetcher.parse.text import clean_title
 from services.fetcher.parse.text.charset import decode
 from services.fetcher.parse.text.links import absolute
-from shared.wire.results import FeedInfo
 
 __all__ = ["Deadline", "FeedFacts", "NotAFeed", "OutOfTime", "ParseError", "ParsedFeed", "Unparseable", "parse_feed"]
 
@@ -64,7 +61,7 @@ def parse_feed(
     if not text:
         raise NotAFeed("an empty body")
     tier, raw = read_feed(text, deadline)
-    about = _about(raw, url)
+    about = read_info(raw, url)
     bases = tuple(filter(None, (about.site_url, url)))
     entries, notes = build_entries(
         raw,
@@ -84,12 +81,6 @@ def parse_feed(
         warnings=(*decoded.warnings, *raw.warnings, *notes),
         facts=_absolute_facts(raw.facts, bases[::-1]),
     )
-
-
-def _about(raw: RawFeed, url: str) -> FeedInfo:
-    title = clean_title(raw.title)[:MAX_TITLE_CHARS]
-    site_url = absolute(raw.link, url)
-    return FeedInfo(title=title or None, site_url=site_url or None, language=read_language(raw.language))
 
 
 def _absolute_facts(facts: FeedFacts, bases: tuple[str, ...]) -> FeedFacts:

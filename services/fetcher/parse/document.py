@@ -30,7 +30,7 @@ MAX_TAG_CHARS = 1_000_000
 """The rest of a longer tag is dropped."""
 
 MAX_ATTRIBUTES = 256
-"""Of one tag; further ones are dropped. feedparser's time grows with the square of their number."""
+"""The limit for one tag; further attributes are dropped. feedparser's time grows with the square of their number."""
 
 _HTML_ROOTS = frozenset({"html", "head", "body"})
 _HTML_PIECES = frozenset({"b", "br", "center", "div", "font", "h1", "meta", "p", "script", "style", "table", "title"})

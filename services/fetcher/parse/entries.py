@@ -35,22 +35,22 @@ from services.fetcher.parse.text import MAX_SOURCE_CHARS, clean_line, clean_titl
 from services.fetcher.parse.text.authors import read_names
 from services.fetcher.parse.text.links import absolute
 from services.fetcher.parse.text.markup import safe_html
-from shared.wire.results import Enclosure, Entry
+from shared.wire.results import Enclosure, Entry, FeedInfo
 
 MAX_TITLE_CHARS = 2_000
 MAX_BODY_CHARS = 1_000_000
 MAX_GUID_CHARS = 2_000
 GUESSED_TITLE_CHARS = 80
 MAX_NAME_CHARS = 200
-"""Of an author's or a category's name."""
+"""The longest name of an author or a category; longer ones are cut."""
 MAX_NAMES = 100
 MAX_AUTHORS_CHARS = 2_000
-"""Of the feed's authors, which are repeated in each entry without an author."""
+"""The limit for all of the feed's authors, which are repeated in each entry without an author."""
 MAX_ENCLOSURES = 100
 MAX_FEED_ENCLOSURES = 50_000
-"""In all entries together. Once there are more, each further entry keeps one."""
+"""The limit for all entries together. Once it is reached, each further entry keeps one."""
 MAX_LOOKED_AT = 1_000
-"""Of an entry's names or enclosures: the source may repeat them, or hold invalid ones."""
+"""So many names or enclosures of an entry are read: some may be repeated or invalid."""
 
 _NO_DATE = datetime.min.replace(tzinfo=UTC)
 
@@ -130,6 +130,12 @@ def _newest_first(
         return next(filter(None, (_final_date(date, loose, now, set()) for date in dates)), _NO_DATE)
 
     return sorted(range(len(entries)), key=age, reverse=True)
+
+
+def read_info(raw: RawFeed, url: str) -> FeedInfo:
+    """Return title, site and language of a feed that came from `url`."""
+    title, site_url = clean_title(raw.title)[:MAX_TITLE_CHARS], absolute(raw.link, url)
+    return FeedInfo(title=title or None, site_url=site_url or None, language=read_language(raw.language))
 
 
 def read_language(tag: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a feed says of itself beside its title: how often it wants to be polled, and its hubs, address and pictures."""
+"""A feed's statements about itself beside its title: polling hints, hubs, address and pictures."""
 
 from __future__ import annotations
 

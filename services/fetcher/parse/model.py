@@ -1,6 +1,6 @@
 """The values that the reader's modules exchange, its result and its errors.
 
-A tier only reads: its `RawFeed` says what the feed says. `entries` decides once for all tiers what an entry becomes.
+A tier only reads: its `RawFeed` holds the feed's own statements. `entries` makes articles of them for all tiers.
 
     ParseError
     ├── NotAFeed       the bytes are something else: an HTML page, an empty body, a sitemap
@@ -61,7 +61,7 @@ class Declined(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FeedFacts:
-    """What a feed says of itself for people (`feedmill parse`); addresses are absolute, or ""."""
+    """A feed's statements about itself, for people (`feedmill parse`). Addresses are absolute, or ""."""
 
     self_url: str = ""
     """Its own address (`rel=self`, JSON Feed's `feed_url`); the topic for its hubs."""

@@ -21,10 +21,8 @@ from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from services.fetcher.http.options import BadOptions, RequestConfig, read_config
-from services.fetcher.parse.entries import MAX_TITLE_CHARS, build_entries, read_language
+from services.fetcher.parse.entries import build_entries, read_info
 from services.fetcher.parse.model import Deadline, NotAFeed, RawEntry, RawFeed, Text, Unparseable
-from services.fetcher.parse.text import clean_title
-from services.fetcher.parse.text.links import absolute
 from shared.errors import ConfigurationError
 from shared.wire.results import Entry, FeedInfo, ServerHints
 
@@ -50,10 +48,10 @@ C = TypeVar("C", bound=RequestConfig)
 
 @dataclass(frozen=True)
 class ReadContext(Generic[C]):
-    """What a reader is told besides the bytes."""
+    """The arguments of a reader besides the bytes."""
 
     url: str
-    """Where the body came from: what relative links are resolved against."""
+    """The address of the body, against which relative links are resolved."""
     content_type: str | None
     """The HTTP header."""
     now: datetime
@@ -70,12 +68,12 @@ class ReadContext(Generic[C]):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader found."""
+    """The contents of a body, as a reader found them."""
 
     entries: tuple[Entry, ...]
     feed: FeedInfo = FeedInfo()  # noqa: RUF009  # immutable
     hints: ServerHints = ServerHints()  # noqa: RUF009  # immutable
-    """What the body says about polling: `ttl_seconds`, `skip_hours`, `skip_days`."""
+    """The body's wishes about polling: `ttl_seconds`, `skip_hours`, `skip_days`."""
     tier: str | None = None
     """How tolerant the reader had to be, for the fetch log."""
     notices_cuts: bool = True
@@ -103,11 +101,10 @@ def make_reading(raw: RawFeed, context: ReadContext[C]) -> Reading:
 
     The entries become what a feed's entries become: links absolute, texts plain, dates checked, duplicates dropped.
     """
-    title, site_url = clean_title(raw.title)[:MAX_TITLE_CHARS], absolute(raw.link, context.url)
-    feed = FeedInfo(title=title or None, site_url=site_url or None, language=read_language(raw.language))
+    feed = read_info(raw, context.url)
     entries, _ = build_entries(
         raw,
-        bases=tuple(filter(None, (site_url, context.url))),
+        bases=tuple(filter(None, (feed.site_url, context.url))),
         language=feed.language,
         now=context.now,
         max_entries=context.max_entries,

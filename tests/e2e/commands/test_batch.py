@@ -37,7 +37,7 @@ RARELY = {
     "FEEDMILL_MAX_POLL_SECONDS": "3600",
     "FEEDMILL_CLAIM_SECONDS": "600",
 }
-"""What a run has fetched is not due again while the test looks; nor does a claim run out on a busy machine."""
+"""A fetched feed does not become due again during the test, and no claim expires on a busy machine."""
 
 
 class Bench:

@@ -1,4 +1,4 @@
-"""A user for each service: the whole work of the pipeline is within its rights, and what is not is refused."""
+"""Each service has a broker user. Its rights suffice for the whole pipeline, and everything else is refused."""
 
 from __future__ import annotations
 

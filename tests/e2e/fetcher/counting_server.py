@@ -1,4 +1,4 @@
-"""A server on loopback that counts requests per path and answers, or hangs, as the path says."""
+"""A server on loopback that counts requests by path. The path decides whether it answers or hangs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class CountingServer:
             await writer.drain()
 
     async def _watch(self, path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer slowly, and note who is here at the same time; a client that hangs up is here no longer."""
+        """Answer slowly, and count the open requests of a host. A client that hangs up does not count any more."""
         _, kind, host, *_ = path.split("/")
         self.arrivals[host].append(time.monotonic())
         self._open[host] += 1

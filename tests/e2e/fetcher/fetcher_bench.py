@@ -1,4 +1,4 @@
-"""A fetcher process under test: what it says, what it holds, and what stands in its broker's queues."""
+"""A fetcher process under test, its log, its scoreboard, and the queues of its broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOPOLOGY = BrokerSettings(
     fast_delay_seconds=1.0, retry_delay_seconds=2.0, message_retry_seconds=1.0, fetcher_shards=1
 ).topology()
 PATIENCE_SECONDS = 60.0
-"""For what is certain to come; a busy machine takes its time."""
+"""The time limit for expected events, long enough for a busy machine."""
 
 PATIENT = {
     "FEEDMILL_FETCH_THREADS": "100",
@@ -41,7 +41,7 @@ PATIENT = {
     "FEEDMILL_HOST_MIN_INTERVAL_SECONDS": "0.001",
     "FEEDMILL_FETCHER_SHARDS": "1",
 }
-"""What hangs may hang for as long as a broker takes to come back; and all jobs are in one place, to be counted."""
+"""Requests may hang until a broker has come back. All jobs are in one shard, so that a test can count them."""
 
 
 class Fetcher:
@@ -68,7 +68,7 @@ class Fetcher:
         return sum(line["message"] == message for line in list(self.said))
 
     async def until_said(self, message: str, times: int = 1) -> dict[str, Any]:
-        """Wait until it has said that so often; return the last of them."""
+        """Wait until its log has this message so often; return the last such line."""
         await until(lambda: self.count_said(message) >= times, f"{message!r} to be said")
         return [line for line in list(self.said) if line["message"] == message][-1]
 
@@ -120,7 +120,7 @@ class Fetcher:
         self.process.stderr.close()
 
     def check_quiet(self) -> None:
-        """Assert that nothing was said that only a bug says."""
+        """Assert that the log has no traceback and nothing but JSON."""
         assert not self.noise, "".join(self.noise)
         tracebacks = [line["traceback"] for line in self.said if "traceback" in line]
         assert not tracebacks, "".join(tracebacks)
@@ -166,7 +166,7 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, ever
 
 
 def make_job(url: str, feed_id: int, group: str | None = None, **changes: Any) -> FetchFeed:
-    """Return a job; each feed has a politeness group of its own unless told otherwise."""
+    """Return a job. Without `group` each feed has a politeness group of its own."""
     now = datetime.now(UTC)
     fields = {
         "feed_id": feed_id,
@@ -212,7 +212,7 @@ class Queues:
                 await session.publish(outgoing.to_publication())
 
     async def declare(self) -> None:
-        """Declare what is missing, as every service does when it connects."""
+        """Declare the queues that are missing, as every service does when it connects."""
         async with self.session():
             pass
 

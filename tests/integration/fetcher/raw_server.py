@@ -1,4 +1,4 @@
-"""An HTTP server that says exactly the bytes that a test gives it, right or wrong, and remembers what it was asked."""
+"""An HTTP server that sends exactly the bytes of a test, right or wrong, and records the requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 Script = Callable[[socket.socket, str], None]
-"""Gets the connection and the request's head; writes what it likes."""
+"""Gets the connection and the head of the request, and writes the answer."""
 
 
 class RawServer:

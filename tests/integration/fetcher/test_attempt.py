@@ -1,4 +1,4 @@
-"""One attempt against a real server: what it records of the feed, and what it tells of the host."""
+"""One attempt against a real server: its result, and its report about the host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FEED = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """The result, and what each group on the way was told."""
+    """The result, and the report to each group on the way."""
 
     fetched: FeedFetched
     reports: list[tuple[str, Report]]

@@ -1,4 +1,4 @@
-"""The feed farm over real HTTP: each kind of site behaves as it says, and the ledger is what the feeds list."""
+"""The feed farm over real HTTP: each kind of site behaves as documented, and its record is complete."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_feed(body: bytes) -> list[tuple[str, str]]:
 
 
 def fetch_patiently(farm: Farm, client: httpx.Client, spec: FeedSpec) -> list[tuple[str, str]]:
-    """What a reader gets that follows redirects and comes back after a failure."""
+    """Return the articles of a reader that follows redirects and comes back after a failure."""
     for _ in range(3):
         try:
             response = client.get(farm.url(spec), follow_redirects=True)

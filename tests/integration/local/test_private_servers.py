@@ -72,7 +72,7 @@ def count_messages(servers: Servers) -> int:
 
 
 def manage(servers: Servers, method: str, path: str, **body: object) -> Any:
-    auth = (servers.management_user, servers.management_password)
+    auth = (servers.rabbitmq.identity.user, servers.rabbitmq.identity.password)
     answer = httpx.request(method, servers.management_url + "/api" + path, auth=auth, json=body, trust_env=False)
     answer.raise_for_status()
     return answer.json() if answer.content else None

@@ -1,4 +1,4 @@
-"""A fetch handler with everything that it stands on, but for the web."""
+"""A fetch handler with all its parts except HTTP."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STAGE = make_stage(1)
 
 
 class FakeReader:
-    """Answers every job as told; `gate` holds the worker threads back until it is opened."""
+    """Gives every job the same answer. `gate` stops the worker threads until it is opened."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -72,7 +72,7 @@ class LoopWorkers:
 
 
 class Harness:
-    """A handler with everything that it stands on; with `virtually` on the running loop's clock."""
+    """A handler with all its parts. With `virtually` it uses the running loop's clock."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from tests.factories import NOW, make_job
 
 
 class Client:
-    """Answers with as many bytes as the URL's query says."""
+    """Answers with the number of bytes in the URL's query."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         size = int(request.url.partition("?")[2])

@@ -52,7 +52,7 @@ def test_a_circle_is_seen_in_any_spelling() -> None:
     for location in ("http://A.example/%20#x", "/ #", "b"):
         with pytest.raises(FetchFailed, match="circle") as caught:
             chain.follow(302, location)
-        assert (caught.value.failure, caught.value.status, caught.value.url) == (Failure.REDIRECT, 302, chain.url)
+        assert (caught.value.failure, caught.value.status) == (Failure.REDIRECT, 302)
 
 
 def test_so_many_redirects_are_followed_and_no_more() -> None:
@@ -84,4 +84,4 @@ def test_so_many_redirects_are_followed_and_no_more() -> None:
 def test_a_target_that_cannot_be_fetched_is_refused(location: str) -> None:
     with pytest.raises(FetchFailed) as caught:
         START.follow(301, location)
-    assert (caught.value.failure, caught.value.status, caught.value.url) == (Failure.BAD_URL, 301, START.url)
+    assert (caught.value.failure, caught.value.status) == (Failure.BAD_URL, 301)

@@ -1,4 +1,4 @@
-"""Of several elements that say the same, which one counts: in each tier, in whatever order they stand."""
+"""Of several elements with one meaning the same one counts in each tier, in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the clients do with a batch, in which order. No database."""
+"""The order in which the clients work off a batch. No database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make_article(md5: str, lease_id: UUID) -> Article:
 
 
 def play(raised: dict[str, BaseException], stop_after: int = 99, lease: timedelta = LEASE) -> list[str]:
-    """Work off the articles a, b and c; return what was done. Whatever is renewed is still held, but for c."""
+    """Work off the articles a, b and c; return the steps. A renewal succeeds for all but c."""
     done: list[str] = []
     lease_id = uuid4()
     articles = [make_article(md5, lease_id) for md5 in "abc"]

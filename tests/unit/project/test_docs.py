@@ -1,4 +1,4 @@
-"""The paper tells the truth: settings, queues, tables, metrics, commands and endpoints are compared with the code."""
+"""The docs agree with the code: settings, queues, tables, metrics, commands, endpoints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def table_rows(text: str) -> set[str]:
 
 
 def setting_rows() -> list[str]:
-    """Return the rows that docs/reference/configuration.md must hold: variable, default, who reads it, what it is."""
+    """Return the rows that docs/reference/configuration.md must hold: variable, default, readers, description."""
     fields = {name for cls in SETTINGS.values() for name in cls.model_fields}
     rows = []
     for name in sorted(fields):
@@ -232,7 +232,7 @@ def test_contributing_shows_the_law_of_imports_and_every_folder() -> None:
 
 
 def test_the_project_stands_on_its_own() -> None:
-    """No page and no program refers to what lies beside the project, but for CI and the corpus tests."""
+    """No page and no program refers to files beside the project, except CI and the corpus tests."""
     allowed = {ROOT / ".ci" / "run", Path(__file__)}
     for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("s*/**/*.py"), *ROOT.glob("benchmarks/**/*.py")]:
         if path not in allowed:

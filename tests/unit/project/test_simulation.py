@@ -1,4 +1,4 @@
-"""The simulation of docs/explanation/polling.md counts what it says that it counts."""
+"""The simulation of docs/explanation/polling.md counts correctly."""
 
 from __future__ import annotations
 

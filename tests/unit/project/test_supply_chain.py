@@ -1,4 +1,4 @@
-"""What builds and releases Feedmill: pinned, by the commands that everybody has, and said in one place."""
+"""The build and the release of Feedmill: inputs are pinned, and CI runs the commands of the Makefile."""
 
 from __future__ import annotations
 

@@ -28,10 +28,8 @@ from feedparser.datetimes import (
 )
 
 from services.fetcher.parse.dates.clock import Clock, read_clock
-from services.fetcher.parse.dates.loose import TOLERANCE, is_loose
+from services.fetcher.parse.dates.loose import FUTURE_TOLERANCE, is_loose
 from services.fetcher.parse.dates.words import read_words, simplify
-
-FUTURE_TOLERANCE = TOLERANCE
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 """There was no web before. An earlier date is some program's default value (1970-01-01, 0001-01-01)."""

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from services.fetcher.parse.dates.clock import Clock, read_clock
 from services.fetcher.parse.dates.words import full_year, month_and_numbers
 
-TOLERANCE = timedelta(hours=24)
+FUTURE_TOLERANCE = timedelta(hours=24)
 """A date this far in the future is accepted: clocks differ, and time zones are forgotten."""
 
 _NUMERIC = re.compile(
@@ -132,7 +132,7 @@ class LooseDates:
         else:
             years = (self._now.year, self._now.year - 1)
             found = [moment for year in years if (moment := clock.on(year, month, int(numbers[0])))]
-            moment = next((one for one in found if one <= self._now + TOLERANCE), None)
+            moment = next((one for one in found if one <= self._now + FUTURE_TOLERANCE), None)
         return Reading(moment, is_guessed=True) if moment else None
 
 
@@ -162,7 +162,7 @@ def _decide(dates: list[_Numeric], now: datetime, language: str) -> tuple[bool, 
 
 
 def _ahead(moments: list[datetime | None], now: datetime) -> bool:
-    return any(moment and moment > now + TOLERANCE for moment in moments)
+    return any(moment and moment > now + FUTURE_TOLERANCE for moment in moments)
 
 
 def _runs(moments: list[datetime | None]) -> bool:

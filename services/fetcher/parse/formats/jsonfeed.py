@@ -35,7 +35,7 @@ MAX_ENTRIES = 60_000
 
 MAX_CONTAINERS = 400_000
 MAX_MEMBERS = 800_000
-"""In a document, counted in its source. An object of seven characters takes 250 bytes once it is decoded."""
+"""The limits for a document, counted in its source. An object of seven characters takes 250 bytes when decoded."""
 
 _TELLING = frozenset({"id", "url", "external_url", "title", "content_html", "content_text", "summary", "attachments"})
 """An item without any of these is empty."""

@@ -27,7 +27,7 @@ FULL_FROM_CHARS = 1000
 
 MAX_SOURCE_CHARS = 4_000_000
 MAX_MARKUP = 300_000
-"""Tags, and references, of a text; the rest is not read. Each takes some hundred bytes meanwhile."""
+"""A text is read up to so many tags and so many references. Each takes some hundred bytes meanwhile."""
 
 _CUT_OFF = re.compile(r"(?:\.\.\.|…|\[…\]|\[\.\.\.\]|read more|continue reading)\W*$", re.IGNORECASE)
 

@@ -75,13 +75,13 @@ _RARE = re.compile("[\u0180-\u036f]")
 """Letters that hardly stand alone."""
 
 SAMPLE_BYTES = 16_384
-"""From the first byte beyond ASCII on. It bounds the cost of a guess to some 15 ms."""
+"""`detect` reads so many bytes, from the first one beyond ASCII on. So a guess costs some 15 ms at most."""
 
 MIN_SHARE_BEYOND_ASCII = 0.25
-"""Of the letters. In western languages it is one in ten at most, in all others nearly all."""
+"""The least share of letters beyond ASCII for a guess. Western languages have 0.1 at most, all others nearly 1."""
 
 MIN_LETTERS = 20
-"""Beyond ASCII; fewer letters prove nothing."""
+"""The least number of letters beyond ASCII for a guess: fewer prove nothing."""
 
 MIN_COMMON = 0.35
 """The share of a language's most frequent letters beyond ASCII. Running text has 0.4 (Chinese) to 0.95."""

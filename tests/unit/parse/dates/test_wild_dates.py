@@ -1,4 +1,4 @@
-"""Dates as feeds have them: the same in every tier, and those that need their feed to be read."""
+"""Dates of real feeds: every tier reads the same, and some need the feed's other dates."""
 
 from __future__ import annotations
 

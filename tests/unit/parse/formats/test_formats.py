@@ -1,4 +1,4 @@
-"""What a feed is written in, and how tolerant its reader was, are two things; a new format is one entry."""
+"""Format and tier are two things, and a new format is one entry in a table."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ HOSTILE = [
     " ",
     "<pre",
 ]
-"""What could make an expression look at the same characters again and again."""
+"""Texts on which a bad expression would look at the same characters again and again."""
 
 
 @pytest.mark.parametrize("unit", HOSTILE)

@@ -1,4 +1,4 @@
-"""The strict tier gives the lenient tier's answer or none. What single elements become is in the other tests."""
+"""The strict tier gives the lenient tier's answer or none. Other tests check single elements."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ MAIL_DATES = st.builds("{}{} {} {} {}:{}:{} {}".format, DAYS, TWO_DIGITS, MONTHS
 
 @given(ISO_DATES | MAIL_DATES | st.text("0123456789-:TZ JanFebMGTES", max_size=20).map("Mon, {} 10:00".format))
 def test_a_date_that_feedparser_reads_too_is_read_as_it_does(text: str) -> None:
-    """But for zones that it does not know (`-0530`, `EST` in ISO 8601), and what it fills up with today's date."""
+    """Except zones that it does not know (`-0530`, `EST` in ISO 8601), and dates that it completes with today's."""
     moment, other = read_date(text), from_struct(_parse_date(text))
     is_whole = re.match(r"\d{4}-\d\d-\d\dT|\w+,? *\d\d [A-Z]\w\w \d{4} ", text)
     if isinstance(moment, datetime) and other and other.year > 1 and is_whole:  # feedparser knows nothing before 0001

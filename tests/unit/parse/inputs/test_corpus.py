@@ -49,7 +49,7 @@ def outcomes() -> dict[str, ParsedFeed | ParseError]:
 
 
 def count(outcome: ParsedFeed | ParseError) -> int:
-    """Count the entries read: those kept, and those that the warnings count as dropped."""
+    """Return the number of entries read: those kept, and those that the warnings count as dropped."""
     if isinstance(outcome, ParseError):
         return 0
     dropped = (warning.rpartition(": ")[2] for warning in outcome.warnings if warning.startswith("entries "))

@@ -1,4 +1,4 @@
-"""What a stranger may send: reading it takes time and memory in proportion to its length, whatever it is."""
+"""Hostile bodies: reading them takes time and memory in proportion to their length."""
 
 from __future__ import annotations
 

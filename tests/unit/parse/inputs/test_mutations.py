@@ -1,4 +1,4 @@
-"""Feeds that were good and then mutated, by byte and by structure; and what fuzzing by hand has found."""
+"""Good feeds mutated by byte and by structure, and the findings of fuzzing by hand."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from services.fetcher.parse.model import Deadline, Unparseable, check_time
 from services.fetcher.parse.text.links import MAX_BASE_CHARS, is_resolvable
 
 MAX_ELEMENTS = 300_000
-"""In a document, outside of markup within texts; each takes half a kilobyte at most."""
+"""The limit for a document. Markup within texts does not count. Each element takes half a kilobyte at most."""
 
 MAX_OPEN = 50_000
 """Elements that are open at the same time, for example since their end tags are missing."""
 
 MAX_KINDS = 1_000
-"""Names of elements in one entry, and namespaces of a document."""
+"""The limit for the names of elements in one entry, and for the namespaces of a document."""
 
 MAX_NAMESPACE_CHARS = 1_000
 """expat copies a namespace's URI for each element that is in it."""

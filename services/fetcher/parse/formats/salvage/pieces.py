@@ -12,7 +12,7 @@ from services.fetcher.parse.model import Text
 from services.fetcher.parse.text.links import own_address
 
 MAX_ELEMENTS = 200
-"""Of one piece; further ones are ignored."""
+"""The limit for one piece; further elements are ignored."""
 
 MAX_SHORT_CHARS = 10_000
 """An element without a text for people ends within so many characters, or where the next one begins."""

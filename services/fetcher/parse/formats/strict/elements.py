@@ -36,7 +36,7 @@ KINDS = {"text": "text/plain", "plain": "text/plain", "html": "text/html", "xhtm
 _XML_KINDS = ("+xml", "/xml")
 _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 MAX_KEYWORDS = 10 * MAX_TAGS
-"""Of one list; some of them may be repeated."""
+"""So many terms of one list are read; some of them may be repeated."""
 
 _ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z0-9._~/%+&=-]+)?")
 """Most addresses: joining such a one with a base changes nothing."""

@@ -1,14 +1,21 @@
-"""What a writer is given: results with articles, new ones or mostly known ones."""
+"""Messages to measure with: jobs for a fetcher, and results for a writer with new or mostly known articles."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
+from benchmarks.bare.fetching import Fetch
+from benchmarks.bench import read_topology
 from local.farm.articles import write_article
 from services.fetcher.parse.identity import article_md5, content_hash
+from shared.broker.port import Delivery, Outgoing, Publication, Session
+from shared.politeness import politeness_group
+from shared.wire.jobs import FetchFeed
 from shared.wire.outcomes import Outcome
 from shared.wire.results import Entry, FeedFetched
 
@@ -17,6 +24,42 @@ ENTRIES = 20
 
 BODY_CHARACTERS = 3000
 START = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def write_jobs(fetches: Iterable[Fetch]) -> list[Publication]:
+    """Return a job for each fetch, addressed to the fetchers' queues. The feeds are 1, 2, …."""
+    stage = read_topology().fetcher
+    jobs = [_make_job(number, fetch) for number, fetch in enumerate(fetches, start=1)]
+    return [Outgoing.into(stage.queue_of(job.group), job).to_publication() for job in jobs]
+
+
+def _make_job(feed_id: int, fetch: Fetch) -> FetchFeed:
+    now = datetime.now(UTC)
+    return FetchFeed(
+        feed_id=feed_id,
+        url=fetch.url,
+        etag=fetch.headers.get("If-None-Match"),
+        last_modified=fetch.headers.get("If-Modified-Since"),
+        validators_url=fetch.url,
+        group=politeness_group(fetch.url),
+        claim_id=uuid4(),
+        not_after=now + timedelta(hours=1),
+        queued_at=now,
+    )
+
+
+async def take_outcomes(session: Session, queue: str, count: int, *, seconds: float) -> Counter[str]:
+    """Take so many results from their queue; return how many of them have each outcome."""
+    arrived: asyncio.Queue[Delivery] = asyncio.Queue()
+    outcomes: Counter[str] = Counter()
+    await session.consume(queue, prefetch=1000, deliver=arrived.put_nowait)
+    async with asyncio.timeout(seconds):
+        for _ in range(count):
+            delivery = await arrived.get()
+            outcomes[str(delivery.headers["outcome"])] += 1
+            await session.ack(delivery)
+    await session.stop_consuming()
+    return outcomes
 
 
 def new_results(results: int, *, edition: str, claim_id: UUID) -> list[FeedFetched]:

@@ -1,0 +1,114 @@
+"""The farm in a process of its own, and the sets of feeds that all clients fetch from it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.bare.fetching import BareLoop, Fetch
+from benchmarks.laps import BenchError
+
+FARM_SECONDS = 60.0
+ANSWER_BYTES = 16 * 1024 * 1024
+
+ITEMS = 19
+BODY_BYTES = 57_000
+
+
+class FarmProcess:
+    """A feed farm in a process of its own. Made by `run_farm`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, urls: Sequence[str]) -> None:
+        self._process = process
+        self.urls = urls
+
+    async def publish(self) -> None:
+        """Let every feed replace all its articles, so that the next fetch of each is a 200."""
+        await self._send("publish")
+
+    async def set_latency(self, seconds: float) -> None:
+        """Delay every answer by so long."""
+        await self._send(f"latency {seconds}")
+
+    async def cpu_seconds(self) -> float:
+        """Return the CPU seconds of the farm so far."""
+        return float((await self._send("status"))["cpu_seconds"])
+
+    async def _send(self, command: str) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n".encode())
+        answer = await _read_answer(self._process)
+        if "error" in answer:
+            raise BenchError(f"the farm: {answer['error']}")
+        return answer
+
+
+@asynccontextmanager
+async def run_farm(*, feeds: int, items: int, body_bytes: int, edition: str) -> AsyncIterator[FarmProcess]:
+    """Run a farm with a host for every twelve feeds for the length of the block."""
+    numbers = {"feeds": feeds, "hosts": max(4, feeds // 12), "items": items, "body-bytes": body_bytes}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "local.farm", "--edition", edition),
+        *(word for name, number in numbers.items() for word in (f"--{name}", str(number))),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=ANSWER_BYTES,
+        start_new_session=True,  # Ctrl-C is for us; it ends when its standard input closes, also if we are killed
+    )
+    try:
+        yield FarmProcess(process, (await _read_answer(process))["urls"])
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+
+
+async def _read_answer(process: asyncio.subprocess.Process) -> dict[str, Any]:
+    """Return the farm's next line. Raises BenchError if it has ended or is stuck."""
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(FARM_SECONDS):
+            line = await process.stdout.readline()
+    except TimeoutError:
+        raise BenchError(f"the farm did not answer within {FARM_SECONDS:.0f} s") from None
+    if not line:
+        raise BenchError("the farm ended")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
+
+
+@dataclass(frozen=True)
+class Size:
+    """The numbers of feeds that answer 304 and 200; the rounds of a case, and the seconds that bound them."""
+
+    still_feeds: int
+    busy_feeds: int
+    rounds: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FeedSet:
+    """The feeds of one farm, and the status that all of them answer."""
+
+    farm: FarmProcess
+    fetches: Sequence[Fetch]
+    status: int
+
+
+@asynccontextmanager
+async def open_feed_sets(size: Size, loop: BareLoop) -> AsyncIterator[tuple[FeedSet, FeedSet]]:
+    """Yield feeds that answer 304, with the validators for it, and larger ones that answer 200."""
+    async with AsyncExitStack() as stack:
+        still_farm = run_farm(feeds=size.still_feeds, items=5, body_bytes=4_000, edition="still")
+        busy_farm = run_farm(feeds=size.busy_feeds, items=ITEMS, body_bytes=BODY_BYTES, edition="busy")
+        still, busy = [await stack.enter_async_context(farm) for farm in (still_farm, busy_farm)]
+        yield (
+            FeedSet(still, await loop.ask_validators(still.urls), 304),
+            FeedSet(busy, [Fetch(url) for url in busy.urls], 200),
+        )
