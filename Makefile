@@ -26,7 +26,7 @@ up: ## Run all services until Ctrl-C, on data that is kept
 	@scripts/setup.sh $(SETUP_FLAGS)
 	@$(BIN)/feedmill up $(ARGS)
 
-# All tests are shared by three workers, each with servers of its own (tests/side_by_side.py). Some tests run in one
+# All tests are shared by three workers (tests/side_by_side.py) and one pair of servers (tests/servers.py). Some tests run in one
 # process, where --pdb works.
 ALL_TESTS := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Deploys Feedmill to Kubernetes. Here are the decisions; the values are in k8s/ (kustomize, and overlays/ENV/deploy.env).
 # Of the manifests this knows three labels (app.kubernetes.io/part-of, feedmill.dev/phase, feedmill.dev/fetch-type) and
-# what "ready" means for each kind of object. docs/how-to/kubernetes.md explains every option and every check.
+# what "ready" means for each kind of object. docs/how-to/kubernetes.md explains every check, -h every option.
 #   scripts/deploy/checks.sh   what must be true before     image.sh     the tag, the image, its digest
 #   scripts/deploy/cluster.sh  kubectl, waiting, the lock,  rollback.sh  what was before, why it failed, the record
 #                              passwords of the broker's users
