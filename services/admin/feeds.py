@@ -80,7 +80,7 @@ def find_feed(connection: Connection, feed: str) -> int:
 
 
 def list_feeds(
-    connection: Connection, rules: RetryRules, *, text: str | None = None, limit: int | None = None
+    connection: Connection, rules: RetryRules, *, text: str | None, limit: int | None
 ) -> list[dict[str, Any]]:
     """Return what a person wants to see of every feed, by id. Credentials in URLs are masked.
 
@@ -106,8 +106,11 @@ def read_attempts(connection: Connection, id_: int, most: int) -> list[dict[str,
     return connection.execute(_ATTEMPTS, [id_, most]).fetchall()
 
 
-def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, enable: bool | None = None) -> None:
-    """Set columns of a feed; one that is enabled again starts anew. A shorter interval counts from now."""
+def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, enable: bool | None) -> None:
+    """Set columns of a feed, and enable or disable it (None: neither). A shorter interval counts from now.
+
+    A feed that is enabled again starts without its earlier failures.
+    """
     if enable is False:
         changes = changes | {"enabled": False, "disabled_reason": "by hand"}
     elif enable:

@@ -48,11 +48,6 @@ _LOGGED_AS_SENT = (
 _RATE = TypeAdapter(PublicationRate)
 
 
-def as_rows(states: Iterable[FeedState]) -> list[dict[str, Any]]:
-    """Return the states as `_UPDATE` takes them: by column, the publication rate as the column `pace` holds it."""
-    return [vars(state) | {"pace": write_rate(state.pace)} for state in states]
-
-
 def _to_json(rows: Any) -> bytes:
     return to_json(rows, inf_nan_mode="strings")
 
@@ -177,7 +172,8 @@ async def advance_feeds(
     changed = [state for id_, state in after.items() if state != feeds[id_]]
     moved = sorted((s for s in changed if s.url != feeds[s.id].url), key=lambda state: state.url)  # the order of locks
     if changed:
-        await connection.execute(_UPDATE, [Json(as_rows(changed), dumps=_to_json)])
+        rows = [vars(state) | {"pace": write_rate(state.pace)} for state in changed]
+        await connection.execute(_UPDATE, [Json(rows, dumps=_to_json)])
     for state in moved:
         await _move(connection, state, politeness_group(state.url, proxy_hosts))
     return claims

@@ -199,7 +199,6 @@ def to_delivery(message: DeliveredMessage, queue: str) -> Delivery:
     return Delivery(
         queue=queue,
         body=message.body,
-        routing_key=message.routing_key or "",
         type=properties.message_type or "",
         content_encoding=properties.content_encoding or None,
         headers={key: value if isinstance(value, str | int) else str(value) for key, value in headers},

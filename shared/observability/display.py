@@ -48,9 +48,9 @@ def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: boo
     )
 
 
-def ascii_json(value: Any, indent: int | None = None) -> str:
+def ascii_json(value: Any) -> str:
     """Return `value` as JSON in plain ASCII: equal for machines, and harmless on a terminal."""
-    return json.dumps(value, default=str, indent=indent).replace(_DELETE, "\\u007f")
+    return json.dumps(value, default=str).replace(_DELETE, "\\u007f")
 
 
 def readable_json(value: Any) -> str:

@@ -79,7 +79,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return {key: value for key, value in vars(record).items() if key not in _OWN}
 
 
-def configure_logging(service: str, level: str, log_format: LogFormat = "json") -> None:
+def configure_logging(service: str, level: str, log_format: LogFormat) -> None:
     """Send all logging of this process to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(TextFormatter() if log_format == "text" else JsonFormatter(service))

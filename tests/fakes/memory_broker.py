@@ -311,7 +311,6 @@ class MemorySession:
                     Delivery(
                         queue=queue,
                         body=publication.body,
-                        routing_key=publication.routing_key,
                         type=publication.type,
                         content_encoding=publication.content_encoding,
                         headers=publication.headers,

@@ -105,7 +105,7 @@ async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
         await timekeeping.look()  # nobody listens yet
         await session.listen(FETCHERS, told.receive, name="fetcher.alive.one")
         told.receive(b'{"fetcher": "another"}')
-        assert not fetcher.clock.is_known
+        assert fetcher.clock.offset_seconds() == 0.0  # unknown
         await timekeeping.look()
         await told.confirmed()
         assert fetcher.error() == pytest.approx(0.0)
