@@ -24,7 +24,7 @@ OFFSET = Gauge(
 )
 
 READINGS = 10
-"""How many readings are kept. Each is late by its time on the way; the least late one counts."""
+"""How many readings are kept. Each is late by the time that it took to arrive; the least late one counts."""
 
 CLOCK_MESSAGE = "scheduler.clock"
 """The type of the messages that carry the time."""
@@ -73,7 +73,7 @@ class ServerClock:
             return
         self._reported = offset
         if trouble := self.check():
-            log.warning("%s; going by the database's", trouble, extra={"offset_seconds": round(offset, 3)})
+            log.warning("%s; the database's clock is used", trouble, extra={"offset_seconds": round(offset, 3)})
         else:
             log.info("this machine's clock is right again")
 

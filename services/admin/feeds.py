@@ -25,7 +25,7 @@ _RETRIED = ", ".join(f"'{outcome}'" for outcome in Outcome if outcome.is_attempt
 FAILING = f"(enabled AND (failures > 0 OR coalesce(last_outcome, '') IN ({_RETRIED})))"
 """SQL: the last attempt failed, whether or not it is to be retried."""
 
-# What a retry needs: its number (0: the feed was only put off, and not asked yet) and when the queue lets it go.
+# The feed's next retry: its number (0: the job was deferred without a request) and when it leaves the retry queue.
 _RETRY = f"""
 {FAILING} AS failing,
 CASE WHEN {WAITS_FOR_RETRY} THEN claim_expires_at - make_interval(secs => %(claim_seconds)s) END AS retry_at,
@@ -130,7 +130,7 @@ def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, en
 def make_due(connection: Connection, id_: int) -> bool:
     """Let a feed be due at once; False if it is disabled. A job that is under way keeps its claim.
 
-    A feed whose last job was dropped unasked waits without any job: that wait ends.
+    A feed whose last job was dropped without a request waits although it has no job. That wait ends, too.
     """
     row = connection.execute(
         """
@@ -152,7 +152,7 @@ def count_pending(connection: Connection, id_: int) -> int:
 
 def remove_feed(connection: Connection, id_: int) -> None:
     """Remove a feed with its log and its pending articles."""
-    # Cascading deletes lock in any order; consumers go by md5.
+    # Cascading deletes lock rows in any order; consumers lock them in the order of md5.
     connection.execute("SELECT FROM feeds WHERE id = %s FOR UPDATE", [id_])
     connection.execute("SELECT FROM pending_articles WHERE feed_id = %s ORDER BY md5 FOR UPDATE", [id_])
     connection.execute("DELETE FROM feeds WHERE id = %s", [id_])

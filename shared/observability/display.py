@@ -16,7 +16,8 @@ MOST_CHARACTERS = 2000
 """The longest text on one line. A longer one is cut, and ends with the number of missing characters."""
 
 # Not printable to Python: controls (C0, C1), format characters (bidi, zero-width), surrogates, separators of lines,
-# what is unassigned. Printable to Python and yet invisible: fillers, joiners and variation selectors but for emoji's.
+# unassigned ones. The pattern: characters that Python calls printable although they are invisible (fillers, joiners,
+# variation selectors except those of emoji).
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
 )

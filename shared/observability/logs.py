@@ -14,7 +14,7 @@ from shared.observability.secrets import mask_within
 
 LogFormat = Literal["json", "text"]
 
-# What logging itself puts on a record; all else came in through `extra` and goes out as a field.
+# The attributes that logging itself sets on a record. All others came through `extra` and are logged as fields.
 _OWN = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
 
 

@@ -57,7 +57,7 @@ async def test_locks_refused_again_and_again_cost_nothing_while_acknowledgements
         await asyncio.gather(*pending)
 
 
-async def test_who_listens_is_known_by_its_lock_for_as_long_as_its_session_stands(broker: Broker) -> None:
+async def test_a_listener_has_its_lock_for_as_long_as_its_session_stands(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as other:
         async with broker.connect(TOPOLOGY) as one:
             assert await one.listen(FETCHERS, lambda _: None, name="fetcher.alive.x")
@@ -112,7 +112,7 @@ class Relay:
             target.close()
 
 
-async def test_a_broker_that_hangs_is_away_for_whoever_calls_connects_or_closes(
+async def test_a_broker_that_hangs_is_away_for_every_call_connect_and_close(
     amqp_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its missed heartbeats end no call with a cancellation that nobody asked for."""

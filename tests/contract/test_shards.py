@@ -58,7 +58,7 @@ async def test_a_lock_ends_with_its_session(broker: Broker) -> None:
             await one.lock("fetcher.07.owner")
 
 
-async def test_what_one_says_all_hear_who_listen(broker: Broker) -> None:
+async def test_all_listeners_get_a_fanout_publication(broker: Broker) -> None:
     heard: list[tuple[str, bytes]] = []
     async with broker.connect(TOPOLOGY) as one, broker.connect(TOPOLOGY) as other:
         await one.listen(FETCHERS, lambda body: heard.append(("one", body)), name="fetcher.alive.one")
@@ -69,7 +69,7 @@ async def test_what_one_says_all_hear_who_listen(broker: Broker) -> None:
         assert sorted(heard) == [("one", b"alone"), ("one", b"both"), ("other", b"both")]
 
 
-async def test_what_may_be_said_to_nobody_costs_no_session(broker: Broker) -> None:
+async def test_a_publication_that_is_not_mandatory_may_have_no_listener(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(Publication("", b"anybody?", FETCHERS, "fetcher.heartbeat", mandatory=False))
         assert not session.lost.is_set()

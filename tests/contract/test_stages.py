@@ -124,7 +124,7 @@ async def test_the_dead_letters_of_a_new_stage_are_found_and_sent_back(broker: B
         await until_ready(session, "enricher", 1)
 
 
-async def test_the_fetcher_hands_on_to_whoever_is_next() -> None:
+async def test_the_fetcher_publishes_to_the_next_stage() -> None:
     assert await keys_of(build_topology(**DELAYS, fetcher_shards=1).fetcher) == ["feed.fetched.v1"]
     assert await keys_of(ENRICHED.fetcher) == ["enricher"]
 

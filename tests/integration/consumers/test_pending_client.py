@@ -70,7 +70,7 @@ def test_an_article_is_typed_and_every_call_is_there(db: Connection, database_ur
     assert row == {"last_error": "ValueError: a NUL "}
 
 
-def test_run_acknowledges_fails_and_stops_after_the_article_in_hand(db: Connection, database_url: str) -> None:
+def test_run_acknowledges_fails_and_stops_after_the_current_article(db: Connection, database_url: str) -> None:
     md5s = fill(db, 10)
     seen = []
 
@@ -89,7 +89,7 @@ def test_run_acknowledges_fails_and_stops_after_the_article_in_hand(db: Connecti
     assert [tuple(row.values()) for row in left] == [(None, 1, "ValueError: odd article")] + [(None, 0, None)] * 4
 
 
-def test_an_interruption_gives_back_the_article_in_hand_and_keeps_what_is_done(
+def test_an_interruption_releases_the_article_under_way_and_acknowledges_finished_ones(
     db: Connection, database_url: str
 ) -> None:
     md5s = fill(db, 3)
@@ -194,7 +194,7 @@ async def test_the_asyncio_client_does_the_same(db: Connection, database_url: st
     assert [row["n"] for row in left] == [1, 0]
 
 
-async def test_a_cancelled_task_gives_its_articles_back(db: Connection, database_url: str) -> None:
+async def test_a_cancelled_task_releases_its_articles(db: Connection, database_url: str) -> None:
     fill(db, 5)
     begun = asyncio.Event()
 

@@ -76,7 +76,7 @@ async def test_a_feed_that_has_not_changed_still_lists_what_it_had(database: Dat
     assert await count(database, "pending_articles") == 1  # the second alone is new
 
 
-async def test_what_is_pending_is_never_forgotten(database: Database, feed_id: int) -> None:
+async def test_a_pending_article_is_never_forgotten(database: Database, feed_id: int) -> None:
     await read(database, feed_id, make_entry(1), days_ago=200)
     await read(database, feed_id, make_entry(2), days_ago=100)
     await prune(database)

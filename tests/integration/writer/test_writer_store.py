@@ -274,7 +274,7 @@ async def test_a_failing_attempt_is_logged_with_its_reason(database: Database, f
     assert tuple(logged.values()) == (False, "hard_error", 404, "not there")
 
 
-async def test_what_takes_too_long_is_a_server_that_cannot_serve_now_and_the_next_transaction_goes_on(
+async def test_a_slow_statement_is_database_busy_and_the_next_transaction_works(
     database_url: str,
 ) -> None:
     async with Database(database_url, size=1, statement_seconds=0.1).open() as database:

@@ -63,7 +63,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_valve_that_is_shut_keeps_what_is_given_back_in_its_queue_until_it_is_opened(
+async def test_at_a_prefetch_limit_of_zero_requeued_messages_stay_in_their_queue(
     broker: MemoryBroker,
 ) -> None:
     prefetch_limit, calls = PrefetchLimit(10), list[int]()
@@ -92,7 +92,7 @@ async def ignore(batch: Sequence[FetchFeed]) -> list[Outgoing]:
     return []
 
 
-async def test_a_valve_that_is_shut_does_not_keep_the_consumer_from_stopping(broker: MemoryBroker) -> None:
+async def test_a_prefetch_limit_of_zero_does_not_keep_the_consumer_from_stopping(broker: MemoryBroker) -> None:
     prefetch_limit = PrefetchLimit(10)
     prefetch_limit.set("test", 0)
     await put(broker, make_job())
@@ -136,7 +136,7 @@ async def test_a_stop_while_the_prefetch_changes_cuts_no_call_off_and_loses_no_w
     assert not any(broker.bodies(queue) for queue in topology.fetcher.queues), "handed out again"
 
 
-def test_a_valve_that_is_shut_stays_shut_over_a_lost_session(broker: MemoryBroker) -> None:
+def test_a_prefetch_limit_of_zero_outlives_a_lost_session(broker: MemoryBroker) -> None:
     prefetch_limit, calls = PrefetchLimit(10), list[int]()
 
     async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
@@ -157,7 +157,7 @@ def test_a_valve_that_is_shut_stays_shut_over_a_lost_session(broker: MemoryBroke
 
 
 @pytest.mark.parametrize(("drain_seconds", "results"), [(299.0, 0), (301.0, 1)])
-def test_on_stop_what_was_begun_may_take_as_long_as_the_service_says(drain_seconds: float, results: int) -> None:
+def test_on_stop_messages_that_were_begun_have_the_services_drain_time(drain_seconds: float, results: int) -> None:
     broker = MemoryBroker()
 
     async def slow(batch: Sequence[FetchFeed]) -> list[Outgoing]:

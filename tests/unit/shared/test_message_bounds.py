@@ -92,7 +92,7 @@ def test_no_body_takes_more_memory_than_a_service_has(tmp_path: Path, within: in
     assert max(float(seconds) for *_, seconds in lines) < 10, said.stdout
 
 
-def test_what_is_too_large_is_told_from_what_is_broken() -> None:
+def test_a_body_that_is_too_large_differs_from_a_broken_one() -> None:
     packed = gzip.compress(b"x" * 1000)
     assert unpack(packed, "gzip", 1000) == unpack(b"x" * 1000, None, 1000) == b"x" * 1000
     for body, encoding in ((packed, "gzip"), (b"x" * 1000, None)):

@@ -210,5 +210,5 @@ def test_dearer_polls_and_slower_feeds_never_shorten_the_wait(
     assert wait(fast, limits=cheap) <= wait(fast, limits=dear) * (1 + 1e-9)
 
 
-def test_a_pace_is_a_handful_of_columns() -> None:
+def test_a_publication_rate_is_small() -> None:
     assert len(fields(PublicationRate)) <= 10
