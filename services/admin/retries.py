@@ -61,7 +61,7 @@ def _mark_issued(connection: Connection, id_: int, claim_id: UUID | None) -> boo
 
 
 def unreachable_until(connection: Connection, id_: int, connect_failure_seconds: float) -> datetime | None:
-    """Return until when fetchers send no request to a host that they could not connect to; None: they may."""
+    """Return until when, at least, fetchers avoid the feed's host after a failed connection; None if they don't."""
     row: dict[str, Any] | None = connection.execute(
         """
         SELECT until FROM (

@@ -71,7 +71,7 @@ async def read_ledger(connection: Connection, documents: Iterable[Document]) -> 
 
 
 async def find_originals(connection: Connection, articles: Sequence[Article]) -> None:
-    """Set `duplicate_of` where another article came first: one of the ledger, or an earlier one of `articles`."""
+    """Set `duplicate_of` to the first article with the same canonical URL: the ledger's, else one of `articles`."""
     canonical = {article.canonical for article in articles if article.canonical}
     if not canonical:
         return

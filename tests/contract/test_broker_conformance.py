@@ -166,7 +166,7 @@ async def test_consuming_again_counts_its_prefetch_anew_whatever_an_earlier_cons
         await session.consume("fetcher.00", prefetch=2, deliver=second)
         await second.wait_for(2)
         await until_ready(session, "fetcher.00", 4)
-        await session.ack(held[0])  # it was the first one's: no room for the second
+        await session.ack(held[0])  # the first consumer held it: the second one's prefetch is still full
         await until_ready(session, "fetcher.00", 4)
         await session.ack(second.deliveries[0])
         await second.wait_for(3)
@@ -177,7 +177,7 @@ async def test_consuming_again_counts_its_prefetch_anew_whatever_an_earlier_cons
 
 
 async def test_unsettled_messages_are_counted_whichever_consumer_they_came_through(broker: Broker) -> None:
-    """The broker hands out none of it a second time, and all of it when the session ends."""
+    """The broker delivers none of them a second time, and all of them again when the session ends."""
     async with broker.connect(TOPOLOGY) as session:
         for n in range(10):
             await session.publish(publication(b"%d" % n))
@@ -263,7 +263,7 @@ async def test_a_message_that_the_broker_itself_refuses_harms_no_other(amqp_url:
     async with broker.connect(TOPOLOGY) as session:
         results = await asyncio.gather(*(publish(session, body) for body in bodies))
         assert [n for n, result in enumerate(results) if result == "too large"] == [20]
-    async with broker.connect(TOPOLOGY) as session:  # the first may be lost; the next one knows better
+    async with broker.connect(TOPOLOGY) as session:  # the first session may be lost; the next one knows the limit
         results = await asyncio.gather(*(publish(session, body) for body in bodies))
         assert results == ["confirmed"] * 20 + ["too large"] + ["confirmed"] * 20
 

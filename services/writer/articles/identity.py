@@ -4,9 +4,9 @@ An article has a *name* for life, the primary key everywhere: MD5(url + title) o
 ledger also knows the entry's *key* (a digest of the id that the feed gave and the link), and the title as it is now.
 
 - The key comes first: an entry with the same id and link is the same article, even if its title has changed.
-- A key is ignored if its id is reused: it has several titles in this document or in the ledger. A key with a changed
-  title is also ignored if a known title and text stand in this document under another id. Such ids are positions in a
-  list.
+- A key is ignored if its id is reused: it has several titles in this document or in the ledger. Keys with changed
+  titles are also ignored if the former title and text of one of them stand in this document under another id: then ids
+  are positions in a list.
 - Link and title come next. An entry with the same link and title, but another id and another text, is another article
   if the feed's ids are known to be stable: both ids stand in this document, or the ledger knows another entry of the
   document by its key. The new article's name is then made with the id. Where ids change with each fetch, the entry is

@@ -1,4 +1,4 @@
-"""Rows that somebody holds: nobody deadlocks, nobody waits for ever, and only what is held waits."""
+"""Locked rows: no deadlock, no endless wait, and only the messages that need these rows wait."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Stage:
         answer = next(iter(self.answers.get(job.feed_id, [])), Outcome.FETCHED)
         if job.feed_id in self.answers:
             del self.answers[job.feed_id][:1]
-        if answer == "give back":
+        if answer == "nack":
             raise NackAndRequeue("no room")
         if answer == "bug":
             raise ZeroDivisionError
@@ -154,7 +154,7 @@ def test_a_feed_that_was_skipped_and_then_fails_has_its_retry_as_well() -> None:
 
 def test_a_job_that_cannot_start_yet_waits_in_memory_and_comes_again() -> None:
     stage = Stage(feeds=3)
-    stage.answers = {0: ["requeue", "requeue"], 1: ["give back"]}
+    stage.answers = {0: ["requeue", "requeue"], 1: ["nack"]}
     run_virtually(stage.play())
     assert [stage.times_of(n) for n in range(3)] == [[2 * DELAY], [0.0], [0.0]]
     assert stage.summary.outcomes == {"fetched": 3}
@@ -219,7 +219,7 @@ def test_a_job_whose_time_comes_at_a_prefetch_limit_of_zero_waits_without_spinni
         loop.call_later(100.0, stage.prefetch_limit.set, "backpressure", 8)
         await stage.play()
 
-    run_virtually(play())  # time stands still for who spins
+    run_virtually(play())  # virtual time stands still while a task spins
     assert stage.times_of(0) == [100.0]
 
 

@@ -1,4 +1,4 @@
-"""Who may do what at the broker, held against the topology: no name in either is forgotten in the other."""
+"""The rights of the broker's users, compared with the topology: neither misses a name of the other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_nobody_can_declare_or_delete_what_is_durable_or_use_the_default_exchang
     rights = RIGHTS[service]
     assert allowed(rights.configure, QUEUES | EXCHANGES | {DEFAULT_EXCHANGE, "a-new-queue", "fetcher.new"}) == set()
     assert allowed(rights.write, {DEFAULT_EXCHANGE}) == set()
-    assert allowed(rights.read, {EXCHANGE, DEFAULT_EXCHANGE}) == set(), "it could bind a queue, and hear all"
+    assert allowed(rights.read, {EXCHANGE, DEFAULT_EXCHANGE}) == set(), "it could bind a queue, and read all messages"
     assert rights.tags == ""
 
 

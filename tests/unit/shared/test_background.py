@@ -74,7 +74,7 @@ async def test_the_work_goes_on_beside_rounds_that_fail_and_stops_in_time() -> N
         await asyncio.sleep(0.02)
         assert not stop.is_set()
     assert stop.is_set()
-    assert ended.is_set()  # it was told, and not cut off
+    assert ended.is_set()  # `stop` ended it, no cancellation
 
 
 async def test_a_task_that_does_not_end_in_time_is_cancelled() -> None:

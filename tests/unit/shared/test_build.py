@@ -1,4 +1,4 @@
-"""What a process says that it is."""
+"""The metrics that say what a process is."""
 
 from __future__ import annotations
 

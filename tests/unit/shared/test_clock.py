@@ -1,4 +1,4 @@
-"""What time it is, whatever the machine's own clock says."""
+"""Services use the database's time, whatever the machine's own clock shows."""
 
 from __future__ import annotations
 

@@ -139,29 +139,36 @@ async def test_results_of_a_lost_session_are_published_through_the_next(
     assert broker.bodies("fetcher.00") == []
 
 
-async def test_a_message_whose_acknowledgement_was_lost_with_its_session_is_not_handled_again(
-    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls, sent = 0, 0
+def lose_first_ack(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> list[Delivery]:
+    """Lose the first acknowledgement together with its session; return the list of all that are sent."""
+    sent: list[Delivery] = []
     ack = MemorySession.ack
 
     async def lost_ack(session: MemorySession, delivery: Delivery) -> None:
-        nonlocal sent
-        sent += 1
-        if sent > 1:
+        sent.append(delivery)
+        if len(sent) > 1:
             await ack(session, delivery)
-            return
-        asyncio.get_running_loop().call_soon(broker.drop_connections)  # written, and never read
+        else:
+            asyncio.get_running_loop().call_soon(broker.drop_connections)
+
+    monkeypatch.setattr(MemorySession, "ack", lost_ack)
+    return sent
+
+
+async def test_a_message_whose_acknowledgement_was_lost_with_its_session_is_not_handled_again(
+    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
 
     def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
         nonlocal calls
         calls += 1
         return [Outgoing(make_result(), FeedFetched.KIND)]
 
-    monkeypatch.setattr(MemorySession, "ack", lost_ack)
+    sent = lose_first_ack(broker, monkeypatch)
     await put(broker, make_job())
     async with consuming(broker, handler):
-        await until(lambda: sent == 2)
+        await until(lambda: len(sent) == 2)
     assert calls == 1
     assert len(broker.bodies("writer")) == 1
     assert broker.bodies("fetcher.00") == []
@@ -170,16 +177,7 @@ async def test_a_message_whose_acknowledgement_was_lost_with_its_session_is_not_
 async def test_a_deferred_job_is_handled_when_it_comes_again_after_a_lost_acknowledgement(
     broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls, sent, job = 0, 0, make_job()
-    ack = MemorySession.ack
-
-    async def lost_ack(session: MemorySession, delivery: Delivery) -> None:
-        nonlocal sent
-        sent += 1
-        if sent > 1:
-            await ack(session, delivery)
-            return
-        asyncio.get_running_loop().call_soon(broker.drop_connections)
+    calls, job = 0, make_job()
 
     def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
         nonlocal calls
@@ -188,10 +186,10 @@ async def test_a_deferred_job_is_handled_when_it_comes_again_after_a_lost_acknow
             return [Outgoing.after(RETRY, job, then="fetcher.00")]
         return [Outgoing(make_result(), FeedFetched.KIND)]
 
-    monkeypatch.setattr(MemorySession, "ack", lost_ack)
+    sent = lose_first_ack(broker, monkeypatch)
     await put(broker, job)
     async with consuming(broker, handler):
-        await until(lambda: sent == 2)
+        await until(lambda: len(sent) == 2)
     assert calls == 2
 
 

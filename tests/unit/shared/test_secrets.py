@@ -1,4 +1,4 @@
-"""Credentials stay out of what is shown, wherever they stand; all else stays as it is."""
+"""Credentials are masked wherever they stand; all other text stays as it is."""
 
 from __future__ import annotations
 

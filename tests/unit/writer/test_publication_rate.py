@@ -21,7 +21,6 @@ from services.writer.schedule.publication_rate import (
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 LIMITS = Limits(poll_worth=60.0, shortest=60.0, longest=86400.0)
-OPEN = Limits(poll_worth=60.0, shortest=1.0, longest=1e9)
 
 any_moments = st.datetimes(timezones=st.just(UTC))
 counts = st.integers(0, 10**9)
