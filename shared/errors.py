@@ -98,8 +98,7 @@ def after_failure(error: Exception, *, failures: int, most: int) -> TryLater | D
     """Return what to do with a message that failed with `error` after `failures` earlier failures.
 
     A message that can never be handled is dead-lettered at once. After a bug it gets `most` more tries, since the cause
-    may pass. A blocked
-    message counts no failure.
+    may pass. A blocked message counts no failure.
     """
     match error:
         case Blocked():
