@@ -15,8 +15,8 @@ export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
 
-setup: ## Install what is missing: system packages, virtual environment (a moment if nothing is)
-	@scripts/setup.sh
+setup: ## Install what is missing for development: system packages, virtual environment (a moment if nothing is)
+	@scripts/setup.sh --dev
 
 run: ## Run the demo: all services against an embedded farm of feeds, with a summary at the end
 	@scripts/setup.sh $(SETUP_FLAGS)
@@ -57,11 +57,12 @@ UV_COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generat
 lock: ## Write the lock files anew from pyproject.toml (needs uv; ARGS="--upgrade" for the newest versions)
 	@command -v uv >/dev/null || { echo 'make lock needs uv: pipx install uv' >&2; exit 1; }
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --group local --constraint requirements.lock --output-file requirements-local.lock
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	@$(UV_COMPILE) $(ARGS) --group build --output-file requirements-build.lock
 
 audit: setup ## Look our locked packages up in the list of known vulnerabilities (asks the package index)
-	@for lock in requirements.lock requirements-build.lock requirements-dev.lock; do \
+	@for lock in requirements-local.lock requirements-build.lock requirements-dev.lock; do \
 	    echo "$$lock"; $(BIN)/pip-audit --strict --progress-spinner off --require-hashes --disable-pip --requirement $$lock || exit; \
 	done
 

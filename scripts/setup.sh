@@ -2,10 +2,12 @@
 # Install what `make run` and `make test` need, on Debian or Ubuntu, as root or as a user with sudo:
 #   - missing system packages: RabbitMQ and PostgreSQL servers, Python with venv, CA certificates. Their services
 #     are neither started nor enabled: Feedmill runs servers of its own (local/servers).
-#   - the virtual environment .feedmill/venv, with exactly what requirements-dev.lock holds.
+#   - the virtual environment .feedmill/venv with the locked packages.
 # Does nothing, at once and silently, when all of it is there.
 #
-# usage: scripts/setup.sh [--no-servers]     --no-servers: the broker and the database are given by their URLs
+# usage: scripts/setup.sh [--dev] [--no-servers]
+#   --dev: what checks, tests and benchmarks need (requirements-dev.lock), else what running needs (requirements-local.lock)
+#   --no-servers: the broker and the database are given by their URLs
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -147,14 +149,19 @@ ensure_packages() {
 
 # ---- the virtual environment -----------------------------------------------------------------------------------
 
-fingerprint() { # changes with all that the environment was made from and for: also when the clone is moved
+fingerprint() { # KIND: changes with all that the environment was made from and for: also when the clone is moved
   {
     printf '%s\n' "$root" "$(readlink -f "$venv/bin/python" || true)"
-    cat "$root/requirements-dev.lock" "$root/pyproject.toml" "$self"
+    cat "$root/requirements-$1.lock" "$root/pyproject.toml" "$self"
   } | sha256sum
 }
 
-is_current() { [ -x "$venv/bin/python" ] && [ -f "$stamp" ] && [ "$(<"$stamp")" = "$(fingerprint)" ]; }
+is_current() { # an environment for development has all that running needs
+  [ -x "$venv/bin/python" ] && [ -f "$stamp" ] || return
+  local made
+  made=$(<"$stamp")
+  [ "$made" = "$(fingerprint dev)" ] || { [ "$kind" = local ] && [ "$made" = "$(fingerprint local)" ]; }
+}
 
 is_usable() { # a moved or copied environment, or one whose Python was upgraded, is not
   [ -x "$venv/bin/python" ] && grep -qsF "$venv" "$venv/bin/pip" && "$venv/bin/python" -m pip --version >/dev/null 2>&1
@@ -179,9 +186,9 @@ ensure_environment() {
       "install python3-venv, or delete $venv" "$python" -m venv "$venv"
   fi
   step "installing the locked Python packages" "$advice" \
-    pip_install --require-hashes -r "$root/requirements-dev.lock"
+    pip_install --require-hashes -r "$root/requirements-$kind.lock"
   step "installing feedmill itself" "$advice" pip_install --no-deps --no-build-isolation --editable "$root"
-  fingerprint >"$stamp"
+  fingerprint "$kind" >"$stamp"
 }
 
 # ---- checks ----------------------------------------------------------------------------------------------------
@@ -203,20 +210,23 @@ check_owner() {
 }
 
 main() {
-  servers=yes
-  case "${1:-}" in
-  '') ;;
-  --no-servers) servers=no ;;
-  --install-packages)
+  servers=yes kind=local
+  if [ "${1:-}" = --install-packages ]; then
     shift
     install_packages "$@"
     return
-    ;;
-  *)
-    echo "usage: $self [--no-servers]" >&2
-    exit 2
-    ;;
-  esac
+  fi
+  local flag
+  for flag in "$@"; do
+    case $flag in
+    --dev) kind=dev ;;
+    --no-servers) servers=no ;;
+    *)
+      echo "usage: $self [--dev] [--no-servers]" >&2
+      exit 2
+      ;;
+    esac
+  done
 
   check_owner
   if is_current && { [ "$servers" = no ] || { has_rabbitmq && has_postgresql; }; }; then

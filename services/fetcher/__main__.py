@@ -69,7 +69,7 @@ async def serve(settings: FetcherSettings, stop: asyncio.Event, health: Health) 
             clock=time.monotonic,
             lease=Lease(lease_seconds(broker.heartbeat_seconds)),
             uptime=uptime,
-            hear=clock_sync.receive,
+            on_message=clock_sync.receive,
         )
         consumer = Consumer(
             shards,
@@ -130,7 +130,6 @@ def fetching(
         board,
         workers,
         prefetch_limit,
-        window=prefetch_limit.most,
         threads=threads,
         clock=clock.monotonic,
         shard_of=stage.queue_of,

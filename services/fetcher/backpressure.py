@@ -1,4 +1,4 @@
-"""Backpressure: the fetcher takes no new jobs while results wait at the stages behind it."""
+"""Backpressure: the fetcher takes no new jobs while the stages behind it have a backlog."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK_SECONDS = 1.0
 
 
 class Backpressure:
-    """Sets the prefetch limit to 0 from a high-water mark of ready messages in `queues` on, until half of that."""
+    """Sets the prefetch limit to 0 at a high-water mark of ready messages in `queues`, and lifts that at half of it."""
 
     def __init__(self, queues: Sequence[str], *, high_water: int, prefetch_limit: PrefetchLimit) -> None:
         self._queues = queues
@@ -31,7 +31,7 @@ class Backpressure:
         self._shut = False
 
     async def watch(self, session: Callable[[], Session | None], stop: asyncio.Event) -> None:
-        """Look every second until `stop`. To be told, not cancelled: the AMQP library may take that for its own."""
+        """Look every second until `stop`. Not to be cancelled: the AMQP library may take a cancellation for its own."""
         while not stop.is_set():
             standing = session()
             if standing is not None and not standing.lost.is_set():
@@ -42,7 +42,7 @@ class Backpressure:
             await pause(LOOK_SECONDS, stop)
 
     def note(self, ready: int) -> None:
-        """Turn the prefetch limit by the number of messages that are ready."""
+        """Set the prefetch limit by the number of ready messages."""
         shut = ready > self._low if self._shut else ready >= self._high
         if shut == self._shut:
             return

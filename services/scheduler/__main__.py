@@ -7,8 +7,7 @@ import asyncio
 from services.scheduler.pending import PendingWatch
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.silence import LOOK_SECONDS, SilenceWatch
-from services.scheduler.tick import Tick
-from services.scheduler.ticker import Ticker
+from services.scheduler.tick import Tick, Ticker
 from services.scheduler.timekeeping import WORD_SECONDS, ClockAnnouncer
 from shared.background import PeriodicTask, beside
 from shared.broker.rabbitmq import RabbitMQ

@@ -1,6 +1,6 @@
--- Claims feeds that are due: the highest priority first, within it politeness groups in turn, within a turn the one
--- that has been due for longest. A group's turns are counted from the jobs of it that are under way already, and it
--- has `per_group` of them at most. What has become due after `due_by`, if that is given, is left.
+-- Claims due feeds: the highest priority first, then the first feed of each politeness group, the second of each, and
+-- so on; among these the one that has been due for longest. The jobs of a group that are under way count, and a group
+-- has at most `per_group`. Feeds that became due after `due_by`, if given, are left.
 WITH RECURSIVE
 -- The priorities in use: one look into the index for each.
 priorities (priority) AS (
@@ -16,10 +16,10 @@ under_way AS MATERIALIZED (
     WHERE issued_at IS NOT NULL AND claim_expires_at > now()
     GROUP BY politeness_group
 ),
--- Of each priority the longest due, `span` at a time. Where few groups fill that, they are a crowd that others may
--- stand behind: look on, past them, until a span has many groups, or after a while; and in any case until there are
--- enough that a group's share leaves room for. Groups that have their share, or asked to be left alone, are passed over.
-look (priority, goes_on, looks, usable, crowds, last_due_at, last_id, ids, groups, moments) AS (
+-- Of each priority the longest due feeds, `span` at a time. If few groups dominate a span, look on behind them and past
+-- them, until a span has many groups, or `looks` times; and in any case until there are enough usable feeds. Groups
+-- that have their share, or are throttled, are passed over.
+look (priority, goes_on, looks, usable, dominant, last_due_at, last_id, ids, groups, moments) AS (
     SELECT priority, true, 0, 0::bigint,
         ARRAY(
             SELECT politeness_group FROM under_way WHERE jobs >= %(per_group)s
@@ -32,17 +32,17 @@ look (priority, goes_on, looks, usable, crowds, last_due_at, last_id, ids, group
     UNION ALL
     SELECT look.priority,
         seen.feeds = %(span)s
-            AND (look.usable + seen.usable < %(limit)s OR (seen.is_crowded AND look.looks + 1 < %(looks)s)),
-        look.looks + 1, look.usable + seen.usable, look.crowds || seen.crowds, seen.last_due_at, seen.last_id,
+            AND (look.usable + seen.usable < %(limit)s OR (seen.is_dominated AND look.looks + 1 < %(looks)s)),
+        look.looks + 1, look.usable + seen.usable, look.dominant || seen.dominant, seen.last_due_at, seen.last_id,
         seen.ids, seen.groups, seen.moments
     FROM look CROSS JOIN LATERAL (
         SELECT count(*) AS feeds, array_agg(id) AS ids, array_agg(politeness_group) AS groups,
             array_agg(due_at) AS moments,
             max(due_at) AS last_due_at, max(id) FILTER (WHERE due_at = latest) AS last_id,
             count(*) FILTER (WHERE jobs + nth <= %(per_group)s) AS usable,
-            bool_or(of_group * 4 >= %(span)s) AS is_crowded,
+            bool_or(of_group * 4 >= %(span)s) AS is_dominated,
             array_agg(DISTINCT politeness_group)
-                FILTER (WHERE of_group * 4 >= %(span)s OR jobs + of_group >= %(per_group)s) AS crowds
+                FILTER (WHERE of_group * 4 >= %(span)s OR jobs + of_group >= %(per_group)s) AS dominant
         FROM (
             SELECT id, politeness_group, due_at, coalesce(jobs, 0) AS jobs,
                 count(*) OVER (PARTITION BY politeness_group) AS of_group,
@@ -53,7 +53,7 @@ look (priority, goes_on, looks, usable, crowds, last_due_at, last_id, ids, group
                 FROM feeds
                 WHERE enabled AND priority = look.priority AND due_at <= least(now(), %(due_by)s)
                   AND (due_at, id) > (look.last_due_at, look.last_id)
-                  AND politeness_group <> ALL (look.crowds)
+                  AND politeness_group <> ALL (look.dominant)
                 ORDER BY due_at, id
                 LIMIT %(span)s
             ) AS longest_due
@@ -62,18 +62,18 @@ look (priority, goes_on, looks, usable, crowds, last_due_at, last_id, ids, group
     ) AS seen
     WHERE look.goes_on
 ),
-turns AS (
+ordered_due AS (
     SELECT id, priority, due_at,
-        row_number() OVER (PARTITION BY politeness_group ORDER BY priority DESC, due_at, id) + coalesce(jobs, 0) AS turn
+        row_number() OVER (PARTITION BY politeness_group ORDER BY priority DESC, due_at, id) + coalesce(jobs, 0) AS nth
     FROM look
     CROSS JOIN LATERAL unnest(ids, groups, moments) AS found (id, politeness_group, due_at)
     LEFT JOIN under_way USING (politeness_group)
 ),
--- Locked one by one in that order, until there are enough. What a writer holds at the moment is passed over, and what
--- was claimed since the statement began is seen to be claimed.
+-- Locked one by one in that order, until there are enough. Rows that a writer has locked are passed over. Feeds that
+-- were claimed since the statement began are no longer due.
 due AS (
-    SELECT free.id, ordered.turn, ordered.due_at, free.claim_id
-    FROM (SELECT * FROM turns WHERE turn <= %(per_group)s ORDER BY priority DESC, turn, due_at, id) AS ordered
+    SELECT free.id, ordered.nth, ordered.due_at, free.claim_id
+    FROM (SELECT * FROM ordered_due WHERE nth <= %(per_group)s ORDER BY priority DESC, nth, due_at, id) AS ordered
     CROSS JOIN LATERAL (
         SELECT id, claim_id
         FROM feeds
@@ -88,4 +88,4 @@ FROM due
 WHERE feeds.id = due.id
 RETURNING feeds.id, url, source_type, source_config, etag, last_modified, validators_url, body_hash, cursor_at,
     politeness_group, priority, last_outcome, probed_at, lying_since, feeds.claim_id, claim_expires_at, feeds.issued_at,
-    due.turn, due.due_at AS was_due_at, due.claim_id IS NOT NULL AS had_expired
+    due.nth, due.due_at AS was_due_at, due.claim_id IS NOT NULL AS had_expired

@@ -1,4 +1,4 @@
-"""How much waits for the consumers of articles, and for how long: looked at as seldom and as cheaply as may be."""
+"""Metrics of pending articles: how many there are, and how long the oldest has waited."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shared.database.postgres import Connection, Database
 PENDING = Gauge("feedmill_pending_articles", "Articles that are pending, as PostgreSQL's statistics count them.")
 LONGEST_PENDING = Gauge(
     "feedmill_longest_pending_seconds",
-    "For how long the article has been there to be claimed that waits longest, in seconds; 0 if none is.",
+    "How long the oldest claimable article has waited, in seconds; 0 if there is none.",
 )
-DEAD = Gauge("feedmill_dead_articles", "Articles that no consumer could digest, as PostgreSQL's statistics count them.")
+DEAD = Gauge("feedmill_dead_articles", "Dead-lettered articles, as PostgreSQL's statistics count them.")
 
 # Millions of rows may wait: counting them would read them all, twice a minute. The statistics know, a second or so
 # late; after a crash of the server they know nothing until the table was analysed. The ages are one look each into the
@@ -31,7 +31,7 @@ SELECT pg_stat_get_live_tuples('pending_articles'::regclass)::float8 AS pending,
 
 
 class PendingWatch:
-    """Lets the metrics say how much waits. While it can't look, they say nothing rather than what was."""
+    """Sets the metrics. While the database is away they are NaN, not the last values."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -58,7 +58,7 @@ UNKNOWN = Pending(math.nan, math.nan, math.nan)
 
 
 async def look(connection: Connection) -> Pending:
-    """Return how many articles wait, for how long the longest has been there to be claimed, and how many are dead."""
+    """Return how many articles are pending, how long the oldest has waited, and how many are dead."""
     cursor = await connection.execute(_LOOK)
     row = await cursor.fetchone()
     assert row is not None
@@ -66,7 +66,7 @@ async def look(connection: Connection) -> Pending:
 
 
 def note(found: Pending) -> None:
-    """Let the metrics say what was found."""
+    """Set the metrics."""
     PENDING.set(found.articles)
     LONGEST_PENDING.set(found.longest_seconds)
     DEAD.set(found.dead)

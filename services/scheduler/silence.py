@@ -1,4 +1,4 @@
-"""The alarm: feeds want to be fetched, and no attempt anywhere has succeeded for a while."""
+"""The silence alarm: feeds are to be fetched, and no attempt anywhere has succeeded for a while."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BLIND_SECONDS = 3 * LOOK_SECONDS
 
 DUE = Gauge("feedmill_feeds_due", "Feeds that are due and not claimed, over all schedulers.")
 LONGEST_DUE = Gauge(
-    "feedmill_longest_due_seconds", "For how long the feed has been due that waits longest, in seconds."
+    "feedmill_longest_due_seconds", "How long the feed that has waited longest has been due, in seconds."
 )
 SILENCE = Gauge(
     "feedmill_silence_seconds",
-    "For how long no attempt anywhere has succeeded while feeds wanted to be fetched, in seconds; 0 while none does.",
+    "How long no attempt has succeeded anywhere although feeds are to be fetched, in seconds; 0 if none is.",
 )
 
 LOOK = (Path(__file__).parent / "silence.sql").read_bytes()
@@ -49,7 +49,7 @@ class SilenceWatch:
         SILENCE.set_function(self.silence_seconds)
 
     def silence_seconds(self) -> float:
-        """Return how long the silence lasts. While nobody can look, nothing is known to succeed: it grows."""
+        """Return how long the silence has lasted. While the database is away, it grows."""
         unseen = self._clock() - self._noted_at
         return self._silence + (unseen if unseen > BLIND_SECONDS else 0.0)
 

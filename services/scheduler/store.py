@@ -34,10 +34,10 @@ SPAN = 2
 """The claim looks at so many times the feeds that it is to give, ..."""
 
 LEAST_SPAN = 1000
-"""... and at no fewer than this: among a handful every group would look like a crowd."""
+"""... and at no fewer than this: among a few feeds every group would look dominant."""
 
 LOOKS = 32
-"""So often it looks past crowds for others; by then there are many groups to take turns."""
+"""So often it looks past dominant hosts for others. By then there are many groups to choose from."""
 
 NO_LIMIT = 2**62
 
@@ -97,7 +97,7 @@ async def claim_due_feeds(
         },
         prepare=False,  # a plan for any limit would be one for a tenth of all feeds
     )
-    rows = sorted(await cursor.fetchall(), key=lambda row: (-row["priority"], row["turn"], row["was_due_at"]))
+    rows = sorted(await cursor.fetchall(), key=lambda row: (-row["priority"], row["nth"], row["was_due_at"]))
     jobs = []
     for row in rows:
         try:
@@ -137,7 +137,7 @@ def _is_time_to_probe(row: Mapping[str, Any], now: datetime, chance: Callable[[]
 
 
 async def disable_feed(connection: Connection, feed_id: int, reason: str) -> None:
-    """Take a feed out of the running, for a person to look at; `reason` is cut to 500 characters."""
+    """Disable a feed until a person has looked at it. `reason` is cut to 500 characters."""
     log.error("feed disabled: %s", reason, extra={"feed_id": feed_id})
     await connection.execute(
         """
@@ -151,9 +151,9 @@ async def disable_feed(connection: Connection, feed_id: int, reason: str) -> Non
 
 
 async def release_claims(connection: Connection, jobs: Sequence[FetchFeed]) -> None:
-    """Give the claims of jobs back that were not published; their feeds are due again at once.
+    """Release the claims of jobs that were not published. Their feeds are due again at once.
 
-    Locks in the order of ids, as writers do: some of the jobs may have got through, and their results be here.
+    Locks rows in the order of ids, as writers do: some of the jobs may have been published, and have results already.
     """
     await connection.execute(
         """

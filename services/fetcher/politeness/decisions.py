@@ -1,4 +1,4 @@
-"""Pure: what the scoreboard is told, and what it decides."""
+"""Pure: what the scoreboard learns (targets, reports) and what it decides."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FastDelay:
-    """Not now and not here, but soon: to the fast-delay queue."""
+    """The job goes to the fast-delay queue and comes back soon."""
 
 
 @dataclass(frozen=True)
 class Skip:
-    """The group wants to be left alone: to the retry queue, without burning an attempt."""
+    """The group is down or throttled: the job goes to the retry queue. This does not count as an attempt."""
 
     seconds: float
     """For how long from now."""
     throttled: bool = False
-    """Its server asked for it; otherwise it could not be connected to a short while ago."""
+    """True: the server asked for a pause. False: a connection failed a short while ago."""
 
 
 Refusal = FastDelay | Skip
@@ -28,17 +28,17 @@ Refusal = FastDelay | Skip
 
 @dataclass(frozen=True)
 class Target:
-    """Where a request goes within its group, which is a host and a port, or the default ports.
+    """Where a request goes within its group (a host and a port, or the default ports).
 
-    A failure to connect belongs to this: a host that serves no https may well serve http.
+    A failure to connect counts for its target only: a host that serves no https may well serve http.
     """
 
     scheme: str = ""
     is_rooted: bool = False
-    """The host is written with a dot at its end. It is looked up like that, and a resolver may not know it."""
+    """The host name ends with a dot. A resolver may not know it in this form."""
     is_foreign: bool = False
-    """A redirect from another group leads there. Whoever wrote it may have chosen what fails, so the group's own feeds
-    don't suffer from it."""
+    """A redirect from another group leads there. Its author may have chosen a page that fails, so the group's own feeds
+    must not suffer from it."""
 
     @property
     def own(self) -> Target:
@@ -54,10 +54,10 @@ class Report:
     """How a request went, as far as its group is concerned."""
 
     latency_seconds: float | None
-    """What the server took; None if nothing was asked of it. Waits for resources of ours are not counted."""
+    """The server's time; None if no request reached it. Waits for our own resources are not counted."""
     connected: bool | None = True
-    """False if the host could not be connected to (no such name, refused, connect timeout, TLS) and for nothing else;
-    None if it did not come to that (no address that may be asked, a shortage of our own)."""
+    """False only if connecting failed (no such name, refused, connect timeout, TLS).
+    None if connecting was not tried (no allowed address, a shortage of our own)."""
     succeeded: bool = True
     throttled: bool = False
     """The server answered 429."""
@@ -66,20 +66,20 @@ class Report:
 
 @dataclass(frozen=True)
 class Held:
-    """The job stands in line; `next_decision` will tell when it is its turn."""
+    """The job waits in its group's queue; `next_decision` tells when it may start."""
 
-    at_once: bool = True
-    """Its group stood idle: the job can start now, as far as its group is concerned."""
-    is_news: bool = True
-    """Nothing was asked of its group for several holds: this is not the rest of a backlog whose line ran dry."""
+    can_start: bool = True
+    """Its group is idle, so that it can start at once."""
+    is_new_host: bool = True
+    """Its group had no jobs for several holds, so this job is not the rest of a backlog."""
 
 
 @dataclass(frozen=True)
 class NoRoom:
-    """There is no room in line: the turn is further away than a hold, or the group holds its share already."""
+    """The group's queue is full: a job would have to wait for longer than a hold."""
 
     room_in_seconds: float
-    """When to ask again."""
+    """When there is room again."""
 
 
 Admission = Held | NoRoom | Refusal
@@ -87,23 +87,23 @@ Admission = Held | NoRoom | Refusal
 
 @dataclass(frozen=True)
 class Start(Generic[T]):
-    """It is this job's turn. It counts as active until `finish`."""
+    """This job may start. It counts as active until `finish`."""
 
     ticket: T
 
 
 @dataclass(frozen=True)
 class Evicted(Generic[T]):
-    """This job stands in line no more."""
+    """This job was removed from its group's queue."""
 
     ticket: T
     refusal: Refusal | None
-    """Why its group turned it away; None: it was held for as long as it may be."""
+    """Why its group refuses it; None: the job waited for as long as a hold."""
 
 
 @dataclass(frozen=True)
 class Idle:
-    """It is nobody's turn; ask again after so many seconds, or when something has happened (None: only then)."""
+    """No job may start. Ask again after so many seconds, or after an event (None: only then)."""
 
     seconds: float | None
 
@@ -113,14 +113,14 @@ Decision = Start[T] | Evicted[T] | Idle
 
 @dataclass(frozen=True)
 class Totals:
-    """The whole board in numbers."""
+    """The whole scoreboard in numbers."""
 
     active: int
     held: int
     ready: int
-    """Held, although it is their turn: they wait for a thread."""
+    """Held jobs that may start, but wait for a thread."""
     groups: int
     groups_active: int
-    """Groups with a job in line or under way."""
+    """Groups with a held or active job."""
     groups_recent: int
     """Groups that were used within the last minute."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 MAX_WAIT_SHARE = 0.8
-"""The part of a hold within which a job's turn must be foreseen: what is foreseen is not certain."""
+"""A job is admitted if it is expected to start within this part of a hold. The rest is for errors of the estimate."""
 
 _PORT = re.compile(r":\d+$")
 
@@ -19,7 +19,7 @@ _EXPECTED = "expected `PATTERN concurrency=NUMBER interval=SECONDS`, several sep
 
 @dataclass(frozen=True)
 class HostPolicy:
-    """What holds for the groups that a pattern names (`*.example.org`), in place of the general limits."""
+    """Limits for the groups that match a pattern (`*.example.org`). None: the general limit."""
 
     pattern: str
     concurrency: int | None = None
@@ -28,7 +28,7 @@ class HostPolicy:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the scoreboard holds to; spans in seconds."""
+    """The limits of the scoreboard; spans in seconds."""
 
     host_concurrency: int = 2
     host_min_interval_seconds: float = 1.0
@@ -38,7 +38,7 @@ class Limits:
     connect_failure_seconds: float = 600.0
     throttle_seconds: float = 30.0
     policies: tuple[HostPolicy, ...] = ()
-    """The first whose pattern fits the group, its host with the port, or its host counts."""
+    """The first one whose pattern matches the group, its host with the port, or its host is used."""
 
     def policy(self, name: str) -> HostPolicy:
         """Return the policy for a group, filled in with the general limits."""
@@ -58,9 +58,9 @@ class Limits:
 
 
 def parse_policies(text: str) -> tuple[HostPolicy, ...]:
-    """Return the policies in the order in which they are tried.
+    """Return the policies in their order: `*.slow.example concurrency=1 interval=10; feeds.example concurrency=8`.
 
-    A pattern stands for the host, with `*` and `?` as in a shell, and its port where it has one of its own.
+    A pattern matches a host, with `*` and `?` as in a shell, and the port if it is not a default port.
 
     Raises:
         ValueError: says which part is wrong and what is expected.

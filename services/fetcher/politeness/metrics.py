@@ -1,4 +1,4 @@
-"""The scoreboard for people: gauges, one log line a minute, and a dump of everything on request."""
+"""The scoreboard for people: gauges, one log line a minute, and a full dump on request."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from shared.waiting import pause
 
 log = logging.getLogger(__name__)
 
-HELD = Gauge("feedmill_jobs_held", "Jobs that wait in this process for their turn.")
-READY = Gauge("feedmill_jobs_ready", "Held jobs whose turn it is: they wait for a thread.")
+HELD = Gauge("feedmill_jobs_held", "Jobs that wait in this process for a slot of their host.")
+READY = Gauge("feedmill_jobs_ready", "Held jobs that may start, but wait for a thread.")
 GROUPS = Gauge(
     "feedmill_groups", "Politeness groups that this process knows: all, recent (a minute), active.", ["state"]
 )
@@ -28,21 +28,21 @@ GAUGE_SECONDS = 15.0
 """How often the gauges are set."""
 
 LINE_SECONDS = 60.0
-"""How often there is a log line, and what nobody needs any more is dropped."""
+"""How often there is a log line, and idle groups are dropped."""
 
 IDLE_SECONDS = 600.0
-"""A group that nothing was asked of for so long is forgotten, with its latency, unless something else matters."""
+"""A group that was idle for so long is forgotten with its latency, unless it is down or throttled."""
 
 
 class TimedLock:
-    """A lock that knows how long it was waited for, in seconds."""
+    """A lock that measures how long threads waited for it, in seconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.waited = 0.0
         self.longest = 0.0
         self.contended = False
-        """Whether it was ever waited for."""
+        """Whether a thread ever waited for it."""
 
     def __enter__(self) -> None:
         if self._lock.acquire(blocking=False):
@@ -59,7 +59,7 @@ class TimedLock:
 
 
 class BoardWatch:
-    """See the module. `clock`: monotonic seconds; `shards`: what this process owns."""
+    """Reports the scoreboard. `clock`: monotonic seconds; `shards`: returns the shards that this process owns."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class BoardWatch:
                 log.info("scoreboard", extra=self.summary())
 
     def set_gauges(self) -> None:
-        """Let the metrics follow the board."""
+        """Set the gauges."""
         totals = self._board.totals(self._clock())
         HELD.set(totals.held)
         READY.set(totals.ready)
@@ -105,7 +105,7 @@ class BoardWatch:
         self._waited = waited
 
     def summary(self) -> dict[str, float]:
-        """Return the board in numbers. Lock times are milliseconds since the start."""
+        """Return the scoreboard in numbers. Lock times are milliseconds since the start."""
         totals = self._board.totals(self._clock())
         return {
             **vars(totals),
@@ -115,7 +115,7 @@ class BoardWatch:
         }
 
     def dump(self) -> dict[str, Any]:
-        """Return everything: the numbers, the shards, what each thread is at, and all groups, the busiest first."""
+        """Return the numbers, the shards, the task of each thread, and the groups, the busiest first."""
         return {
             "summary": self.summary(),
             "shards": self._shards(),
@@ -124,5 +124,5 @@ class BoardWatch:
         }
 
     def log_dump(self) -> None:
-        """Write the dump into the log, whatever its level: somebody asked for it (SIGUSR1)."""
+        """Log the dump at the highest level: a person asked for it (SIGUSR1)."""
         log.critical("scoreboard dump", extra=self.dump())

@@ -1,14 +1,14 @@
-"""Pure: who may start when. All politeness groups under one lock, with time (monotonic seconds) as an argument.
+"""Pure: the scoreboard decides which job may start when. One lock guards all politeness groups; time is an argument.
 
-A job is *admitted* into its group's line, *called* when it is its turn, *started* on a worker thread (the rules are
-checked again), *sent* when its request leaves, and *finished*. Every admitted job leaves exactly once: it is called and
-then finished or turned away at its start; or it is let out of the line (held too long, group down); or withdrawn.
+A job is *admitted* into its group's queue and *held* there. `next_decision` says that it may *start*; on its worker
+thread the rules are checked once more (`confirm_start`). Its request is *sent* and *finishes*. Every admitted job
+leaves exactly once: it finishes, its start is cancelled or refused, it is evicted, or it is withdrawn.
 
-- One at a time goes through a group's door: the next one is called when the request of the one before has left (or
-  failed to), an interval later. So the distance between two requests holds where they leave, also after a stall, and
-  a host that is down costs one connection, not one per job.
-- Who is due first is called first, over all groups: with few threads, groups take turns whatever the length of
-  their lines.
+- Each group has a start gate, which lets one job through at a time. The next job may start an interval after the
+  request of the job before has left. So the interval holds on the wire, also after a stall of the process, and a host
+  that is down costs one connection and not one per job.
+- Over all groups, the job that has been due for longest starts first. With few threads, groups take turns whatever the
+  length of their queues.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Hashable
 from contextlib import AbstractContextManager
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from services.fetcher.politeness.decisions import (
     ANYWHERE,
@@ -37,36 +37,34 @@ from services.fetcher.politeness.decisions import (
     Totals,
 )
 from services.fetcher.politeness.group import Group, QueuedJob
-from services.fetcher.politeness.limits import MAX_WAIT_SHARE, Limits
+from services.fetcher.politeness.limits import Limits
 
 RECENT_SECONDS = 60.0
 """A group counts as recent for this long after its last use."""
 
 MOST_REST_SECONDS = 60.0
-"""A group that is taken over rests for its interval, but no longer than this: else a host that is asked once a day
-would never be asked, if fetchers come and go every day."""
-
-NEWS_HOLDS = 3.0
-"""A group is news if nothing was asked of it for so many holds."""
+"""A group that comes from another fetcher rests for its interval, but no longer than this. Otherwise a host with an
+interval of a day would never be asked if fetchers come and go every day."""
 
 T = TypeVar("T", bound=Hashable)
 
 
 class Scoreboard(Generic[T]):
-    """See the module. Tickets stand for jobs and are compared by equality.
+    """Decides for jobs, which tickets stand for. Tickets are compared by equality.
 
     Args:
-        lock: guards everything; the composition root hands in one that measures how long it is waited for.
+        limits: what it enforces.
+        lock: guards everything; a caller may pass one that measures waits.
     """
 
-    def __init__(self, limits: Limits, lock: AbstractContextManager[Any] | None = None) -> None:
+    def __init__(self, limits: Limits, lock: AbstractContextManager[object] | None = None) -> None:
         self._limits = limits
         self.max_hold_seconds = limits.max_hold_seconds
         self._lock = lock or threading.Lock()
         self._groups: dict[str, Group[T]] = {}
-        self._places: dict[T, QueuedJob[T]] = {}
+        self._jobs: dict[T, QueuedJob[T]] = {}
         self._by_age: deque[QueuedJob[T]] = deque()
-        self._let_out: deque[Evicted[T]] = deque()
+        self._evicted: deque[Evicted[T]] = deque()
         self._plan: list[tuple[float, int, Group[T]]] = []
         self._numbers = itertools.count()
         self._active = 0
@@ -82,144 +80,140 @@ class Scoreboard(Generic[T]):
         front: bool = False,
         since: float | None = None,
     ) -> Admission:
-        """Put a job in its group's line, if there is room.
+        """Put a job into its group's queue, if there is room.
 
-        `target`: where its request goes. `front`: it goes on with what it began elsewhere (a redirect led here), and
-        stands before those that have not begun, as far as `Group.next_place` lets it. It is never `NoRoom`. `since`:
-        when others may have asked the group for something last; it rests for an interval from then on.
+        Args:
+            name: the group.
+            ticket: the job.
+            now: the current time.
+            target: where its request goes.
+            front: it follows a redirect in this process. It goes before jobs that have not begun, as far as
+                `Group.next_job` allows. For such a job the answer is never `NoRoom`.
+            since: when another fetcher may have asked the group last. The group rests for an interval from then on.
         """
         with self._lock:
             group = self._group(name)
             if since is not None:
                 group.next_start = max(group.next_start, since + min(group.min_interval, MOST_REST_SECONDS))
                 self._plan_start(group)
-            is_news = group.last_use is None or group.last_use + NEWS_HOLDS * self._limits.max_hold_seconds <= now
+            is_new_host = group.is_new(now)
             group.last_use = now
             refusal = group.refusal(now, target)
             if refusal is not None:
                 return refusal
-            has_room = group.has_room(now, group.position_behind(target, front=front))
-            if front and not has_room:
-                return FastDelay()
-            if not has_room:
-                # Where hardly one job fits into a hold there is no backlog to be held, and nothing to wait for.
-                is_slow = group.interval > MAX_WAIT_SHARE * self._limits.max_hold_seconds
-                return FastDelay() if is_slow else NoRoom(self._room_in(group, now))
-            self._line_up(group, QueuedJob(ticket, group, now + self._limits.max_hold_seconds, target, front))
-            due = group.next_due()
-            return Held(len(group.line) == 1 and due is not None and due <= now, is_news)
+            if not group.has_room(now, group.position_behind(target, front=front)):
+                return FastDelay() if front or group.is_slow else NoRoom(group.room_in(now))
+            self._enqueue(group, QueuedJob(ticket, group, now + self._limits.max_hold_seconds, target, front))
+            return Held(group.can_start(now), is_new_host)
 
     def next_decision(self, now: float) -> Decision[T]:
-        """Return whose turn it is. Ask until it is nobody's."""
+        """Return what to do next. Call it until it returns `Idle`."""
         with self._lock:
-            self._expire(now)
-            if self._let_out:
-                return self._let_out.popleft()
+            self._evict_old(now)
+            if self._evicted:
+                return self._evicted.popleft()
             due = None
             if self._active < self._limits.max_active:
-                due = self._first_due()
+                due = self._first_due(now)
                 if due is not None and due <= now:
-                    return self._call(self._plan[0][2])
-            oldest = self._by_age[0].until if self._by_age else None
-            times = [time for time in (due, oldest) if time is not None]
+                    return self._start(self._plan[0][2], now)
+            hold_ends = self._by_age[0].until if self._by_age else None
+            times = [time for time in (due, hold_ends) if time is not None]
             return Idle(min(times) - now if times else None)
 
     def confirm_start(self, ticket: T, now: float) -> Refusal | None:
-        """Check the rules once more for a job that was called. A refusal ends it; None: its request may leave."""
+        """Check the rules once more for a job that may start. Return a refusal, which ends the job, or None."""
         with self._lock:
-            place = self._places[ticket]
-            group = place.group
-            refusal = group.refusal(now, place.target)
+            job = self._jobs[ticket]
+            group = job.group
+            refusal = group.refusal(now, job.target)
             if refusal is None and group.throttle.until > now:
                 refusal = FastDelay()
             if refusal is not None:
-                self._leave_wire(place)
+                self._leave_wire(job)
                 return refusal
             group.last_use = now
             return None
 
-    def sent(self, ticket: T, now: float) -> bool:
-        """Note that the job's request leaves now. Return whether somebody waits for the door that is open again."""
+    def cancel_start(self, ticket: T) -> None:
+        """End a job that may start and will not."""
         with self._lock:
-            place = self._places[ticket]
-            self._open_door(place, now)
-            return bool(place.group.line)
+            self._leave_wire(self._jobs[ticket])
+
+    def sent(self, ticket: T, now: float) -> bool:
+        """Note that the job's request leaves now. Return whether the event loop has to be woken for the next start."""
+        with self._lock:
+            job = self._jobs[ticket]
+            is_awaited = job.group.is_awaited and bool(job.group.queue)
+            self._open_gate(job, now)
+            return is_awaited
 
     def finish(self, ticket: T, now: float, report: Report) -> None:
-        """Note the end of a started job's request."""
+        """Note the end of the request of a started job."""
         with self._lock:
-            place = self._places[ticket]
-            group = place.group
-            group.note(now, place.target, report)
-            self._open_door(place, now)
-            self._leave_wire(place)
-            for waiting in list(group.line):
+            job = self._jobs[ticket]
+            group = job.group
+            group.note(now, job.target, report)
+            self._open_gate(job, now)
+            self._leave_wire(job)
+            for waiting in list(group.queue):
                 refusal = group.refusal(now, waiting.target)
                 if refusal is not None:
-                    self._leave_line(waiting)
-                    self._let_out.append(Evicted(waiting.ticket, refusal))
+                    self._leave_queue(waiting)
+                    self._evicted.append(Evicted(waiting.ticket, refusal))
 
     def withdraw(self, ticket: T) -> bool:
-        """Take a job back that stands in line. Return False if it does not (it was called, or it is unknown)."""
+        """Remove a held job. Return False if it is not held: it has started, or it is unknown."""
         with self._lock:
-            place = self._places.get(ticket)
-            if place is None or place.left:
+            job = self._jobs.get(ticket)
+            if job is None or job.has_left:
                 return False
-            self._leave_line(place)
+            self._leave_queue(job)
             return True
 
-    def cancel_start(self, ticket: T) -> None:
-        """End a job that was called and will not be started."""
-        with self._lock:
-            self._leave_wire(self._places[ticket])
-
     def forget_idle(self, now: float, *, idle_seconds: float) -> None:
-        """Drop groups of which nothing matters any more."""
+        """Drop the groups that were idle for so long and of which nothing needs to be remembered."""
         for name in [group.name for group in self._snapshot() if group.is_forgettable(now, idle_seconds)]:
             with self._lock:
                 group = self._groups.get(name)
                 if group is not None and group.is_forgettable(now, idle_seconds):
                     del self._groups[name]
 
-    def totals(self, now: float) -> Totals:
-        """Return the board's size. With many groups it takes a while, in which the board goes on."""
-        groups = self._snapshot()
-        with self._lock:
-            held, active = self._held, self._active
-            in_line = {place.group for place in self._places.values() if not place.left}
-            ready = sum(1 for group in in_line if (due := group.next_due()) is not None and due <= now)
-        return Totals(
-            active=active,
-            held=held,
-            ready=ready,
-            groups=len(groups),
-            groups_active=sum(1 for group in groups if group.active or group.line),
-            groups_recent=sum(
-                1 for group in groups if group.last_use is not None and group.last_use + RECENT_SECONDS > now
-            ),
-        )
-
     def counts(self) -> tuple[int, int]:
         """Return how many jobs are held and how many are active."""
         with self._lock:
             return self._held, self._active
 
+    def totals(self, now: float) -> Totals:
+        """Return the scoreboard in numbers. Most of the count is done without the lock."""
+        groups, recent = self._snapshot(), now - RECENT_SECONDS
+        with self._lock:
+            held, active = self._held, self._active
+            waiting = {job.group for job in self._jobs.values() if not job.has_left}
+            dues = [group.next_due() for group in waiting if group.at_gate is None]
+        return Totals(
+            active=active,
+            held=held,
+            ready=sum(1 for due in dues if due is not None and due <= now),
+            groups=len(groups),
+            groups_active=sum(1 for group in groups if group.active or group.queue),
+            groups_recent=sum(1 for group in groups if group.last_use is not None and group.last_use > recent),
+        )
+
     def dump(self, now: float, most: int = 1000) -> list[dict[str, str | int | float]]:
-        """Return the `most` busiest groups as plain data. Spans are seconds from now, 0 for what is over."""
+        """Return the `most` busiest groups as plain data."""
         busiest = heapq.nsmallest(
             most,
             self._snapshot(),
-            key=lambda group: (-group.active, -len(group.line), -(group.last_use or 0.0), group.name),
+            key=lambda group: (-group.active, -len(group.queue), -(group.last_use or 0.0), group.name),
         )
-        return [_describe(group, now) for group in busiest]
+        return [group.describe(now) for group in busiest]
 
     def _snapshot(self) -> list[Group[T]]:
-        """Return all groups, to be looked at without the lock: nobody waits for a person who looks."""
         with self._lock:
             return list(self._groups.values())
 
-    # ---- under the lock ---------------------------------------------------------------------------------------
-
+    # Below: with the lock held.
     def _group(self, name: str) -> Group[T]:
         group = self._groups.get(name)
         if group is None:
@@ -230,21 +224,14 @@ class Scoreboard(Generic[T]):
             self._groups[name] = group
         return group
 
-    def _room_in(self, group: Group[T], now: float) -> float:
-        """Return when about half of the line will have gone, and its next one would get a turn within the hold."""
-        half = (len(group.line) + 1) // 2
-        return max(
-            group.wait_of(half, now) - MAX_WAIT_SHARE * self._limits.max_hold_seconds, half * group.interval, 0.0
-        )
-
-    def _line_up(self, group: Group[T], place: QueuedJob[T]) -> None:
-        if place.front:
-            group.line.insert(sum(1 for other in group.line if other.front), place)
+    def _enqueue(self, group: Group[T], job: QueuedJob[T]) -> None:
+        if job.front:
+            group.queue.insert(sum(1 for other in group.queue if other.front), job)
         else:
-            group.line.append(place)
-        group.has_own = group.has_own or not place.target.is_foreign
-        self._places[place.ticket] = place
-        self._by_age.append(place)
+            group.queue.append(job)
+        group.has_own = group.has_own or not job.target.is_foreign
+        self._jobs[job.ticket] = job
+        self._by_age.append(job)
         self._held += 1
         self._plan_start(group)
 
@@ -254,73 +241,59 @@ class Scoreboard(Generic[T]):
             heapq.heappush(self._plan, (due, next(self._numbers), group))
         group.planned = due
 
-    def _first_due(self) -> float | None:
-        """Return when the first start of the plan is due; what was planned otherwise since is dropped."""
+    def _first_due(self, now: float) -> float | None:
+        """Return when the first start of the plan is due. Drops outdated entries."""
         while self._plan:
             due, _, group = self._plan[0]
-            if due == group.planned:
+            if due == group.planned and (group.at_gate is None or due > now):
                 return due
             heapq.heappop(self._plan)
+            if due == group.planned:
+                group.is_awaited = True
+                group.planned = None
         return None
 
-    def _call(self, group: Group[T]) -> Start[T]:
+    def _start(self, group: Group[T], now: float) -> Start[T]:
         heapq.heappop(self._plan)
-        place = group.next_place()
-        assert place is not None
-        self._leave_line(place, keep=True)
+        job = group.next_job()
+        assert job is not None
+        self._leave_queue(job, keep=True)
         group.active += 1
-        group.foreign_active += place.target.is_foreign
-        group.foreign_was_last = place.target.is_foreign
+        group.foreign_active += job.target.is_foreign
+        group.foreign_was_last = job.target.is_foreign
         self._active += 1
-        group.at_door = place
+        group.at_gate, group.gate_opens_at = job, now + group.interval
         self._plan_start(group)
-        return Start(place.ticket)
+        return Start(job.ticket)
 
-    def _leave_line(self, place: QueuedJob[T], *, keep: bool = False) -> None:
-        place.left = True
-        place.group.line.remove(place)
+    def _leave_queue(self, job: QueuedJob[T], *, keep: bool = False) -> None:
+        job.has_left = True
+        job.group.queue.remove(job)
         self._held -= 1
         if not keep:
-            del self._places[place.ticket]
-        self._plan_start(place.group)
+            del self._jobs[job.ticket]
+        self._plan_start(job.group)
 
-    def _open_door(self, place: QueuedJob[T], now: float) -> None:
-        group = place.group
-        if group.at_door is place:
-            group.at_door = None
+    def _open_gate(self, job: QueuedJob[T], now: float) -> None:
+        group = job.group
+        if group.at_gate is job:
+            group.at_gate, group.is_awaited = None, False
             group.next_start = now + group.interval
             self._plan_start(group)
 
-    def _leave_wire(self, place: QueuedJob[T]) -> None:
-        group = place.group
-        del self._places[place.ticket]
+    def _leave_wire(self, job: QueuedJob[T]) -> None:
+        group = job.group
+        del self._jobs[job.ticket]
         group.active -= 1
-        group.foreign_active -= place.target.is_foreign
+        group.foreign_active -= job.target.is_foreign
         self._active -= 1
-        if group.at_door is place:  # turned away before it went through
-            group.at_door = None
+        if group.at_gate is job:  # its request never left
+            group.at_gate, group.is_awaited = None, False
         self._plan_start(group)
 
-    def _expire(self, now: float) -> None:
-        while self._by_age and (self._by_age[0].left or self._by_age[0].until <= now):
-            place = self._by_age.popleft()
-            if not place.left:
-                self._leave_line(place)
-                self._let_out.append(Evicted(place.ticket, None))
-
-
-def _describe(group: Group[Any], now: float) -> dict[str, str | int | float]:
-    downs = group.down.values()
-    return {
-        "group": group.name,
-        "active": group.active,
-        "held": len(group.line),
-        "latency_seconds": round(group.latency, 3),
-        "interval_seconds": round(group.interval, 3),
-        "next_start_seconds": round(max(group.next_start - now, 0.0), 3),
-        "down_seconds": round(max((down.until - now for down in downs if down.until > now), default=0.0), 3),
-        "connect_failures": max((down.failures for down in downs), default=0),
-        "throttled_seconds": round(max(group.throttle.until - now, 0.0), 3),
-        "throttles": group.throttle.times,
-        "idle_seconds": round(now - (group.last_use or now), 3),
-    }
+    def _evict_old(self, now: float) -> None:
+        while self._by_age and (self._by_age[0].has_left or self._by_age[0].until <= now):
+            job = self._by_age.popleft()
+            if not job.has_left:
+                self._leave_queue(job)
+                self._evicted.append(Evicted(job.ticket, None))

@@ -1,6 +1,7 @@
-"""Between the event loop and the threads: who waits, who runs, and how many jobs to take meanwhile.
+"""Slots: a job waits for the next slot of its politeness group, then its request runs on a worker thread.
 
-The scoreboard decides; this room acts on it. Everything but a turn itself happens on the event loop.
+The scoreboard decides who may start (rate limiter, circuit breaker, bulkhead); this module carries that out. Each
+request crosses from the event loop to a thread once, and back once. Everything but the request runs on the event loop.
 """
 
 from __future__ import annotations
@@ -8,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from services.fetcher.politeness.decisions import (
     ANYWHERE,
@@ -20,105 +20,52 @@ from services.fetcher.politeness.decisions import (
     Idle,
     NoRoom,
     Refusal,
-    Report,
     Start,
     Target,
 )
 from services.fetcher.politeness.intake import Intake
 from services.fetcher.politeness.scoreboard import Scoreboard
+from services.fetcher.politeness.slot_request import SlotRequest, Work
 from shared.broker.prefetch import PrefetchLimit
 from shared.errors import NackAndRequeue
 from shared.waiting import until_any
 
-WORTH = 0.25
-"""A job is requeued only if its line has no room for this part of a hold: else waiting in the queue is shorter."""
+DEFER_SECONDS = 1.0
+"""How long a job without room is deferred at most: it waits here while the process sees which other jobs arrive."""
 
-LOOK_SECONDS = 1.0
-"""How long a job without room is kept aside while the process looks at what else is coming."""
+REQUEUE_SHARE = 0.25
+"""A job is requeued only if there is no room for this part of a hold. A shorter wait is better spent at the broker."""
 
 R = TypeVar("R")
 
-Sent = Callable[[], None]
-Work = Callable[[Sent], tuple[R, Report]]
-"""On a worker thread: does the request and calls `sent` the moment that it leaves. It may raise."""
-
 
 class Pool(Protocol):
-    """Where turns run: threads, or a simulation of them."""
+    """Runs slot requests: worker threads, or a simulation of them."""
 
     def submit(self, label: str, task: SlotRequest[Any]) -> None:
-        """Have `task` called."""
-
-
-@dataclass(eq=False)
-class SlotRequest(Generic[R]):
-    """One job's way through line and wire."""
-
-    slots: Slots
-    group: str
-    shard: Hashable
-    label: str
-    work: Work[R] = field(repr=False)
-    ending: asyncio.Future[R | Refusal] = field(repr=False)
-    target: Target = ANYWHERE
-    front: bool = False
-    """It goes on with what a redirect began; its message does not know of that."""
-    room_in: float = 0.0
-    """When its group's line will have room again, in seconds."""
-
-    def __call__(self) -> None:
-        """Run the turn on a worker thread."""
-        if self.begin():
-            self.end(*self.do())
-
-    def begin(self) -> bool:
-        """Check the rules at the last moment; return whether the work may be done."""
-        board = self.slots.board
-        may_leave = self.slots.may_leave(self.shard)
-        if self.ending.cancelled() or not may_leave:  # nobody can settle its message any more, or another asks there
-            board.cancel_start(self)
-            refusal: Refusal | None = FastDelay()
-        else:
-            refusal = board.confirm_start(self, self.slots.clock())
-        if refusal is not None:
-            self.slots.ended_elsewhere(self, refusal)
-        return refusal is None
-
-    def do(self) -> tuple[R | BaseException, Report]:
-        """Do the work."""
-        try:
-            return self.work(self._sent)
-        except BaseException as error:  # noqa: BLE001 - a bug belongs to whoever awaits the turn
-            return error, Report(latency_seconds=None, connected=None, succeeded=False)
-
-    def end(self, result: R | BaseException, report: Report) -> None:
-        """Make way for others, and hand the result over."""
-        self.slots.board.finish(self, self.slots.clock(), report)
-        self.slots.ended_elsewhere(self, result)
-
-    def _sent(self) -> None:
-        if self.slots.board.sent(self, self.slots.clock()):
-            self.slots.wake()
+        """Have `task` called on a thread. `label` describes it for people."""
 
 
 class Slots:
-    """See the module.
+    """Gives slots to jobs.
 
     Args:
+        board: decides.
+        pool: runs the requests.
+        prefetch_limit: how many jobs may be here at a time. `Intake` lowers it.
+        threads: how many requests `pool` runs at a time.
         clock: monotonic seconds.
-        threads: how many turns `pool` runs at a time.
-        shard_of: which of the queues behind the prefetch limit the jobs of a group come from, if there are several.
-        may_leave: asked on a worker thread before a request begins: whether those of this queue are ours to make. It
+        shard_of: the shard (a queue) of a group.
+        may_leave: asked on a worker thread before each request: whether this process may ask hosts of this shard. It
             may wait.
     """
 
     def __init__(
         self,
-        board: Scoreboard[Any],
+        board: Scoreboard[SlotRequest[Any]],
         pool: Pool,
         prefetch_limit: PrefetchLimit,
         *,
-        window: int,
         threads: int,
         clock: Callable[[], float],
         shard_of: Callable[[str], Hashable] = lambda group: None,
@@ -126,209 +73,203 @@ class Slots:
     ) -> None:
         self.board = board
         self.clock = clock
+        self.may_leave = may_leave
         self._pool = pool
         self._prefetch_limit = prefetch_limit
-        self._intake = Intake(window, threads, board.max_hold_seconds)
+        self._shard_of = shard_of
+        self._held: set[SlotRequest[Any]] = set()
+        self._deferred: list[SlotRequest[Any]] = []
+        self._intake = Intake(prefetch_limit.most, threads, board.max_hold_seconds)
         self._threads = threads
-        self._waiting: set[SlotRequest[Any]] = set()
-        self._aside: list[SlotRequest[Any]] = []
-        self._lane_of = shard_of
-        self.may_leave = may_leave
-        self._in_hand: Counter[Hashable] = Counter()
-        self._opened: dict[Hashable, float] = {}
+        self._pending_nacks = 0
+        self._jobs: Counter[Hashable] = Counter()
+        self._opened_at: dict[Hashable, float] = {}
         self._closed: set[Hashable] = set()
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._decision: asyncio.TimerHandle | None = None
-        self._returning = 0
+        self._review: asyncio.TimerHandle | None = None
 
     async def run(
         self, group: str, label: str, work: Work[R], *, target: Target = ANYWHERE, front: bool = False
     ) -> R | Refusal:
-        """Wait for the group's next turn, do the work in it on a thread, return its result.
+        """Wait for a slot of the group, do the work in it on a thread, return its result or why it was not done.
 
-        `target`: where the request goes. `front`: it goes on with what a redirect began in this process. Its message
-        does not know of that, so that it is requeued where another would be given back.
+        Args:
+            group: the politeness group.
+            label: describes the job for people.
+            work: makes the request.
+            target: where the request goes.
+            front: the request follows a redirect that this process received. It goes before jobs that have not
+                begun. The message does not record the redirect, so it is never nacked: it goes to fast-delay.
 
         Raises:
-            NackAndRequeue: the service stops, or there is no room for this job in this process.
+            NackAndRequeue: the service stops, gives up the group's shard, or has no room for this job.
         """
         self._loop = asyncio.get_running_loop()
-        shard = self._lane_of(group)
+        shard = self._shard_of(group)
         if self._stopped or shard in self._closed:
             if front:
                 return FastDelay()
             raise NackAndRequeue("stopping" if self._stopped else "the shard of its group is given up")
-        turn = SlotRequest(self, group, shard, label, work, self._loop.create_future(), target, front)
-        self._in_hand[shard] += 1
+        future: asyncio.Future[R | Refusal] = self._loop.create_future()
+        request = SlotRequest(self, group, shard, label, work, future, target, front)
+        self._jobs[shard] += 1
         try:
-            return await self._wait(turn)
-        finally:
-            self._in_hand[shard] -= 1
-
-    async def _wait(self, turn: SlotRequest[R]) -> R | Refusal:
-        admission = self._admit(turn)
-        match admission:
-            case Held(at_once, is_news):
-                if at_once:
-                    self._intake.note_find(news=is_news)
-                self._waiting.add(turn)
-                self._pump()
-            case NoRoom(seconds):
-                self._put_aside(turn, seconds)
-            case refusal:
-                return refusal
-        try:
-            return await turn.ending
+            self._take(request)
+            return await request.result
         except asyncio.CancelledError:
-            self._abandon(turn)
+            self._forget(request)
             raise
-
-    def _admit(self, turn: SlotRequest[Any]) -> Admission:
-        since = self._opened.get(turn.shard)
-        return self.board.admit(turn.group, turn, self.clock(), target=turn.target, front=turn.front, since=since)
+        finally:
+            self._jobs[shard] -= 1
 
     def open_shard(self, shard: Hashable, now: float) -> None:
-        """Take jobs of this shard from now on. Others had it before: each of its groups rests for an interval first."""
+        """Accept jobs of this shard. Another fetcher had it before, so each of its groups first rests an interval."""
         self._closed.discard(shard)
-        self._opened[shard] = now
+        self._opened_at[shard] = now
 
     def close_shard(self, shard: Hashable) -> None:
-        """Take no more of this shard, and give back what waits of it; what runs comes to its end."""
+        """Accept no more jobs of this shard, and nack those that wait. Running requests end as usual."""
         self._closed.add(shard)
-        self._let_go(lambda turn: turn.shard == shard, "the shard of its group is given up")
+        self._nack(lambda request: request.shard == shard, "the shard of its group is given up")
 
     def count_jobs(self, shard: Hashable) -> int:
         """Return how many jobs of this shard wait or run."""
-        return self._in_hand[shard]
+        return self._jobs[shard]
 
     async def stop_when(self, stopping: asyncio.Event) -> None:
-        """Give back all that waits once `stopping` is set; what runs comes to its end."""
+        """Nack all waiting jobs once `stopping` is set. Running requests end as usual."""
         await until_any(stopping)
         self._stopped = True
-        self._let_go(lambda turn: True, "stopping")
-
-    def _let_go(self, chosen: Callable[[SlotRequest[Any]], bool], why: str) -> None:
-        """Give back those that wait and are chosen."""
-        waiting = [turn for turn in self._waiting if chosen(turn) and self.board.withdraw(turn)]
-        aside = [turn for turn in self._aside if chosen(turn)]
-        self._waiting.difference_update(waiting)
-        self._aside = [turn for turn in self._aside if turn not in aside]
-        for turn in (*waiting, *aside):
-            _settle(turn, FastDelay() if turn.front else NackAndRequeue(why))
+        self._nack(lambda request: True, "stopping")
 
     def wake(self) -> None:
-        """Look again who may start. From any thread."""
+        """Look for starts again. From any thread."""
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._pump)
+        self._loop.call_soon_threadsafe(self._start_due)
 
-    def ended_elsewhere(self, turn: SlotRequest[Any], ending: object) -> None:
-        """Hand over what a turn came to. From any thread."""
+    def return_to_loop(self, request: SlotRequest[Any], result: object) -> None:
+        """Resolve a request. From any thread."""
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._end, turn, ending)
+        self._loop.call_soon_threadsafe(self._end, request, result)
 
-    def _end(self, turn: SlotRequest[Any], ending: object) -> None:
-        _settle(turn, ending)
-        self._pump()
+    def _end(self, request: SlotRequest[Any], result: object) -> None:
+        request.resolve(result)
+        self._start_due()
 
-    def _pump(self) -> None:
-        """Start whose turn it is, let out who was held too long, and set the timer for the next look."""
+    def _take(self, request: SlotRequest[Any]) -> None:
+        """Hold a request that has just arrived, defer it, or resolve it with a refusal."""
+        match self._admit(request):
+            case Held(can_start, is_new_host):
+                if can_start:
+                    self._intake.note_idle_host(is_new=is_new_host)
+                self._held.add(request)
+                self._start_due()
+            case NoRoom(seconds):
+                request.room_in = seconds
+                self._defer(request)
+            case refusal:
+                request.resolve(refusal)
+
+    def _admit(self, request: SlotRequest[Any]) -> Admission:
+        since, target = self._opened_at.get(request.shard), request.target
+        return self.board.admit(request.group, request, self.clock(), target=target, front=request.front, since=since)
+
+    def _defer(self, request: SlotRequest[Any]) -> None:
+        """Have the request wait for a review: soon, or at once if no more jobs of its shard can arrive."""
+        assert self._loop is not None
+        self._deferred.append(request)
+        is_full = self._jobs[request.shard] >= self._prefetch_limit.share
+        if self._review is not None and is_full:
+            self._review.cancel()
+            self._review = None
+        if self._review is None:
+            self._review = self._loop.call_later(0.0 if is_full else DEFER_SECONDS, self._review_deferred)
+
+    def _review_deferred(self) -> None:
+        """Hold the deferred requests that have room by now. Requeue others as far as that is paid; nack the rest."""
+        self._review = None
+        deferred, self._deferred = self._deferred, []
+        excess = [request for request in deferred if not request.result.done() and not self._hold(request)]
+        far = [request for request in excess if request.room_in >= REQUEUE_SHARE * self.board.max_hold_seconds]
+        requeued = set(far[len(far) - self._intake.pay(len(far)) :])  # the youngest
+        for request in requeued:
+            request.resolve(FastDelay())
+        self._nack_excess([request for request in excess if request not in requeued])
+        self._start_due()
+
+    def _hold(self, request: SlotRequest[Any]) -> bool:
+        """Hold a deferred request, or resolve it with a refusal. Return False if there is no room."""
+        match self._admit(request):
+            case NoRoom(seconds):
+                request.room_in = seconds
+                return False
+            case Held():
+                self._held.add(request)
+            case refusal:
+                request.resolve(refusal)
+        return True
+
+    def _nack_excess(self, requests: list[SlotRequest[Any]], *, lacks_threads: bool = False) -> None:
+        """Shrink the window, then nack the requests."""
+        if not requests:
+            return
+        held, active = self.board.counts()
+        room_in = min(request.room_in for request in requests)
+        self._intake.shrink(
+            self.clock(), held=held, active=active, room_in_seconds=room_in, lacks_threads=lacks_threads
+        )
+        self._prefetch_limit.set("intake", 0)
+        # Only when the consumer has stopped: otherwise the broker would deliver them here again at once.
+        self._pending_nacks += 1
+        self._prefetch_limit.next_applied().add_done_callback(lambda _: self._nack_now(requests))
+
+    def _nack_now(self, requests: list[SlotRequest[Any]]) -> None:
+        self._pending_nacks -= 1
+        for request in requests:
+            request.resolve(NackAndRequeue("this process has no room for its group at the moment"))
+        self._start_due()
+
+    def _start_due(self) -> None:
+        """Start the requests that are due, remove those that were evicted, and set the timer for the next look."""
         now, expired = self.clock(), list[SlotRequest[Any]]()
-        while not isinstance(call := self.board.next_decision(now), Idle):
-            turn = call.ticket
-            self._waiting.discard(turn)
-            match call:
+        while not isinstance(decision := self.board.next_decision(now), Idle):
+            request = decision.ticket
+            self._held.discard(request)
+            match decision:
                 case Start():
                     self._intake.note_start()
-                    self._pool.submit(turn.label, turn)
+                    self._pool.submit(request.label, request)
+                case Evicted(_, None) if not request.front:
+                    expired.append(request)
                 case Evicted(_, refusal):
-                    if refusal is None and turn.front:
-                        _settle(turn, FastDelay())
-                    elif refusal is None:
-                        expired.append(turn)
-                    else:
-                        _settle(turn, refusal)
-        if expired:  # more was taken than could be started
-            self._give_back(expired, starved=True)
-        held, active = self.board.counts()
+                    request.resolve(refusal or FastDelay())
+        self._nack_excess(expired, lacks_threads=True)
         ask_again = None
-        if not self._returning:
+        if not self._pending_nacks:
+            held, active = self.board.counts()
             ask_again = self._intake.tick(now, held=held, idle=active < self._threads)
             self._prefetch_limit.set("intake", self._intake.window)
-        self._set_timer([seconds for seconds in (call.seconds, ask_again) if seconds is not None])
+        self._set_timer([seconds for seconds in (decision.seconds, ask_again) if seconds is not None])
 
     def _set_timer(self, delays: list[float]) -> None:
         if self._timer is not None:
             self._timer.cancel()
         assert self._loop is not None
-        self._timer = self._loop.call_later(max(min(delays), 0.0), self._pump) if delays else None
+        self._timer = self._loop.call_later(max(min(delays), 0.0), self._start_due) if delays else None
 
-    def _put_aside(self, turn: SlotRequest[Any], room_in_seconds: float) -> None:
-        assert self._loop is not None
-        turn.room_in = room_in_seconds
-        self._aside.append(turn)
-        is_full = self._in_hand[turn.shard] >= self._prefetch_limit.share
-        if self._decision is not None and is_full:
-            self._decision.cancel()
-            self._decision = None
-        if self._decision is None:
-            self._decision = self._loop.call_later(0.0 if is_full else LOOK_SECONDS, self._decide)
+    def _nack(self, chosen: Callable[[SlotRequest[Any]], bool], reason: str) -> None:
+        """Nack the chosen requests that have not started."""
+        held = [request for request in self._held if chosen(request) and self.board.withdraw(request)]
+        self._held.difference_update(held)
+        deferred = [request for request in self._deferred if chosen(request)]
+        self._deferred = [request for request in self._deferred if request not in deferred]
+        for request in (*held, *deferred):
+            request.resolve(FastDelay() if request.front else NackAndRequeue(reason))
 
-    def _decide(self) -> None:
-        """Settle what becomes of those aside: into the line if there is room by now, on, or back."""
-        self._decision = None
-        aside, self._aside = self._aside, []
-        excess = [turn for turn in aside if not turn.ending.done() and not self._admit_again(turn)]
-        far = [turn for turn in excess if turn.room_in >= WORTH * self.board.max_hold_seconds]
-        requeued = set(far[len(far) - self._intake.pay(len(far)) :])  # the youngest
-        for turn in requeued:
-            _settle(turn, FastDelay())
-        self._give_back([turn for turn in excess if turn not in requeued])
-        self._pump()
-
-    def _give_back(self, turns: list[SlotRequest[Any]], *, starved: bool = False) -> None:
-        """Give back what can't be started in time, and take fewer."""
-        if not turns:
-            return
-        held, active = self.board.counts()
-        room_in = min(turn.room_in for turn in turns)
-        self._intake.narrow(self.clock(), held=held, active=active, room_in_seconds=room_in, starved=starved)
-        self._prefetch_limit.set("intake", 0)
-        # Only once nothing is taken any more: the broker would hand them to us again at once.
-        self._returning += 1
-        self._prefetch_limit.next_applied().add_done_callback(lambda _: self._hand_back(turns))
-
-    def _hand_back(self, turns: list[SlotRequest[Any]]) -> None:
-        self._returning -= 1
-        for turn in turns:
-            _settle(turn, NackAndRequeue("this process has no room for its group at the moment"))
-        self._pump()
-
-    def _admit_again(self, turn: SlotRequest[Any]) -> bool:
-        admission = self._admit(turn)
-        match admission:
-            case NoRoom(seconds):
-                turn.room_in = seconds
-                return False
-            case Held():
-                self._waiting.add(turn)
-            case refusal:
-                _settle(turn, refusal)
-        return True
-
-    def _abandon(self, turn: SlotRequest[Any]) -> None:
-        """Forget a turn that nobody waits for. If it runs already, it frees its place when it is done."""
-        self._waiting.discard(turn)
-        if turn in self._aside:
-            self._aside.remove(turn)
-        self.board.withdraw(turn)
-
-
-def _settle(turn: SlotRequest[Any], ending: object) -> None:
-    if turn.ending.done():
-        return
-    if isinstance(ending, BaseException):
-        turn.ending.set_exception(ending)
-    else:
-        turn.ending.set_result(ending)
+    def _forget(self, request: SlotRequest[Any]) -> None:
+        """Forget a request whose result nobody awaits. If it runs, it frees its slot when it ends."""
+        self._held.discard(request)
+        self._deferred = [other for other in self._deferred if other is not request]
+        self.board.withdraw(request)

@@ -1,4 +1,4 @@
-"""The threads that fetch and read. Blocking code runs here, and nowhere else in the fetcher."""
+"""The worker threads, which make requests and read feeds. The fetcher runs blocking code nowhere else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 HEAPS = 2
-"""glibc gives threads up to eight heaps per core, and each keeps what its largest feed took."""
+"""glibc gives threads up to eight heaps per core, and each keeps the memory that its largest feed took."""
 
 _M_ARENA_MAX = -8
 
@@ -24,7 +24,7 @@ def share_heaps() -> None:
 
 @dataclass(frozen=True)
 class Busy:
-    """What a thread is at."""
+    """The task of a thread."""
 
     thread: str
     task: str
@@ -32,7 +32,7 @@ class Busy:
 
 
 class Workers:
-    """A fixed number of threads over one queue. Leaner than an executor: what a task comes to is its own business."""
+    """A fixed number of threads over one queue. Leaner than an executor: a task delivers its result itself."""
 
     def __init__(self, number: int) -> None:
         share_heaps()
@@ -47,13 +47,13 @@ class Workers:
         self._tasks.put((label, task))
 
     def busy(self) -> list[Busy]:
-        """Return what is being worked on, the longest first."""
+        """Return the running tasks, the longest first."""
         now = time.monotonic()
         found = [Busy(name, label, now - since) for name, (label, since) in list(self._busy.items())]
         return sorted(found, key=lambda busy: -busy.seconds)
 
     def close(self) -> None:
-        """Let the threads end what they are at, and wait for them."""
+        """Wait until the threads have ended their tasks."""
         for _ in self._threads:
             self._tasks.put(None)
         for thread in self._threads:
@@ -68,4 +68,4 @@ class Workers:
                 task()
             finally:
                 del self._busy[name]
-            del item, task  # with all that it came to: an idle thread must not keep a large result alive
+            del item, task  # an idle thread must not keep a large result alive

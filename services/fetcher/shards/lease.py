@@ -1,4 +1,4 @@
-"""Pure: for how long the locks of this process are certain to be its own."""
+"""Pure: how long this process can be certain that it still has its locks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ SHARE = 0.75
 """Of the heartbeat timeout. The broker ends a silent connection, and its locks with it, after one timeout at least."""
 
 NO_HEARTBEAT_SECONDS = 20.0
-"""A broker without heartbeats never ends a silent connection; but what is in between may."""
+"""A broker without heartbeats never ends a silent connection; but a proxy in between may."""
 
 
 def lease_seconds(heartbeat_seconds: float) -> float:
@@ -26,7 +26,7 @@ class Lease:
         self._until = float("-inf")
 
     def renew(self, asked_at: float) -> None:
-        """Note that the broker has answered what it was asked at this moment: the locks stood then."""
+        """Note that the broker has answered a request of this moment: the locks stood then."""
         self._until = max(self._until, asked_at + self._seconds)
 
     def is_certain(self, now: float) -> bool:

@@ -9,8 +9,7 @@ import pytest
 
 from services.batch.service import Claims
 from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
-from services.scheduler.tick import IN_FLIGHT, Tick
-from services.scheduler.ticker import Ticker
+from services.scheduler.tick import IN_FLIGHT, Tick, Ticker
 from shared.broker.topology import build_topology
 from shared.clock import ServerClock
 from shared.database.postgres import Database

@@ -104,7 +104,6 @@ class Harness:
             self.board,
             self.workers,
             self.prefetch_limit,
-            window=prefetch,
             threads=threads,
             clock=clock,
             shard_of=self.stage.queue_of,

@@ -1,6 +1,6 @@
 """The fetcher from its queue to the wire on a clock that jumps: hours of backlog, every second of it exact.
 
-Real: consumer loop, handler, turns, scoreboard, intake. Simulated: the broker (in memory, with ticking delay queues),
+Real: consumer loop, handler, slots, scoreboard, intake. Simulated: the broker (in memory, with ticking delay queues),
 the threads and the servers.
 """
 
@@ -51,7 +51,7 @@ class CountingBroker(MemoryBroker):
     def __init__(self) -> None:
         super().__init__(ticking=True)
         self.published: Counter[str] = Counter()
-        self.given_back: Counter[str] = Counter()
+        self.nacked: Counter[str] = Counter()
         self.ended: set[int] = set()
         """Feeds with a final result."""
         self.awaited = 0
@@ -59,7 +59,7 @@ class CountingBroker(MemoryBroker):
 
     def take_back(self, queue: str, stored: Stored) -> None:
         super().take_back(queue, stored)
-        self.given_back[stored.publication.message_id] += 1
+        self.nacked[stored.publication.message_id] += 1
 
     def accept(self, publication: Publication) -> None:
         super().accept(publication)
@@ -107,7 +107,6 @@ class Simulation:
             board,
             self,
             prefetch_limit,
-            window=prefetch_limit.most,
             threads=self.threads,
             clock=loop.time,
             shard_of=topology.fetcher.queue_of,
@@ -153,22 +152,22 @@ class Simulation:
         self.most_running[job.group] = max(self.most_running[job.group], self.running[job.group])
         return make_result(feed_id=job.feed_id), self.report(job, self.latency(job))
 
-    def submit(self, label: str, turn: Any) -> None:
-        asyncio.get_running_loop().call_soon(self._run_turn, turn)
+    def submit(self, label: str, request: Any) -> None:
+        asyncio.get_running_loop().call_soon(self._run_request, request)
 
-    def _run_turn(self, turn: Any) -> None:
-        if not turn.begin():
+    def _run_request(self, request: Any) -> None:
+        if not request.begin():
             return
-        result, report = turn.do()
+        result, report = request.do()
 
         def end() -> None:
-            self.running[turn.group] -= 1
-            turn.end(result, report)
+            self.running[request.group] -= 1
+            request.end(result, report)
 
         asyncio.get_running_loop().call_later(report.latency_seconds, end)
 
     def _oldest_held(self) -> float:
-        until = min((place.until for place in self.board._by_age if not place.left), default=None)
+        until = min((job.until for job in self.board._by_age if not job.has_left), default=None)
         return 0.0 if until is None else asyncio.get_running_loop().time() - (until - self.board.max_hold_seconds)
 
     # ---- what came of it ----
@@ -218,7 +217,7 @@ def test_a_thousand_jobs_of_one_host_take_the_ideal_time_without_a_storm(
     assert simulation.longest_hold <= 20.0
     assert len(simulation.starts["a"]) == 1000, "a job was fetched twice"
     # Each time counts as a delivery, and after 100 the broker takes a message for poison.
-    assert max(simulation.broker.given_back.values(), default=0) <= 10
+    assert max(simulation.broker.nacked.values(), default=0) <= 10
 
 
 @pytest.mark.parametrize("shards", [1, 4, 12])
@@ -335,4 +334,4 @@ def test_feeds_that_lead_to_one_host_wait_there_and_their_own_hosts_are_asked_on
     assert set(simulation.first_hops.values()) == {1}
     assert simulation.least_gap("hub") >= interval - 1e-6
     assert len(simulation.starts["hub"]) == 100
-    assert max(simulation.broker.given_back.values(), default=0) <= 20
+    assert max(simulation.broker.nacked.values(), default=0) <= 20

@@ -33,17 +33,17 @@ def fetch(scoreboard: Scoreboard[str], group: str, now: float, report: Report, t
 
 def test_the_first_job_of_a_group_is_called_at_once() -> None:
     scoreboard = board()
-    assert scoreboard.admit("a", "1", 100.0) == Held(at_once=True)
+    assert scoreboard.admit("a", "1", 100.0) == Held(can_start=True)
     assert scoreboard.next_decision(100.0) == Start("1")
     assert scoreboard.confirm_start("1", 100.0) is None
 
 
-def test_a_group_that_nothing_was_asked_of_for_a_while_is_news() -> None:
+def test_a_group_that_nothing_was_asked_of_for_a_while_is_new() -> None:
     scoreboard = board(max_hold_seconds=20.0)
     fetch(scoreboard, "a", 0.0, GOOD)
-    assert scoreboard.admit("a", "1", 59.0) == Held(at_once=True, is_news=False)
+    assert scoreboard.admit("a", "1", 59.0) == Held(can_start=True, is_new_host=False)
     scoreboard.withdraw("1")
-    assert scoreboard.admit("a", "2", 119.0) == Held(at_once=True, is_news=True)
+    assert scoreboard.admit("a", "2", 119.0) == Held(can_start=True, is_new_host=True)
 
 
 def test_the_next_one_is_called_an_interval_after_the_request_has_left() -> None:
@@ -55,10 +55,24 @@ def test_the_next_one_is_called_an_interval_after_the_request_has_left() -> None
     assert isinstance(scoreboard.next_decision(15.0), Idle)  # names are still being resolved
     scoreboard.sent("1", 16.0)
     assert scoreboard.next_decision(16.0) == Idle(4.0)  # the hold ends
-    assert scoreboard.admit("a", "3", 16.0) == Held(at_once=False, is_news=False)
+    assert scoreboard.admit("a", "3", 16.0) == Held(can_start=False, is_new_host=False)
     assert scoreboard.next_decision(20.0) == Evicted("2", None)
     assert scoreboard.next_decision(20.0) == Idle(1.0)
     assert scoreboard.next_decision(21.0) == Start("3")
+
+
+def test_the_event_loop_is_woken_only_for_a_request_that_left_late() -> None:
+    scoreboard = board(host_min_interval_seconds=5.0, host_concurrency=4)
+    for ticket in "123":
+        scoreboard.admit("a", ticket, 0.0)
+    assert scoreboard.next_decision(0.0) == Start("1")
+    assert scoreboard.next_decision(0.0) == Idle(5.0)
+    assert not scoreboard.sent("1", 1.0), "the loop looks again by itself, before the next start"
+    assert scoreboard.next_decision(5.0) == Idle(1.0)
+    assert scoreboard.next_decision(6.0) == Start("2")
+    assert scoreboard.next_decision(11.0) == Idle(9.0), "nothing to wait for but the end of the hold"
+    assert scoreboard.sent("2", 12.0)
+    assert scoreboard.next_decision(12.0) == Idle(5.0)
 
 
 def test_after_a_stall_the_distance_holds_all_the_same() -> None:
@@ -93,7 +107,7 @@ def test_a_failure_to_connect_keeps_the_distance_too() -> None:
 def test_another_group_does_not_wait() -> None:
     scoreboard = board(host_min_interval_seconds=5.0)
     send(scoreboard, "a", "1", 0.0)
-    assert scoreboard.admit("b", "2", 0.0) == Held(at_once=True)
+    assert scoreboard.admit("b", "2", 0.0) == Held(can_start=True)
     assert scoreboard.next_decision(0.0) == Start("2")
 
 
@@ -256,7 +270,7 @@ def test_a_throttle_is_waited_for_here_or_in_fast_delay_or_in_the_retry_queue_by
     scoreboard = board(max_hold_seconds=20.0)
     fetch(scoreboard, "a", 0.0, throttled(100.0))
     found = [scoreboard.admit("a", str(now), now) for now in (39.0, 41.0, 85.0)]
-    assert found == [Skip(61.0, throttled=True), FastDelay(), Held(at_once=False, is_news=False)]
+    assert found == [Skip(61.0, throttled=True), FastDelay(), Held(can_start=False, is_new_host=False)]
 
 
 def test_several_429_of_requests_that_were_under_way_together_are_one_throttle() -> None:
@@ -334,20 +348,20 @@ def test_the_board_in_numbers_and_in_full() -> None:
 
 def test_a_group_that_was_another_fetchers_rests_for_its_interval_first() -> None:
     scoreboard = board(host_min_interval_seconds=5.0)
-    assert scoreboard.admit("a", "1", 101.0, since=100.0) == Held(at_once=False)
+    assert scoreboard.admit("a", "1", 101.0, since=100.0) == Held(can_start=False)
     assert scoreboard.next_decision(101.0) == Idle(4.0)
     assert scoreboard.next_decision(105.0) == Start("1")
     scoreboard.confirm_start("1", 105.0)
     scoreboard.sent("1", 105.0)
-    assert scoreboard.admit("a", "2", 106.0, since=100.0) == Held(at_once=False, is_news=False)
+    assert scoreboard.admit("a", "2", 106.0, since=100.0) == Held(can_start=False, is_new_host=False)
     assert scoreboard.next_decision(106.0) == Idle(4.0)
-    assert scoreboard.admit("b", "3", 106.0, since=100.0) == Held(at_once=True), "it has rested"
+    assert scoreboard.admit("b", "3", 106.0, since=100.0) == Held(can_start=True), "it has rested"
 
 
 def test_a_group_that_was_ours_before_rests_again_when_it_comes_back() -> None:
     scoreboard = board(host_min_interval_seconds=5.0)
     fetch(scoreboard, "a", 100.0, GOOD)
-    assert scoreboard.admit("a", "1", 200.0, since=199.0) == Held(at_once=False, is_news=True)
+    assert scoreboard.admit("a", "1", 200.0, since=199.0) == Held(can_start=False, is_new_host=True)
     assert scoreboard.next_decision(200.0) == Idle(4.0)
 
 

@@ -68,7 +68,7 @@ def test_a_429_behind_a_strangers_redirect_rests_the_group_as_a_bare_one_and_red
     scoreboard = board(throttle_seconds=30.0, max_hold_seconds=20.0)
     asked = Report(0.1, succeeded=False, throttled=True, retry_after_seconds=86_400.0)
     fetch(scoreboard, STRANGER, 0.0, asked)
-    assert scoreboard.admit("victim", "own", 15.0, target=PLAIN) == Held(at_once=False, is_news=False)
+    assert scoreboard.admit("victim", "own", 15.0, target=PLAIN) == Held(can_start=False, is_new_host=False)
     assert scoreboard.next_decision(15.0) == Idle(15.0)
     assert scoreboard.next_decision(30.0) == Start("own")
     assert scoreboard.admit("victim", "x", 30.0, target=STRANGER) == Skip(86_370.0, throttled=True)

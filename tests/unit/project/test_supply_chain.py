@@ -12,7 +12,7 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-local.lock", "requirements-build.lock", "requirements-dev.lock")
 
 
 def jobs(workflow: Path) -> dict[str, dict[str, Any]]:
@@ -57,9 +57,10 @@ def test_a_lock_file_has_hashes_and_no_addresses(name: str) -> None:
     assert not re.search(r"https?://|index-url|find-links", text)
 
 
-def test_the_tests_run_what_the_image_runs() -> None:
-    run, dev = locked("requirements.lock"), locked("requirements-dev.lock")
-    assert {name: dev.get(name) for name in run} == run
+@pytest.mark.parametrize("name", ["requirements-local.lock", "requirements-dev.lock"])
+def test_a_checkout_runs_what_the_image_runs(name: str) -> None:
+    run, here = locked("requirements.lock"), locked(name)
+    assert {package: here.get(package) for package in run} == run
 
 
 def test_the_image_installs_by_hash() -> None:

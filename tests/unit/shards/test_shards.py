@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections import Counter
-from collections.abc import Hashable
+from typing import Any
 
 import pytest
 
+from services.fetcher.politeness.decisions import Report
+from services.fetcher.politeness.limits import Limits
+from services.fetcher.politeness.scoreboard import Scoreboard
+from services.fetcher.politeness.slot_request import SlotRequest
+from services.fetcher.politeness.slots import Slots
 from services.fetcher.shards.lease import Lease
 from services.fetcher.shards.ownership import Shards
 from shared.broker.port import Publication, Session
@@ -22,21 +26,15 @@ TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, messa
 ALL = list(TOPOLOGY.fetcher.queues)
 
 
-class Lanes:
-    """What runs in a fetcher."""
+class HeldThreads:
+    """Worker threads whose requests end when a test says so."""
 
     def __init__(self) -> None:
-        self.running: Counter[Hashable] = Counter()
-        self.opened: dict[Hashable, float] = {}
+        self.running: list[SlotRequest[Any]] = []
 
-    def open_shard(self, shard: Hashable, now: float) -> None:
-        self.opened[shard] = now
-
-    def close_shard(self, shard: Hashable) -> None:
-        del self.opened[shard]
-
-    def count_jobs(self, shard: Hashable) -> int:
-        return self.running[shard]
+    def submit(self, label: str, task: SlotRequest[Any]) -> None:
+        if task.begin():
+            self.running.append(task)
 
 
 class Fetcher:
@@ -44,14 +42,20 @@ class Fetcher:
 
     def __init__(self, broker: MemoryBroker, drain_seconds: float = 60.0) -> None:
         self.stop, self.end = asyncio.Event(), asyncio.Event()
-        self.prefetch_limit, self.lanes = PrefetchLimit(400), Lanes()
+        self.prefetch_limit, self.threads = PrefetchLimit(400), HeldThreads()
+        clock = asyncio.get_running_loop().time
+        board = Scoreboard[SlotRequest[Any]](Limits(host_min_interval_seconds=0.001))
+        self.slots = Slots(
+            board, self.threads, self.prefetch_limit, threads=200, clock=clock, shard_of=lambda group: group
+        )
+        self.jobs: list[asyncio.Task[Any]] = []
         self.session: Session | None = None
         self.lease = Lease(15.0)
         self.shards = Shards(
             broker,
             TOPOLOGY.fetcher,
             self.prefetch_limit,
-            self.lanes,  # type: ignore[arg-type]
+            self.slots,
             stop=self.stop,
             drain_seconds=drain_seconds,
             clock=asyncio.get_running_loop().time,
@@ -69,6 +73,16 @@ class Fetcher:
         while True:
             self.prefetch_limit.note_applied()
             await self.prefetch_limit.wait_changed()
+
+    def run_job(self, queue: str) -> None:
+        """Have a request of this shard under way."""
+        self.jobs.append(asyncio.create_task(self.slots.run(queue, "a job", lambda sent: (None, Report(0.1)))))
+
+    def end_jobs(self) -> None:
+        assert len(self.threads.running) == len(self.jobs), "a job was nacked, or has not begun"
+        while self.threads.running:
+            self.threads.running.pop().end(None, Report(0.1))
+        self.jobs.clear()
 
     async def lose_connection(self, seconds: float = 0.0) -> None:
         """Connect anew, as a consumer does, after so many seconds."""
@@ -105,7 +119,7 @@ def test_one_alone_owns_all_and_what_it_owned_is_lost_with_its_session() -> None
         assert fetcher.prefetch_limit.queues == ()
         await asyncio.sleep(1.0)
         assert shares(fetcher) == [12]
-        assert set(fetcher.lanes.opened) == set(ALL)
+        assert set(fetcher.slots._opened_at) == set(ALL)
         await fetcher.gone()
         assert not fetcher.owned
         assert fetcher.prefetch_limit.queues == ()
@@ -172,13 +186,13 @@ def test_a_shard_is_handed_over_only_when_nothing_of_it_runs_any_more() -> None:
         first = Fetcher(broker)
         await asyncio.sleep(1.0)
         for queue in ALL[6:8]:
-            first.lanes.running[queue] = 1
+            first.run_job(queue)
         second = Fetcher(broker)
         await asyncio.sleep(30.0)
         assert first.owned == ALL[:8]
         assert second.owned == ALL[8:]
         assert first.prefetch_limit.queues == tuple(ALL[:6]), "no more is taken of what is given up"
-        first.lanes.running.clear()
+        first.end_jobs()
         await asyncio.sleep(0.2)
         assert shares(first, second) == [6, 6]
         await first.gone()
@@ -192,7 +206,7 @@ def test_what_never_ends_is_waited_for_as_long_as_a_fetch_can_take() -> None:
         broker = MemoryBroker()
         first = Fetcher(broker, drain_seconds=20.0)
         await asyncio.sleep(1.0)
-        first.lanes.running[ALL[-1]] = 1
+        first.run_job(ALL[-1])
         second = Fetcher(broker)
         await asyncio.sleep(20.0)
         assert ALL[-1] in first.owned
@@ -212,7 +226,7 @@ def test_what_a_fetcher_still_runs_after_its_connection_was_lost_is_left_to_it()
         mine = first.owned
         running = mine[:2]
         for queue in running:
-            first.lanes.running[queue] = 1
+            first.run_job(queue)
         await first.lose_connection()
         assert first.owned == []
         for _ in range(100):
@@ -267,10 +281,10 @@ def test_what_runs_without_a_lock_that_another_has_by_now_keeps_nobody_from_thei
         first = Fetcher(broker)
         await asyncio.sleep(1.0)
         second = Fetcher(broker)
-        second.lanes.running[ALL[0]] = 1
+        second.run_job(ALL[0])
         await asyncio.sleep(3.0)
         assert len(first.owned) + len(second.owned) == 12
-        second.lanes.running.clear()
+        second.end_jobs()
         await asyncio.sleep(3.0)
         assert shares(first, second) == [6, 6]
         await first.gone()
@@ -285,12 +299,12 @@ def test_who_stops_gives_each_shard_up_as_soon_as_it_is_idle() -> None:
         first, second = Fetcher(broker), Fetcher(broker)
         await asyncio.sleep(1.0)
         busy = first.owned[0]
-        first.lanes.running[busy] = 1
+        first.run_job(busy)
         first.stop.set()
         await asyncio.sleep(0.5)
         assert first.owned == [busy]
         assert second.owned == [queue for queue in ALL if queue != busy]
-        first.lanes.running.clear()
+        first.end_jobs()
         await asyncio.sleep(0.5)
         assert not first.owned
         assert second.owned == ALL

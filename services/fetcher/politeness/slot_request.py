@@ -1,0 +1,91 @@
+"""One job's request for a slot of its politeness group: checked at the last moment and made on a worker thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from services.fetcher.politeness.decisions import FastDelay, Refusal, Report, Target
+from services.fetcher.politeness.scoreboard import Scoreboard
+
+R = TypeVar("R")
+
+Sent = Callable[[], None]
+Work = Callable[[Sent], tuple[R, Report]]
+"""Makes the request, on a worker thread. Calls `sent` at the moment that the request leaves. May raise."""
+
+
+class Owner(Protocol):
+    """The `Slots` that a request belongs to."""
+
+    board: Scoreboard[SlotRequest[Any]]
+    clock: Callable[[], float]
+    may_leave: Callable[[Any], bool]
+
+    def wake(self) -> None:
+        """Look for starts again."""
+
+    def return_to_loop(self, request: SlotRequest[Any], result: object) -> None:
+        """Resolve a request on the event loop."""
+
+
+@dataclass(eq=False)
+class SlotRequest(Generic[R]):
+    """One job's stay, from its arrival to the end of its request. Calling it runs the request."""
+
+    slots: Owner
+    group: str
+    shard: Hashable
+    label: str
+    work: Work[R] = field(repr=False)
+    result: asyncio.Future[R | Refusal] = field(repr=False)
+    target: Target
+    front: bool
+    room_in: float = 0.0
+    """When its group has room again, in seconds. Of a deferred job."""
+
+    def __call__(self) -> None:
+        """Run the request on a worker thread."""
+        if self.begin():
+            self.end(*self.do())
+
+    def begin(self) -> bool:
+        """Check the rules at the last moment; return whether the request may be made."""
+        board = self.slots.board
+        may_leave = self.slots.may_leave(self.shard)
+        refusal: Refusal | None
+        if self.result.cancelled() or not may_leave:  # the message is lost, or another fetcher asks this host
+            board.cancel_start(self)
+            refusal = FastDelay()
+        else:
+            refusal = board.confirm_start(self, self.slots.clock())
+        if refusal is not None:
+            self.slots.return_to_loop(self, refusal)
+        return refusal is None
+
+    def do(self) -> tuple[R | BaseException, Report]:
+        """Make the request."""
+        try:
+            return self.work(self._note_sent)
+        except BaseException as error:  # noqa: BLE001 - whoever awaits the slot gets the bug
+            return error, Report(latency_seconds=None, connected=None, succeeded=False)
+
+    def end(self, result: R | BaseException, report: Report) -> None:
+        """Free the slot, and return the result."""
+        self.slots.board.finish(self, self.slots.clock(), report)
+        self.slots.return_to_loop(self, result)
+
+    def resolve(self, result: R | Refusal | BaseException) -> None:
+        """Give the result to the coroutine that waits for it, if it still does. On the event loop."""
+        if self.result.done():
+            return
+        if isinstance(result, BaseException):
+            self.result.set_exception(result)
+        else:
+            self.result.set_result(result)
+
+    def _note_sent(self) -> None:
+        if self.slots.board.sent(self, self.slots.clock()):
+            self.slots.wake()
