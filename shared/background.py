@@ -96,8 +96,8 @@ async def beside(
 
     Args:
         stop: set when one fails, and at the end of the block.
-        coroutines: tasks that end by themselves after `stop`, ...
-        grace_seconds: ... within this time; then they are cancelled.
+        coroutines: the tasks. Each ends by itself after `stop`.
+        grace_seconds: how long they may take for that; then they are cancelled.
     """
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
 

@@ -24,7 +24,7 @@ OFFSET = Gauge(
 )
 
 READINGS = 10
-"""How many readings are kept. Each is late by its time on the way; the least late one counts."""
+"""How many readings are kept. Each is late by the time that it took to arrive; the least late one counts."""
 
 CLOCK_MESSAGE = "scheduler.clock"
 """The type of the messages that carry the time."""
@@ -53,11 +53,6 @@ class ServerClock:
         """The database's time, in seconds since 1970, at zero of the monotonic clock."""
         self._reported = 0.0
 
-    @property
-    def is_known(self) -> bool:
-        """Whether there was a reading."""
-        return self._zero is not None
-
     def now(self) -> datetime:
         """Return the time, aware."""
         if self._zero is None:
@@ -66,7 +61,7 @@ class ServerClock:
 
     def offset_seconds(self) -> float:
         """Return by how much this machine's clock is ahead; 0 while that is unknown."""
-        return (self._wall() - self.now()).total_seconds() if self.is_known else 0.0
+        return 0.0 if self._zero is None else (self._wall() - self.now()).total_seconds()
 
     def observe(self, moment: datetime) -> None:
         """Note a reading: the database's clock showed `moment` a short while ago."""
@@ -78,7 +73,7 @@ class ServerClock:
             return
         self._reported = offset
         if trouble := self.check():
-            log.warning("%s; going by the database's", trouble, extra={"offset_seconds": round(offset, 3)})
+            log.warning("%s; the database's clock is used", trouble, extra={"offset_seconds": round(offset, 3)})
         else:
             log.info("this machine's clock is right again")
 

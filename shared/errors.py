@@ -12,8 +12,8 @@
     │       └── DatabaseBusy         it answers, but the work took too long or waited for a lock
     ├── ConfigurationError   a person must act: say what to do and exit
     │   └── TopologyMismatch     a queue exists with other arguments
-    ├── Blocked              it waits for a lock that somebody else holds: later, as often as it takes
-    └── NackAndRequeue       this process did not begin it and won't: another consumer may have it
+    ├── Blocked              the work waits for a lock that somebody else holds: try again later, any number of times
+    └── NackAndRequeue       the handler did not begin the message: back to its queue, for another consumer
 
 Any other exception is a bug: the message is tried again later, a few times, and then dead-lettered with the exception's
 text. An error that never leaves its package is defined there.
@@ -82,14 +82,14 @@ class NackAndRequeue(FeedmillError):
 
 @dataclass(frozen=True)
 class TryLater:
-    """To the retry queue, with this number in the header `failures`."""
+    """The message goes to the retry queue, with this number in the header `failures`."""
 
     failures: int
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """To the dead queue, for a person to look at."""
+    """The message goes to the dead queue, for a person to look at."""
 
     reason: str
 
@@ -97,8 +97,8 @@ class DeadLetter:
 def after_failure(error: Exception, *, failures: int, most: int) -> TryLater | DeadLetter:
     """Return what to do with a message that failed with `error` after `failures` earlier failures.
 
-    What can never work is dead-lettered at once. A bug gets `most` more tries, since its cause may pass. A blocked
-    message counts no failure.
+    A message that can never be handled is dead-lettered at once. After a bug it gets `most` more tries, since the cause
+    may pass. A blocked message counts no failure.
     """
     match error:
         case Blocked():

@@ -10,7 +10,7 @@ import idna
 
 _HOST = re.compile(r"[a-z0-9._-]+")  # underscores are against the rules, and in use
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}")  # as it is always spelled
+_IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}")  # the usual spelling
 
 MAX_URL_CHARACTERS = 2000
 """Fits into the unique index of feeds, and into every browser."""

@@ -16,9 +16,6 @@ class TtlCache(Generic[V]):
         self._seconds = seconds
         self._values: dict[Hashable, tuple[V, asyncio.TimerHandle]] = {}
 
-    def __len__(self) -> int:
-        return len(self._values)
-
     def put(self, key: Hashable, value: V) -> None:
         """Store `value` under this key, in place of an earlier one."""
         self.take(key)

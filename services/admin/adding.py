@@ -1,4 +1,4 @@
-"""Adds a feed: looks for it behind a URL, registers it, and writes the result of its first poll if it had one."""
+"""Adds a feed: looks for it behind a URL, registers it, and writes the result if that look was its first poll."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def find_feed(
         database_url: registered feeds, and the lock that spaces requests to a host.
         feed: its URL, as `check_feed` returns it, and its own settings.
         check: whether to request the URL; None: only if it does not look like a feed's and is not registered.
-        choose: takes one of several feeds of a page.
-        say: is told what was found.
+        choose: returns one of several feeds of a page.
+        say: shows a sentence to the person.
 
     Raises:
         NoFeed: something else is there.

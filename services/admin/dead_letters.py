@@ -20,7 +20,7 @@ from shared.waiting import pause
 from shared.wire.envelope import has_more_values, unpack, unpack_beginning
 
 IDLE_SECONDS = 2.0
-"""If no message comes for so long, the broker has handed out all that it will."""
+"""If no message comes for so long, the broker has delivered all that it will."""
 
 READ_BYTES = 4 * 1024 * 1024
 """A body up to this size, uncompressed, is read as JSON. Of a larger one the beginning is shown as it is."""
@@ -28,10 +28,10 @@ READ_BYTES = 4 * 1024 * 1024
 READ_VALUES = 200_000
 
 SHOWN_CHARACTERS = 100_000
-"""Of a letter's body."""
+"""The most characters of a letter's body that are shown."""
 
 ROUND = 20
-"""So many letters are in memory at a time with their bodies, each as large as a message can be."""
+"""The most letters whose bodies are in memory at a time; each body may be as large as a message can be."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class DeadLetter:
     delivery: Delivery
     """Its body is empty if only the headers were wanted."""
     bytes: int
-    """Of the body, as it travels (compressed)."""
+    """The size of the body as it was published (compressed)."""
 
     def _header(self, ours: str, brokers: str = "", default: str = "") -> str:
         """Return our header; else RabbitMQ's, which dead-letters by itself at the delivery limit."""
@@ -65,7 +65,7 @@ class DeadLetter:
             body = _json_of(self.delivery)
             return stage.queue_of(str(body["group"]))
         except (DecodeError, MessageTooLarge, ValueError, TypeError, KeyError):
-            return stage.queues[0]  # no job: any fetcher will say so
+            return stage.queues[0]  # the body is no job: any fetcher will dead-letter it again
 
     def summary(self) -> dict[str, Any]:
         """Return one row of `feedmill dead list`."""
@@ -103,7 +103,7 @@ class DeadLetter:
         return safe_to_show(text, None, lines=True)
 
 
-# The headers, with credentials, in a job's body that can't be read as JSON.
+# The feed's own headers, which may hold credentials, in a job's body that can't be read as JSON.
 _HEADERS = re.compile(r'(?P<name>"headers"\s*:\s*)\{[^{}]*\}?')
 
 
@@ -142,7 +142,7 @@ def select_stages(topology: Topology, service: str | None) -> list[Stage]:
 
 
 Keep = Callable[[Delivery], bool]
-"""Says of which letters the body is kept."""
+"""Returns whether a letter's body is kept in memory."""
 
 
 def no_body(delivery: Delivery) -> bool:

@@ -73,7 +73,7 @@ def looks_like_feed(url: str) -> bool:
 
 def linked_feeds(page: str, url: str) -> list[Found]:
     """Return the feeds that the page at `url` links to, in its order, each once; in time linear to its length."""
-    end = page.rfind("-->") + 3  # behind it no comment ends
+    end = page.rfind("-->") + 3  # no comment ends after this place
     page = _COMMENT.sub("", page[:end]) + page[end:] if end > 2 else page
     base = _BASE.search(page)
     bases = [absolute(read_attributes(base[1]).get("href", ""), url)] if base else []
@@ -118,7 +118,7 @@ class Discovery:
         self._requests = 0
 
     def find(self, url: str) -> list[Found]:
-        """Return `url` itself if a feed is there, or if that can't be told now; else the feeds of the page.
+        """Return `url` itself if a feed is there, or if that is unknown now; otherwise the feeds of the page.
 
         Raises:
             NoFeed: there is none. The message says what is there.
@@ -149,7 +149,7 @@ class Discovery:
         return []
 
     def _fetch(self, url: str, config: dict[str, Any]) -> FeedFetched | None:
-        """Return what a first poll of `url` comes to, as a result that the writer takes; None: too many redirects."""
+        """Return the result of a first poll of `url`, in the writer's form; None after too many redirects."""
         now = self._clock.now()
         job = FetchFeed(
             feed_id=0,  # until it is registered

@@ -25,7 +25,7 @@ _RETRIED = ", ".join(f"'{outcome}'" for outcome in Outcome if outcome.is_attempt
 FAILING = f"(enabled AND (failures > 0 OR coalesce(last_outcome, '') IN ({_RETRIED})))"
 """SQL: the last attempt failed, whether or not it is to be retried."""
 
-# What a retry needs: its number (0: the feed was only put off, and not asked yet) and when the queue lets it go.
+# The feed's next retry: its number (0: the job was deferred without a request) and when it leaves the retry queue.
 _RETRY = f"""
 {FAILING} AS failing,
 CASE WHEN {WAITS_FOR_RETRY} THEN claim_expires_at - make_interval(secs => %(claim_seconds)s) END AS retry_at,
@@ -80,7 +80,7 @@ def find_feed(connection: Connection, feed: str) -> int:
 
 
 def list_feeds(
-    connection: Connection, rules: RetryRules, *, text: str | None = None, limit: int | None = None
+    connection: Connection, rules: RetryRules, *, text: str | None, limit: int | None
 ) -> list[dict[str, Any]]:
     """Return what a person wants to see of every feed, by id. Credentials in URLs are masked.
 
@@ -106,8 +106,11 @@ def read_attempts(connection: Connection, id_: int, most: int) -> list[dict[str,
     return connection.execute(_ATTEMPTS, [id_, most]).fetchall()
 
 
-def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, enable: bool | None = None) -> None:
-    """Set columns of a feed; one that is enabled again starts anew. A shorter interval counts from now."""
+def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, enable: bool | None) -> None:
+    """Set columns of a feed, and enable or disable it (None: neither). A shorter interval counts from now.
+
+    A feed that is enabled again starts without its earlier failures.
+    """
     if enable is False:
         changes = changes | {"enabled": False, "disabled_reason": "by hand"}
     elif enable:
@@ -127,7 +130,7 @@ def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, en
 def make_due(connection: Connection, id_: int) -> bool:
     """Let a feed be due at once; False if it is disabled. A job that is under way keeps its claim.
 
-    A feed whose last job was dropped unasked waits without any job: that wait ends.
+    A feed whose last job was dropped without a request waits although it has no job. That wait ends, too.
     """
     row = connection.execute(
         """
@@ -149,7 +152,7 @@ def count_pending(connection: Connection, id_: int) -> int:
 
 def remove_feed(connection: Connection, id_: int) -> None:
     """Remove a feed with its log and its pending articles."""
-    # Cascading deletes lock in any order; consumers go by md5.
+    # Cascading deletes lock rows in any order; consumers lock them in the order of md5.
     connection.execute("SELECT FROM feeds WHERE id = %s FOR UPDATE", [id_])
     connection.execute("SELECT FROM pending_articles WHERE feed_id = %s ORDER BY md5 FOR UPDATE", [id_])
     connection.execute("DELETE FROM feeds WHERE id = %s", [id_])

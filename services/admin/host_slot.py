@@ -1,7 +1,7 @@
-"""One request at a time to a host, over all commands that run, with the same spacing as in the fetchers.
+"""Only one of all running commands sends a request to a host at a time, with the same spacing as in the fetchers.
 
 Commands know nothing of each other, so an advisory lock of the database orders them. A command holds the lock until the
-next request may start, so no row has to be kept and cleaned up.
+next request may start. Thus no table has to store the time of the last request.
 """
 
 from __future__ import annotations
@@ -16,26 +16,23 @@ from shared.errors import FeedmillError
 LOCK_KEY = 0x_FEED_0003
 """The seed of the hash that is a group's lock."""
 
+_NO_LIMITS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]
+"""A command may wait for its slot, and sleep in it, for longer than these allow."""
+
 
 class LeftAlone(FeedmillError):
-    """The host asked to be left alone (429 with Retry-After), and the time is not over."""
+    """The host asked for a pause (429 with Retry-After) that is not over yet."""
 
 
 @contextmanager
-def host_slot(
-    connection: Connection,
-    group: str,
-    interval_seconds: float,
-    sleep: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Callable[[], None]]:
-    """Wait until no other command asks the hosts of `group`; yield what is to be called when the request leaves.
+def host_slot(connection: Connection, group: str, interval_seconds: float) -> Iterator[Callable[[], None]]:
+    """Wait until no other command sends requests to `group`; yield a function to call when the request leaves.
 
-    The block ends no sooner than `interval_seconds` after that. `connection` must be idle: the lock belongs to a
-    transaction of its own, which works behind a PgBouncer, too.
+    The block ends at least `interval_seconds` after that call. `connection` must be idle, because the lock belongs to a
+    transaction of its own. Such a lock also works behind a PgBouncer.
 
     Raises:
-        LeftAlone: the group must not be asked now.
+        LeftAlone: the group must get no request now.
     """
     sent_at: list[float] = []
     with connection.transaction():
@@ -45,10 +42,7 @@ def host_slot(
         if row := connection.execute(statement, [group]).fetchone():
             raise LeftAlone(f"{group} asked to be left alone until {row['until']:%Y-%m-%d %H:%M:%S %Z}")
         try:
-            yield lambda: sent_at.append(clock())
+            yield lambda: sent_at.append(time.monotonic())
         finally:
             if sent_at:
-                sleep(max(sent_at[-1] + interval_seconds - clock(), 0.0))
-
-
-_NO_LIMITS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]
+                time.sleep(max(sent_at[-1] + interval_seconds - time.monotonic(), 0.0))

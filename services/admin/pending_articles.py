@@ -11,7 +11,7 @@ from shared.errors import ConfigurationError
 KEY_CHARACTERS = 32
 
 PREFIX_CHARACTERS = 4
-"""A beginning of an id has so many characters at least: a slip of the finger must not mean somebody's article."""
+"""The fewest characters of an id's beginning: a typing error must not select an article."""
 
 _COUNTS = """
 SELECT count(*) AS pending,

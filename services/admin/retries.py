@@ -1,4 +1,4 @@
-"""Ends the wait of a feed for its retry: its job is taken out of the retry queue and back to its shard.
+"""Ends a feed's wait for its retry: moves its job from the retry queue back to its shard.
 
 The job keeps its claim, so it stays the feed's only job: nothing is fetched or written twice.
 """
@@ -17,8 +17,8 @@ from shared.errors import DecodeError, MessageTooLarge
 from shared.wire.jobs import FetchFeed
 
 MOST_JOBS = 20_000
-"""Jobs of the retry queue that are looked at; the broker hands all of them out to find one. Each look counts as a
-delivery of all. RabbitMQ 4 allows twenty, and then leads a job to its shard before its time, which loses nothing."""
+"""The most jobs of the retry queue that are searched. The broker delivers all of them, which counts as a delivery of
+each. After twenty RabbitMQ 4 moves a job to its shard before its time; nothing is lost."""
 
 
 async def retry_now(broker: Broker, topology: Topology, connection: Connection, id_: int) -> bool:
@@ -61,7 +61,7 @@ def _mark_issued(connection: Connection, id_: int, claim_id: UUID | None) -> boo
 
 
 def unreachable_until(connection: Connection, id_: int, connect_failure_seconds: float) -> datetime | None:
-    """Return until when, at least, fetchers leave the feed's host alone since they could not connect to it."""
+    """Return until when, at least, fetchers avoid the feed's host after a failed connection; None if they don't."""
     row: dict[str, Any] | None = connection.execute(
         """
         SELECT until FROM (

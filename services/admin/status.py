@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from services.admin.diagnosis import LATE_SECONDS, FeedCounts, QueueLevel, Situation, Thresholds, explain
@@ -26,7 +26,7 @@ class Status:
     counts: FeedCounts
     busiest: dict[str, int]
     """The politeness groups with the most jobs under way."""
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[str]
     """What keeps feeds from being fetched, each a sentence."""
 
     def as_json(self) -> dict[str, Any]:
@@ -115,14 +115,13 @@ def count_all(connection: Connection) -> FeedCounts:
     return FeedCounts(**row)
 
 
-def busiest_groups(connection: Connection, most: int = 5) -> dict[str, int]:
-    """Return the politeness groups with the most jobs without a result yet, and how many."""
+def busiest_groups(connection: Connection) -> dict[str, int]:
+    """Return the five politeness groups with the most jobs that have no result yet, and their number of jobs."""
     rows = connection.execute(
         """
         SELECT politeness_group, count(*) AS jobs FROM feeds
         WHERE issued_at IS NOT NULL AND claim_expires_at > now()
-        GROUP BY politeness_group ORDER BY jobs DESC, politeness_group LIMIT %s
-        """,
-        [most],
+        GROUP BY politeness_group ORDER BY jobs DESC, politeness_group LIMIT 5
+        """
     ).fetchall()
     return {row["politeness_group"]: row["jobs"] for row in rows}

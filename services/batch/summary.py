@@ -69,7 +69,7 @@ class Summary:
         counts = [
             (self.retried, "of them again"),
             (self.skipped, "skipped (host down; still due)"),
-            (self.given_back, "given back (due at once)"),
+            (self.given_back, "released (due at once)"),
             (self.broken, "not handled (see the log)"),
         ]
         parts = [f"{self.claimed:,} feeds claimed", f"{self.attempts:,} attempts"]

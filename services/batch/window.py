@@ -1,7 +1,8 @@
 """Pure: the jobs of a run that are in memory.
 
 A job waits in its group's queue, is in progress (the fetcher's handler has it), or waits for a later time. The groups'
-queues are served in turn. No group has more jobs in progress than its host can take soon. Times are monotonic seconds.
+queues are served round robin. No group has more jobs in progress than its host can take soon. Times are in monotonic
+seconds.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Window:
         self.size = size
         self._most = most
         self._queues: dict[str, deque[FetchFeed]] = {}
-        self._ready: dict[str, None] = {}  # groups that have a waiting job and may start it, in turn
+        self._ready: dict[str, None] = {}  # groups that have a waiting job and may start it, in their order
         self._in_progress: Counter[str] = Counter()
         self._later: list[tuple[float, int, FetchFeed]] = []
         self._numbers = itertools.count()

@@ -1,1 +1,1 @@
-"""The `feedmill` command: the front door to all services, private servers, the demo and its feed farm."""
+"""The `feedmill` command: starts services, private servers, the demo and its feed farm."""

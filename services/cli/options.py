@@ -27,15 +27,16 @@ OfFeed = Annotated[str | None, typer.Option("--feed", help="Only those of this f
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def span(least: float = 0.0, most: float = YEAR_SECONDS) -> Callable[[str], float]:
-    """Return what reads a span of time, `90`, `90s`, `5m`, `2h` or `1d`, into seconds from `least` to `most`."""
+def span(least: float = 0.0) -> Callable[[str], float]:
+    """Return a parser of a time span (`90`, `90s`, `5m`, `2h`, `1d`); its seconds are from `least` to a year."""
 
     def read(text: str | float) -> float:
         found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([smhd]?)\s*", str(text).lower(), re.ASCII)
         seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
-        if not least <= seconds <= most:
+        if not least <= seconds <= YEAR_SECONDS:
             raise typer.BadParameter(
-                f"{str(text)[:50]!r}: expected {least:g} to {most:,.0f} seconds, written as 90, 90s, 5m, 2h or 1d"
+                f"{str(text)[:50]!r}: expected {least:g} to {YEAR_SECONDS:,.0f} seconds,"
+                " written as 90, 90s, 5m, 2h or 1d"
             )
         return seconds
 
@@ -43,10 +44,7 @@ def span(least: float = 0.0, most: float = YEAR_SECONDS) -> Callable[[str], floa
 
 
 @contextmanager
-def connect_here(*, create: bool = False) -> Iterator[Connection]:
-    """Like `connect`, to the database that is given, or else to the private one here (`open_database`)."""
-    with (
-        open_database(read_settings(CliSettings), create=create) as database_url,
-        connect(database_url) as connection,
-    ):
+def connect_here() -> Iterator[Connection]:
+    """Yield a connection (`connect`) to the given database; without one, to this directory's private database."""
+    with open_database(read_settings(CliSettings)) as database_url, connect(database_url) as connection:
         yield connection

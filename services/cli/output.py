@@ -22,19 +22,19 @@ LEAST_CELLS = 10
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and what becomes of it where there is too little room."""
+    """A column of a table, and how it is shown where the terminal is too narrow."""
 
     name: str
     of: str | Callable[[Any], object] | None = None
-    """The key of its value in a row, if that is not the name; or what makes the value of a row."""
+    """The key of its value in a row (None: the name), or a function from the row to its value."""
     flexible: bool = False
     """Its texts may be cut."""
     cut: int | None = None
-    """So many characters are shown: of an id, whose beginning commands take."""
+    """How many characters are shown of an id; commands take its beginning."""
     below: bool = False
-    """It has a line of its own below the row, where nothing is cut."""
+    """It stands on a line of its own below the row and is never cut."""
     only_wide: bool = False
-    """It is left out at a terminal, but for `--wide`."""
+    """A terminal shows it only with `--wide`."""
     right: bool = False
 
     def text(self, row: Any) -> str:
@@ -44,11 +44,11 @@ class Column:
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Any], *, wide: bool = False, note: str = "") -> None:
-    """Print a table that fits the terminal. With `wide`, and where nobody looks (a pipe, a file), nothing is cut.
+    """Print a table that fits the terminal. With `wide`, and in a pipe or a file, nothing is cut.
 
     Args:
-        columns: in their order; what has no value in any row is left out at a terminal.
-        rows: what the columns take their values from.
+        columns: in their order; a terminal shows none without any value.
+        rows: the columns take their values from them.
         wide: cut nothing, and give each column a place in the row.
         note: a line below the table.
     """
@@ -72,7 +72,7 @@ def print_facts(facts: Sequence[tuple[str, object]]) -> None:
 
 
 def _print_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None) -> None:
-    """Print header and rows. With `room` (cells) as many columns as say so are cut, or stand below."""
+    """Print header and rows. With `room` (cells), ids and flexible columns are cut, others stand below the row."""
     places = [n for n, column in enumerate(columns) if room is None or not column.below]
     below = [n for n in range(len(columns)) if n not in places]
     cut = [columns[n].cut if room is not None else None for n in places]
@@ -129,7 +129,7 @@ class Times:
         self._today = self._local(datetime.now(UTC))
 
     def __call__(self, moment: datetime | None) -> str:
-        """Return the moment as short as it can be told from others: a time today, a day and a time this year."""
+        """Return the moment in its shortest clear form: the time if it is today, day and time if it is this year."""
         if moment is None:
             return ""
         local = self._local(moment)
@@ -149,7 +149,7 @@ class Times:
 
     @property
     def note(self) -> str:
-        """What a table with times says below."""
+        """The line below a table with times."""
         return f"times in {self.zone}"
 
     def _local(self, moment: datetime) -> datetime:

@@ -48,11 +48,6 @@ _LOGGED_AS_SENT = (
 _RATE = TypeAdapter(PublicationRate)
 
 
-def as_rows(states: Iterable[FeedState]) -> list[dict[str, Any]]:
-    """Return the states as `_UPDATE` takes them: by column, the publication rate as the column `pace` holds it."""
-    return [vars(state) | {"pace": write_rate(state.pace)} for state in states]
-
-
 def _to_json(rows: Any) -> bytes:
     return to_json(rows, inf_nan_mode="strings")
 
@@ -63,7 +58,7 @@ def write_rate(rate: PublicationRate) -> Any:
 
 
 def read_rate(value: Any) -> PublicationRate:
-    """Return the publication rate in the column `pace`; a new one, so that the feed goes on, if it can't be read."""
+    """Return the publication rate in the column `pace`; if it can't be read, a new one, so that polling goes on."""
     if not value:
         return PublicationRate()
     try:
@@ -122,11 +117,11 @@ def _log_row(fetched: FeedFetched, items_new: int, now: datetime) -> dict[str, o
 
 
 async def note_throttles(connection: Connection, batch: Sequence[FeedFetched], proxy_hosts: frozenset[str]) -> None:
-    """Remember hosts that asked for a pause: fetchers know it too, but forget it when they restart.
+    """Store which hosts asked for a pause: fetchers know it, too, but forget it when they restart.
 
-    A pause lasts a day at most, whatever a fetcher's clock says. If a redirect from another host ran into it, it lasts
-    for seconds, since the redirect's author may have chosen the one page that asks for a day. Pauses that are over are
-    deleted last, without waiting for any lock.
+    A pause lasts a day at most, whatever a fetcher's clock says. If a redirect from another host led there, it lasts
+    only seconds: the redirect's author may have chosen the one page that asks for a day. Past pauses are deleted last,
+    without waiting for any lock.
     """
     until: dict[tuple[str, float], datetime] = {}
     for fetched in batch:
@@ -177,7 +172,8 @@ async def advance_feeds(
     changed = [state for id_, state in after.items() if state != feeds[id_]]
     moved = sorted((s for s in changed if s.url != feeds[s.id].url), key=lambda state: state.url)  # the order of locks
     if changed:
-        await connection.execute(_UPDATE, [Json(as_rows(changed), dumps=_to_json)])
+        rows = [vars(state) | {"pace": write_rate(state.pace)} for state in changed]
+        await connection.execute(_UPDATE, [Json(rows, dumps=_to_json)])
     for state in moved:
         await _move(connection, state, politeness_group(state.url, proxy_hosts))
     return claims

@@ -52,7 +52,7 @@ _INSERT = (
 
 
 async def read_ledger(connection: Connection, documents: Iterable[Document]) -> Ledger:
-    """Return all rows that the documents' entries may be: by key, and by link and title, now or when it was named.
+    """Return every row that may be the article of an entry: by key, or by link and title (present or first ones).
 
     The feeds are locked, and nobody else writes their keys: what is read holds until the commit.
     """
@@ -71,7 +71,7 @@ async def read_ledger(connection: Connection, documents: Iterable[Document]) -> 
 
 
 async def find_originals(connection: Connection, articles: Sequence[Article]) -> None:
-    """Mark duplicates: with the article that was seen first under the same canonical URL, or comes first here."""
+    """Set `duplicate_of` to the first article with the same canonical URL: the ledger's, else one of `articles`."""
     canonical = {article.canonical for article in articles if article.canonical}
     if not canonical:
         return
@@ -101,15 +101,15 @@ async def insert_items(connection: Connection, articles: Sequence[Article], now:
 async def note_seen(
     connection: Connection, names: Sequence[str], keys: Mapping[str, UUID], must: set[str], now: datetime
 ) -> set[str]:
-    """Lock, in order, the rows that have to be written, and note that their articles were seen; return which.
+    """Lock the rows that have to be written, in order, and set when they were seen; return their names.
 
-    These are the ones that must be, and those that were not written for a day.
+    A row has to be written if it is in `must`, or if it was not written for a day.
 
     Args:
         connection: in the writer's transaction.
         names: of the known articles that were seen.
         keys: new keys of some of them.
-        must: those that have changed, or have a new key.
+        must: the names of articles that have changed or have a new key.
         now: when they were seen.
     """
     if not names:

@@ -15,7 +15,7 @@ from shared.database.postgres import Connection
 
 
 def _list_of(name: str) -> Callable[[Article], str]:
-    """Return what reads an entry's list of texts as PostgreSQL writes an array."""
+    """Return a function that returns an entry's list of texts in PostgreSQL's array syntax."""
 
     def read(article: Article) -> str:
         texts = getattr(article.entry, name)
@@ -80,8 +80,8 @@ async def insert_pending(
         connection: in the writer's transaction.
         articles: new ones, and changed ones that were drained.
         now: when they are offered.
-        update: give those that are pending already their new text. Else they are left as they are. It is one statement,
-            since a consumer may finish with an article, or somebody revive it, between a look and a write.
+        update: give articles that are already pending their new text; otherwise leave them as they are. One statement
+            does both: between a SELECT and a write a consumer may finish an article, or somebody may revive it.
     """
     statement = _INSERT + (_OR_UPDATE if update else _OR_LEAVE)
     for some in chunks(articles):
@@ -89,10 +89,10 @@ async def insert_pending(
 
 
 async def update_pending(connection: Connection, articles: Sequence[Article]) -> None:
-    """Give those of the articles that are still pending, by name, their new title and text.
+    """Give the articles that are still pending their new title and text.
 
-    A lease goes on: two consumers with two texts of one article would race. The ack of the old text sees that the text
-    is another, and leaves the row. What failed with the old text may work with the new one.
+    A lease goes on, because two consumers with two texts of one article would race. The ack of the old text leaves the
+    row, because its text is another one by then. The counts of failures start anew: the new text may work.
     """
     async with connection.cursor() as cursor:
         await cursor.executemany(

@@ -34,12 +34,13 @@ LAP_SECONDS = 7 * 86_400.0
 FEEDS_A_STEP = 500
 
 STILL_LISTED = "2 days"
-"""`last_seen_at` is up to a day behind (ledger.LAST_SEEN_EVERY): a read so soon after it still had the article."""
+"""`last_seen_at` may be a day old (ledger.LAST_SEEN_EVERY): a feed that was read sooner after it may still list the
+article."""
 
 
 @dataclass(frozen=True)
 class Retention:
-    """How long rows are kept, in days; and the most attempts kept of one feed."""
+    """For how many days rows are kept, and the most attempts that are kept of one feed."""
 
     ledger_days: float = 90.0
     log_days: float = 30.0

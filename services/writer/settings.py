@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Literal
 
 from pydantic import Field
 
 from services.writer.pruning import Retention
 from services.writer.schedule.feed_state import Rules
-from services.writer.store import Policy
+from services.writer.store import Duplicates, Policy
 from shared.settings import (
     BrokerSettings,
     Count,
@@ -27,7 +26,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     writer_batch: Count = Field(500, description="Entries that the writer commits in one transaction, at most.")
     writer_linger_seconds: Seconds = Field(0.25, description="How long a batch waits to become full.")
     writer_prefetch: Prefetch = Field(200, description="Messages that the writer holds unacknowledged, at most.")
-    duplicates: Literal["flag", "drop", "off"] = Field(
+    duplicates: Duplicates = Field(
         "flag",
         description="A new article that came before under another address (http, www., tracking, AMP): `flag`"
         " it in `duplicate_of`, `drop` it (only the ledger keeps it), or don't look (`off`).",

@@ -162,9 +162,9 @@ def _shown(row: Row) -> tuple[str, str]:
 
 
 def _set_canonical(batch: Sequence[FeedFetched], articles: Iterable[Article]) -> None:
-    """Give the articles the digest of their canonical URL, where it tells which article it is.
+    """Give the articles the digest of their canonical URL, where it identifies an article.
 
-    An article that was told apart from another one with its very address is no duplicate of that.
+    An article whose name is made with its id gets none: another article has its address, and is not its original.
     """
     by_result: dict[UUID, dict[int, Article]] = {}
     for article in articles:

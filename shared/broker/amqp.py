@@ -102,7 +102,7 @@ class Connection(aio_pika.Connection):
 
 
 def heartbeat_seconds(url: str) -> int:
-    """Return the heartbeat timeout in a URL, or the default; 0: none."""
+    """Return the heartbeat timeout (seconds) that a URL names, or the default; 0: no heartbeats."""
     text = URL(url).query.get("heartbeat", "")
     return int(text) if text.isdecimal() else HEARTBEAT_SECONDS
 
@@ -115,7 +115,7 @@ def make_connection(url: str, *, name: str) -> Connection:
 
 @contextmanager
 def translated(what: str, *, but: tuple[type[AMQPError], ...] = ()) -> Iterator[None]:
-    """Turn every error that means "away" into BrokerUnavailable ("cannot `what`"), those of `but` excepted.
+    """Raise BrokerUnavailable ("cannot `what`") for every error that means "away", except for those of `but`.
 
     The library cancels pending calls when it misses heartbeats. Such a cancellation counts as one of these errors,
     since nobody asked this task to end.
@@ -199,7 +199,6 @@ def to_delivery(message: DeliveredMessage, queue: str) -> Delivery:
     return Delivery(
         queue=queue,
         body=message.body,
-        routing_key=message.routing_key or "",
         type=properties.message_type or "",
         content_encoding=properties.content_encoding or None,
         headers={key: value if isinstance(value, str | int) else str(value) for key, value in headers},

@@ -146,7 +146,7 @@ class Consumer(Generic[M]):
     async def run(self, stop: asyncio.Event) -> None:
         """Consume until `stop` is set; reconnect whenever the session is lost.
 
-        On `stop`: ask for no more, requeue what was not begun, finish and settle what was, close.
+        On `stop`: consume no more, requeue the messages that were not begun, finish and settle the others, close.
 
         Raises:
             ConfigurationError: the topology does not fit what exists at the broker.
@@ -201,7 +201,7 @@ class Consumer(Generic[M]):
     ) -> None:
         """Consume as the prefetch limit says, until `enough` is set.
 
-        It is told to end, and not cancelled: it ends between two calls to the broker, never within one.
+        An event ends it instead of a cancellation, so that no call to the broker is cut off.
         """
         current: dict[str, int] = {}
         try:
@@ -253,13 +253,13 @@ class Consumer(Generic[M]):
     async def _drain(
         self, session: Session, arrivals: Arrivals, settler: Settler[M], running: set[asyncio.Task[None]]
     ) -> None:
-        """Ask for no more, requeue what was not begun, wait for what was."""
+        """Consume no more, requeue the messages that were not begun, wait for the others."""
         try:
             await session.stop_consuming()
             for delivery in arrivals.take_rest():
                 await settler.requeue(delivery)
         except Unavailable as error:
-            log.info("the broker went away first and will hand the messages out again: %s", error)
+            log.info("the broker went away first and will deliver the messages again: %s", error)
         if not running:
             return
         # After a lost session nothing can be settled any more.
@@ -268,5 +268,5 @@ class Consumer(Generic[M]):
         for task in late:
             task.cancel()
         if late:
-            log.warning("%d messages were not finished and will be handed out again", len(late))
+            log.warning("%d messages were not finished and will be delivered again", len(late))
             await asyncio.wait(late)

@@ -78,7 +78,6 @@ class Delivery:
     queue: str
     """The queue that it came from."""
     body: bytes
-    routing_key: str
     type: str
     content_encoding: str | None
     headers: Headers

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 LEAST_SHARE = 4
-"""Each queue gets at least this much of a small total: some of the queues are empty."""
+"""Each queue gets at least this much, even of a small total: other queues may be empty."""
 
 
 def divide(total: int, queues: Sequence[str]) -> dict[str, int]:
@@ -39,7 +39,7 @@ class PrefetchLimit:
 
     @property
     def share(self) -> int:
-        """How many of these may be of one queue."""
+        """How many of these may come from one queue."""
         return min(divide(self.total, self.queues or ("",)).values(), default=0)
 
     def read_from(self, queues: Sequence[str] | None) -> None:
@@ -49,7 +49,7 @@ class PrefetchLimit:
             self._changed.set()
 
     def set(self, who: str, limit: int) -> None:
-        """Set the limit of `who`."""
+        """Set the limit that `who` wants; it replaces the former limit of the same name."""
         if self._limits.get(who, self.most) != limit:
             self._limits[who] = limit
             self._changed.set()

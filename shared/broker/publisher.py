@@ -22,8 +22,8 @@ from shared.broker.port import Publication
 from shared.errors import BrokerUnavailable, MessageTooLarge, Unconfirmed, Unroutable
 
 CONFIRM_TIMEOUT_SECONDS = 30.0
-"""When a publish is reported as unconfirmed. It is not sent a second time: the next try waits for the same confirm. (A
-broker under a resource alarm reads nothing from publishers.)"""
+"""After this time a publish is reported as unconfirmed. It is not sent a second time: the next try waits for the same
+confirm. (A broker under a resource alarm reads nothing from publishers.)"""
 
 SMALL_BYTES = 65536
 """A larger message is drained to the socket before the next one is sent: this bounds the backlog in memory."""

@@ -100,7 +100,7 @@ class Settler(Generic[M]):
         try:
             await self._decode_and_handle(batch)
         except Unavailable as error:
-            log.info("unsettled, the broker will hand it out again: %s", error)
+            log.info("messages were not settled, the broker will deliver them again: %s", error)
         except Exception:
             log.exception("the consumer loop itself failed; starting it anew with a new session")
             await pause(BUG_PAUSE_SECONDS, self._stop)
@@ -146,7 +146,7 @@ class Settler(Generic[M]):
         if not names <= self._unknown and len(self._unknown) < UNKNOWN_NAMES:
             self._unknown |= names
             log.warning(
-                "messages of a later version come: what this one doesn't know of them is left out",
+                "messages of a later version arrive: their unknown fields and values are left out",
                 extra={"kind": self._kind.KIND, "fields": sorted(names)},
             )
 
@@ -154,7 +154,7 @@ class Settler(Generic[M]):
         deliveries = [delivery for delivery, _ in batch]
         try:
             publications = await self._publications_for(batch)
-            # A deferred job comes again as the same message, and is then to be handled.
+            # A deferred job comes back as the same message. It must be handled then.
             comes_again = any(publication.body == deliveries[0].body for publication in publications)
             with self._kept_if_lost(deliveries, publications):
                 while publications:

@@ -138,7 +138,7 @@ class Topology:
     stages: tuple[Stage, ...]
     """In the order of the data."""
     queues: tuple[Queue, ...]
-    exchanges: tuple[Exchange, ...] = (Exchange(EXCHANGE, "topic"), Exchange(FETCHERS))
+    exchanges: tuple[Exchange, ...]
     declared_on_connect: bool = True
     """Whether services declare it when they connect. If not, `feedmill migrate` has, and their users may not."""
 

@@ -33,7 +33,7 @@ _AWAY = (
     psycopg.InterfaceError,  # the connection is closed
     errors.SerializationFailure,
     errors.DeadlockDetected,
-    errors.IdleInTransactionSessionTimeout,  # we stood still, and the server has ended the connection
+    errors.IdleInTransactionSessionTimeout,  # our transaction was idle for too long
     errors.TransactionTimeout,
     errors.ReadOnlySqlTransaction,  # a fail-over, or a managed database whose disk is full
     PoolTimeout,
@@ -114,7 +114,7 @@ class Database:
             min_size=0,
             max_size=size,
             timeout=POOL_TIMEOUT_SECONDS,
-            reconnect_timeout=POOL_TIMEOUT_SECONDS,  # longer, and its growing pauses outlast the outage
+            reconnect_timeout=POOL_TIMEOUT_SECONDS,  # with a longer one the pool's growing pauses outlast the outage
             check=AsyncConnectionPool.check_connection,
             open=False,
         )

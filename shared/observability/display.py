@@ -16,7 +16,8 @@ MOST_CHARACTERS = 2000
 """The longest text on one line. A longer one is cut, and ends with the number of missing characters."""
 
 # Not printable to Python: controls (C0, C1), format characters (bidi, zero-width), surrogates, separators of lines,
-# what is unassigned. Printable to Python and yet invisible: fillers, joiners and variation selectors but for emoji's.
+# unassigned ones. The pattern: characters that Python calls printable although they are invisible (fillers, joiners,
+# variation selectors except those of emoji).
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
 )
@@ -48,9 +49,9 @@ def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: boo
     )
 
 
-def ascii_json(value: Any, indent: int | None = None) -> str:
+def ascii_json(value: Any) -> str:
     """Return `value` as JSON in plain ASCII: equal for machines, and harmless on a terminal."""
-    return json.dumps(value, default=str, indent=indent).replace(_DELETE, "\\u007f")
+    return json.dumps(value, default=str).replace(_DELETE, "\\u007f")
 
 
 def readable_json(value: Any) -> str:

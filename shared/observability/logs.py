@@ -14,7 +14,7 @@ from shared.observability.secrets import mask_within
 
 LogFormat = Literal["json", "text"]
 
-# What logging itself puts on a record; all else came in through `extra` and goes out as a field.
+# The attributes that logging itself sets on a record. All others came through `extra` and are logged as fields.
 _OWN = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
 
 
@@ -79,7 +79,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return {key: value for key, value in vars(record).items() if key not in _OWN}
 
 
-def configure_logging(service: str, level: str, log_format: LogFormat = "json") -> None:
+def configure_logging(service: str, level: str, log_format: LogFormat) -> None:
     """Send all logging of this process to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(TextFormatter() if log_format == "text" else JsonFormatter(service))

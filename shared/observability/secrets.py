@@ -129,7 +129,7 @@ def _authority_end(text: str, start: int) -> int:
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
     found = pattern.match(text, start)
-    assert found is not None  # each of them takes nothing, too
+    assert found is not None  # each pattern also matches the empty text
     return found.end()
 
 

@@ -99,7 +99,6 @@ class Message(Record):
         body: bytes,
         content_encoding: str | None = None,
         *,
-        max_message_bytes: int = MAX_MESSAGE_BYTES,
         on_unknown: Callable[[set[str]], None] | None = None,
     ) -> Self:
         """Return the message in `body`, which a later version may have sent.
@@ -111,7 +110,7 @@ class Message(Record):
             DecodeError: the body is no JSON of this kind; names the field and the reason.
             MessageTooLarge: it unfolds to more bytes or values than a service may take.
         """
-        return cls.decode_sized(body, content_encoding, max_message_bytes=max_message_bytes, on_unknown=on_unknown)[0]
+        return cls.decode_sized(body, content_encoding, max_message_bytes=MAX_MESSAGE_BYTES, on_unknown=on_unknown)[0]
 
     @classmethod
     def decode_sized(
@@ -120,7 +119,7 @@ class Message(Record):
         content_encoding: str | None,
         *,
         max_message_bytes: int,
-        on_unknown: Callable[[set[str]], None] | None = None,
+        on_unknown: Callable[[set[str]], None] | None,
     ) -> tuple[Self, int]:
         """Return the message as `decode` does, and how many bytes its JSON has."""
         most = DECODED_MULTIPLE * max_message_bytes

@@ -26,7 +26,7 @@ CALLS: dict[str, Callable[[Session], Awaitable[object]]] = {
 
 
 async def cancelled_after(call: Callable[[Session], Awaitable[object]], session: Session, turns: int) -> None:
-    """Begin a call, and cancel whoever waits for it after so many turns of the event loop."""
+    """Begin a call, and cancel its caller after so many iterations of the event loop."""
     caller = asyncio.ensure_future(call(session))
     for _ in range(turns):
         await asyncio.sleep(0.0002 if turns % 2 else 0)
@@ -64,7 +64,7 @@ async def test_a_consumer_whose_beginning_was_cancelled_can_be_ended(broker: Bro
 
 
 async def test_of_a_fragile_broker_a_cancelled_call_costs_the_session() -> None:
-    """The fake can show what the adapter protects from."""
+    """The fake shows the fault that the adapter protects from."""
     broker = MemoryBroker(fragile=True, turns=2)
     for name, call in CALLS.items():
         async with broker.connect(TOPOLOGY) as session:
@@ -73,7 +73,7 @@ async def test_of_a_fragile_broker_a_cancelled_call_costs_the_session() -> None:
 
 
 async def cancelled_in_the_middle(call: Awaitable[object]) -> None:
-    """Begin a call, and cancel whoever waits for it when the broker has been asked and has not answered."""
+    """Begin a call, and cancel its caller when the broker has the request and has not answered."""
     caller = asyncio.ensure_future(call)
     for _ in range(3):
         await asyncio.sleep(0)

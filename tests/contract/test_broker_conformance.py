@@ -87,7 +87,7 @@ async def test_an_unsettled_message_comes_back_when_the_session_ends(broker: Bro
         assert (got.body, got.redelivered) == (b"kept", True)
 
 
-async def test_a_message_that_is_given_back_is_delivered_again(broker: Broker) -> None:
+async def test_a_requeued_message_is_delivered_again(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication())
         inbox = Inbox()
@@ -115,7 +115,7 @@ async def test_a_publication_that_is_published_again_while_it_is_under_way_arriv
         await until_ready(session, "fetcher.00", 2)
 
 
-async def test_no_more_than_the_prefetch_is_handed_out(broker: Broker) -> None:
+async def test_no_more_than_the_prefetch_is_delivered(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         for _ in range(5):
             await session.publish(publication())
@@ -140,7 +140,7 @@ async def test_after_stop_consuming_nothing_arrives_and_what_did_can_be_settled(
         assert len(inbox.deliveries) == 1
 
 
-async def test_a_message_given_back_after_stop_consuming_waits_for_the_next_consumer(broker: Broker) -> None:
+async def test_a_message_requeued_after_stop_consuming_waits_for_the_next_consumer(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(b"patient"))
         inbox, again = Inbox(), Inbox()
@@ -166,7 +166,7 @@ async def test_consuming_again_counts_its_prefetch_anew_whatever_an_earlier_cons
         await session.consume("fetcher.00", prefetch=2, deliver=second)
         await second.wait_for(2)
         await until_ready(session, "fetcher.00", 4)
-        await session.ack(held[0])  # it was the first one's: no room for the second
+        await session.ack(held[0])  # the first consumer held it: the second one's prefetch is still full
         await until_ready(session, "fetcher.00", 4)
         await session.ack(second.deliveries[0])
         await second.wait_for(3)
@@ -176,8 +176,8 @@ async def test_consuming_again_counts_its_prefetch_anew_whatever_an_earlier_cons
         assert sorted(d.body for d in (*held, *second.deliveries)) == [b"%d" % n for n in range(10)]
 
 
-async def test_what_is_unsettled_is_counted_whichever_consumer_it_came_through(broker: Broker) -> None:
-    """The broker hands out none of it a second time, and all of it when the session ends."""
+async def test_unsettled_messages_are_counted_whichever_consumer_they_came_through(broker: Broker) -> None:
+    """The broker delivers none of them a second time, and all of them again when the session ends."""
     async with broker.connect(TOPOLOGY) as session:
         for n in range(10):
             await session.publish(publication(b"%d" % n))
@@ -263,7 +263,7 @@ async def test_a_message_that_the_broker_itself_refuses_harms_no_other(amqp_url:
     async with broker.connect(TOPOLOGY) as session:
         results = await asyncio.gather(*(publish(session, body) for body in bodies))
         assert [n for n, result in enumerate(results) if result == "too large"] == [20]
-    async with broker.connect(TOPOLOGY) as session:  # the first may be lost; the next one knows better
+    async with broker.connect(TOPOLOGY) as session:  # the first session may be lost; the next one knows the limit
         results = await asyncio.gather(*(publish(session, body) for body in bodies))
         assert results == ["confirmed"] * 20 + ["too large"] + ["confirmed"] * 20
 
@@ -342,14 +342,14 @@ async def test_a_deleted_queue_ends_the_session_of_its_consumer(broker: Broker) 
             await session.lost.wait()
 
 
-async def test_a_lost_session_says_so_to_everyone_who_asks(broker: Broker) -> None:
+async def test_every_call_of_a_lost_session_raises(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         pass
     with pytest.raises(BrokerUnavailable):
         await session.publish(publication())
 
 
-async def test_nobody_there_is_unavailable_and_shows_no_password() -> None:
+async def test_a_broker_that_is_not_there_is_unavailable_and_shows_no_password() -> None:
     nobody = RabbitMQ("amqp://user:secret@127.0.0.1:1/", name="conformance", max_message_bytes=1)
     with pytest.raises(BrokerUnavailable) as error:
         async with nobody.connect(TOPOLOGY):

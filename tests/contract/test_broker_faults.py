@@ -57,7 +57,7 @@ async def test_locks_refused_again_and_again_cost_nothing_while_acknowledgements
         await asyncio.gather(*pending)
 
 
-async def test_who_listens_is_known_by_its_lock_for_as_long_as_its_session_stands(broker: Broker) -> None:
+async def test_a_listener_has_its_lock_for_as_long_as_its_session_stands(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as other:
         async with broker.connect(TOPOLOGY) as one:
             assert await one.listen(FETCHERS, lambda _: None, name="fetcher.alive.x")
@@ -71,7 +71,7 @@ async def test_who_listens_is_known_by_its_lock_for_as_long_as_its_session_stand
 
 
 class Relay:
-    """Stands before the broker, and hands on no byte while it hangs."""
+    """A proxy in front of the broker that forwards no byte while it hangs."""
 
     def __init__(self, amqp_url: str) -> None:
         self._behind = urlsplit(amqp_url)
@@ -112,10 +112,10 @@ class Relay:
             target.close()
 
 
-async def test_a_broker_that_hangs_is_away_for_whoever_calls_connects_or_closes(
+async def test_a_broker_that_hangs_is_away_for_every_call_connect_and_close(
     amqp_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its missed heartbeats end no call with a cancellation that nobody asked for."""
+    """Missed heartbeats make the library cancel calls; no caller may see that cancellation."""
     monkeypatch.setattr(shared.broker.rabbitmq, "CONNECT_TIMEOUT_SECONDS", 1.0)
     async with Relay(amqp_url).standing() as relay:
         broker = RabbitMQ(relay.url, name="conformance", max_message_bytes=10**6)
@@ -129,13 +129,13 @@ async def test_a_broker_that_hangs_is_away_for_whoever_calls_connects_or_closes(
                     pass
             found = await asyncio.gather(*calls, return_exceptions=True)
             assert {type(error) for error in found} == {BrokerUnavailable, Unconfirmed, NoneType}, found
-            assert found.count(None) == 1, "of two that end all consumers one has nothing to do"
+            assert found.count(None) == 1, "the second of two calls that end all consumers has nothing to do"
             assert session.lost.is_set()
         hanging = Relay(amqp_url)
         async with hanging.standing():
             broker = RabbitMQ(hanging.url, name="conformance", max_message_bytes=10**6)
             async with broker.connect(TOPOLOGY) as session:
-                hanging.hang()  # and nobody knows when it is closed
+                hanging.hang()  # closing the session must not wait for it
 
 
 async def test_a_call_without_an_answer_loses_the_session(amqp_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

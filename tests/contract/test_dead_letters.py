@@ -131,7 +131,7 @@ def test_a_dead_letter_is_shown_without_what_its_feed_logs_in_with() -> None:
     job = make_job(url="http://me:secret@news.example/feed?token=abc", source_config=config)
     body, encoding = job.encode()
     letter = DeadLetter(
-        "fetcher.dead", Delivery("fetcher.dead", body, "", job.KIND, encoding, {}, "1", False, 1), len(body)
+        "fetcher.dead", Delivery("fetcher.dead", body, job.KIND, encoding, {}, "1", False, 1), len(body)
     )
     shown = letter.body()
     for secret in ("hunter2", "sesame", "secret", "abc"):
@@ -142,7 +142,7 @@ def test_a_dead_letter_is_shown_without_what_its_feed_logs_in_with() -> None:
 def letter_of(plain: bytes, *, packed: bool = True) -> DeadLetter:
     body = gzip.compress(plain) if packed else plain
     encoding = "gzip" if packed else None
-    return DeadLetter("writer.dead", Delivery("writer.dead", body, "", "", encoding, {}, "1", False, 1), len(body))
+    return DeadLetter("writer.dead", Delivery("writer.dead", body, "", encoding, {}, "1", False, 1), len(body))
 
 
 @pytest.mark.parametrize("packed", [True, False])

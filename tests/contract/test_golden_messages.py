@@ -91,7 +91,7 @@ def test_a_golden_message_is_read_as_what_was_written(message: Message) -> None:
     assert type(message).decode((GOLDEN / f"{message.KIND}.json").read_bytes()) == message
 
 
-def test_what_is_not_kept_is_not_sent_so_that_older_writers_take_the_message() -> None:
+def test_html_that_is_not_kept_is_not_sent_so_that_older_writers_take_the_message() -> None:
     assert b'"html"' not in make_result(entries=(make_entry(1),)).encode()[0]
 
 
@@ -132,7 +132,9 @@ def test_a_small_message_stays_legible() -> None:
         (make_job().model_dump_json().replace("12:00:00Z", "12:00:00").encode(), None, "timezone"),
     ],
 )
-def test_what_is_no_message_is_a_decode_error_that_says_why(body: bytes, encoding: str | None, reason: str) -> None:
+def test_a_body_that_is_no_message_is_a_decode_error_that_says_why(
+    body: bytes, encoding: str | None, reason: str
+) -> None:
     with pytest.raises(DecodeError, match=reason):
         FetchFeed.decode(body, encoding)
 
@@ -141,7 +143,7 @@ EARLIER = sorted(GOLDEN.glob("*/*.json"))
 
 
 @pytest.mark.parametrize("path", EARLIER, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_what_earlier_versions_sent_is_read_in_full(path: Path) -> None:
+def test_messages_of_earlier_versions_are_read_in_full(path: Path) -> None:
     kind = next(cls for cls in Message.__subclasses__() if path.stem == cls.KIND)
     sent = json.loads(path.read_text(encoding="utf-8"))
     unknown: set[str] = set()
@@ -164,7 +166,7 @@ def is_within(part: object, whole: object) -> bool:
 
 
 @pytest.mark.parametrize("message", everything_filled_in(), ids=lambda message: message.KIND)
-def test_what_a_later_version_added_is_left_out_and_told(message: Message) -> None:
+def test_fields_of_a_later_version_are_left_out_and_reported(message: Message) -> None:
     body = json.loads(message.model_dump_json())
     body["since_tomorrow"] = {"some": ["thing"]}
     inner = body["entries"][0] if isinstance(message, FeedFetched) else body["detour"]
@@ -209,7 +211,7 @@ def test_a_list_that_has_grown_is_no_dead_letter() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"outcome": 5}, {"outcome": None}, {"outcome": "merged", "feed_id": "x"}])
-def test_what_no_version_would_send_is_no_later_version(changes: dict[str, object]) -> None:
+def test_an_invalid_value_is_not_taken_for_a_later_version(changes: dict[str, object]) -> None:
     with pytest.raises(DecodeError, match=r"outcome|feed_id"):
         FeedFetched.decode(from_tomorrow(**changes))
 

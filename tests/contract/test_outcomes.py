@@ -50,7 +50,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def told_by_later_version(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What a version of Feedmill does that differs from this one by the row only."""
+    """Return what a version of Feedmill does that differs from this one only by the new row."""
     later = tmp_path_factory.mktemp("later")
     for package in ("services", "shared", "tests"):
         shutil.copytree(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,6 +12,7 @@ from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import FETCHERS, Queue, build_topology, fetch_routing_key
 from shared.errors import BrokerUnavailable, Unroutable
 from shared.wire.jobs import FetchFeed
+from tests.contract.test_broker_conformance import until
 from tests.factories import make_job
 from tests.fakes.memory_broker import MemoryBroker
 
@@ -20,12 +20,6 @@ SHARDS = 12
 TOPOLOGY = build_topology(
     fast_delay_seconds=0.3, retry_delay_seconds=0.5, message_retry_seconds=0.4, fetcher_shards=SHARDS
 )
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def until_locked(session: Session, name: str) -> None:
@@ -40,8 +34,8 @@ async def test_a_lock_is_had_by_one_session_at_a_time(broker: Broker) -> None:
         assert await one.lock("fetcher.07.owner")
         assert not await other.lock("fetcher.07.owner")
         assert not await other.lock("fetcher.07.owner")
-        assert await other.lock("fetcher.08.owner"), "a refusal must not harm the next"
-        assert await one.lock("fetcher.07.owner"), "whose it is may ask again"
+        assert await other.lock("fetcher.08.owner"), "a refusal must not harm the next call"
+        assert await one.lock("fetcher.07.owner"), "the session that has a lock may take it again"
         await one.unlock("fetcher.07.owner")
         assert await other.lock("fetcher.07.owner")
         assert not await one.lock("fetcher.07.owner")
@@ -58,7 +52,7 @@ async def test_a_lock_ends_with_its_session(broker: Broker) -> None:
             await one.lock("fetcher.07.owner")
 
 
-async def test_what_one_says_all_hear_who_listen(broker: Broker) -> None:
+async def test_all_listeners_get_a_fanout_publication(broker: Broker) -> None:
     heard: list[tuple[str, bytes]] = []
     async with broker.connect(TOPOLOGY) as one, broker.connect(TOPOLOGY) as other:
         await one.listen(FETCHERS, lambda body: heard.append(("one", body)), name="fetcher.alive.one")
@@ -69,7 +63,7 @@ async def test_what_one_says_all_hear_who_listen(broker: Broker) -> None:
         assert sorted(heard) == [("one", b"alone"), ("one", b"both"), ("other", b"both")]
 
 
-async def test_what_may_be_said_to_nobody_costs_no_session(broker: Broker) -> None:
+async def test_a_publication_that_is_not_mandatory_may_have_no_listener(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(Publication("", b"anybody?", FETCHERS, "fetcher.heartbeat", mandatory=False))
         assert not session.lost.is_set()
@@ -97,7 +91,7 @@ async def test_several_queues_are_consumed_side_by_side_each_with_its_own_prefet
 
 @pytest.fixture(params=["memory", "rabbitmq"])
 def ticking(request: pytest.FixtureRequest) -> Broker:
-    """A broker whose delay queues go on."""
+    """A broker whose delay queues expire messages."""
     if request.param == "memory":
         return MemoryBroker(ticking=True)
     return RabbitMQ(request.getfixturevalue("amqp_url"), name="contract", max_message_bytes=100_000)

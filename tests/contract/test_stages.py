@@ -95,7 +95,7 @@ async def test_a_message_passes_every_stage_of_the_chain(broker: Broker) -> None
 
 
 async def test_an_upgrade_that_inserts_a_stage_loses_nothing(broker: Broker) -> None:
-    """Fetchers of before publish straight to the writer; those of after wait for the enricher."""
+    """Old fetchers publish straight to the writer; the results of new ones wait for the enricher."""
     before, after = build_topology(**DELAYS, fetcher_shards=1), Services(broker, ENRICHED)
     old = Services(broker, before)
     async with AsyncExitStack() as stack:
@@ -124,7 +124,7 @@ async def test_the_dead_letters_of_a_new_stage_are_found_and_sent_back(broker: B
         await until_ready(session, "enricher", 1)
 
 
-async def test_the_fetcher_hands_on_to_whoever_is_next() -> None:
+async def test_the_fetcher_publishes_to_the_next_stage() -> None:
     assert await keys_of(build_topology(**DELAYS, fetcher_shards=1).fetcher) == ["feed.fetched.v1"]
     assert await keys_of(ENRICHED.fetcher) == ["enricher"]
 
@@ -152,7 +152,7 @@ def test_the_users_of_a_new_stage_may_do_its_work_and_no_more() -> None:
 
 
 def test_the_alerts_and_dashboards_watch_every_stage_of_the_chain() -> None:
-    """They can't be computed: whoever adds a stage adds it to each of these expressions."""
+    """These expressions can't be computed: a person who adds a stage adds it to each of them."""
     queues = [queue.name for queue in BrokerSettings().topology().queues]
     work = [queue for stage in BrokerSettings().topology().stages for queue in stage.queues]
     rules = (ROOT / "monitoring" / "alerts.yml").read_text(encoding="utf-8")

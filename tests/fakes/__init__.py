@@ -1,1 +1,1 @@
-"""Working stand-ins for what is expensive to have; each passes the same tests as the real thing."""
+"""Working fakes of expensive parts; each passes the same tests as the real part."""

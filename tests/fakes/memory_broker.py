@@ -3,9 +3,9 @@
 Messages in delay queues never expire, unless the broker is `ticking`: then they expire by the event loop's clock (see
 `virtual_time`).
 
-With `turns` every call takes turns of the event loop, as a round trip does, and goes on to its end if its caller is
-cancelled. If the broker is `fragile`, such a cancellation costs the session, as it does with AMQP's library if nothing
-protects it.
+With `turns` every call takes iterations of the event loop, as a round trip takes time, and goes on to its end if its
+caller is cancelled. If the broker is `fragile`, such a cancellation costs the session, as it does with AMQP's library
+if nothing protects it.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class MemorySession:
         self._confirms: dict[str, asyncio.Task[None]] = {}
 
     async def _call(self, act: Callable[[], R]) -> R:
-        """Have the broker act after half of the way there, and answer after the other half."""
+        """Let the broker act after `turns` iterations of the event loop, and answer after as many more."""
         self._alive()
         if not self._broker.turns:
             return act()
@@ -311,7 +311,6 @@ class MemorySession:
                     Delivery(
                         queue=queue,
                         body=publication.body,
-                        routing_key=publication.routing_key,
                         type=publication.type,
                         content_encoding=publication.content_encoding,
                         headers=publication.headers,

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps: where a real one would sleep until its next timer, this one is there at once."""
+"""An event loop whose clock jumps to the next timer instead of sleeping."""
 
 from __future__ import annotations
 

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from local import addresses
-from local.terminal import Interrupted
+from local.terminal import Interrupted, Terminal
 from services.admin import registry
-from services.cli import credentials
 from services.cli.options import Yes, span
 from services.cli.output import console
 from services.cli.settings import CliSettings
+from shared.errors import ConfigurationError
 from shared.observability.display import safe_to_show
+from shared.observability.secrets import is_secret_name
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
     from services.admin.discovery import Found
+
+MOST_BYTES = 65_536
+"""The most that is read of a file with a password or headers."""
+
+TITLE_CHARACTERS = 200
 
 
 def add(
@@ -56,16 +64,16 @@ def add(
 ) -> None:
     """Register a feed; it is due at once. Its own headers and password go to its own origin only.
 
-    Given a page, its feeds are looked for: asks which at a terminal, otherwise (`--yes`) takes the first. A feed that
-    is found where it was looked for is polled with that: its articles are there, and it is not asked again.
+    If the URL is a page's, its feeds are looked for: a terminal asks which one, otherwise (`--yes`) the first is
+    taken. If the look itself has fetched the feed, that counts as its first poll, and its articles are written.
     """
     from services.admin import adding
 
     settings = read_settings(CliSettings)
-    credentials.warn_of_secrets(url, user, header or [])
+    _warn_of_secrets(url, user, header or [])
     config = registry.make_config(
-        [*(header or []), *credentials.read_headers(header_file)],
-        credentials.read_login(user, password_file, settings.feed_password.get_secret_value()),
+        [*(header or []), *_read_headers(header_file)],
+        _read_login(user, password_file, settings.feed_password.get_secret_value()),
         timeout,
     )
     feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
@@ -79,6 +87,64 @@ def add(
     console.print(f"{safe_to_show(found.url)} {said} feed {id_}", soft_wrap=True)
 
 
+def _read_login(user: str | None, password_file: Path | None, password: str) -> tuple[str, str] | None:
+    """Return name and password; None without a `user`.
+
+    The password comes from the first of these that is there: the file's first line, the rest of NAME:PASSWORD,
+    `password` (the environment's), a prompt.
+
+    Raises:
+        ConfigurationError: there is a file but no user, or the file can't be read.
+    """
+    if user is None:
+        if password_file is not None:
+            raise ConfigurationError("--password-file: whose password? Give --user NAME, too")
+        return None
+    name, colon, given = user.partition(":")
+    if password_file is not None:
+        return name, _read(password_file).partition("\n")[0].rstrip("\r")
+    if colon or password:
+        return name, given if colon else password
+    return name, typer.prompt("password", hide_input=True, default="", show_default=False)
+
+
+def _read_headers(header_file: Path | None) -> list[str]:
+    """Return the lines `Name: value` of a file without its empty lines. Raises ConfigurationError."""
+    return [line for line in _read(header_file).splitlines() if line.strip()] if header_file else []
+
+
+def _warn_of_secrets(url: str, user: str | None, headers: Sequence[str]) -> None:
+    """Warn on standard error of secrets on the command line, and name the safe options.
+
+    Every user of the machine sees them in the process list, and the shell keeps them.
+    """
+    ways = []
+    try:
+        if urlsplit(url).password:
+            ways.append("the URL's password (--user NAME asks for it, --password-file reads it)")
+    except ValueError:
+        pass  # no URL: `check_feed` says so
+    if ":" in (user or ""):
+        ways.append("--user NAME:PASSWORD (NAME alone asks for it, --password-file or FEEDMILL_FEED_PASSWORD give it)")
+    if any(is_secret_name(line.partition(":")[0]) for line in headers):
+        ways.append("--header (--header-file reads it)")
+    for way in ways:
+        said = f"warning: every user of this machine sees {way} in the process list, and the shell may keep it"
+        Terminal(stderr=True).print(said, soft_wrap=True)
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file, or of standard input for `-`."""
+    try:
+        if str(path) == "-":
+            return sys.stdin.read(MOST_BYTES)
+        with path.open(encoding="utf-8") as file:
+            return file.read(MOST_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise ConfigurationError(f"{path} can't be read: {reason}") from error
+
+
 def _say(text: str) -> None:
     console.print(safe_to_show(text), soft_wrap=True)
 
@@ -90,9 +156,6 @@ def _choose(found: list[Found], *, yes: bool) -> Found:
         title = safe_to_show(one.title or "(no title)", TITLE_CHARACTERS)
         console.print(f"{number}  {title}  {safe_to_show(one.url)}", soft_wrap=True)
     return found[_ask_number("Which feed", len(found)) - 1]
-
-
-TITLE_CHARACTERS = 200
 
 
 def _ask_number(question: str, most: int) -> int:

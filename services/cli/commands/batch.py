@@ -189,13 +189,13 @@ class _Run:
 class _LogHandler(logging.Handler):
     """Shows records as `feedmill up` shows those of services."""
 
-    def __init__(self, view: LogPrinter) -> None:
+    def __init__(self, printer: LogPrinter) -> None:
         super().__init__(logging.WARNING)
         self.setFormatter(JsonFormatter("batch"))
-        self._view = view
+        self._printer = printer
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._view.show("batch", self.format(record))
+        self._printer.show("batch", self.format(record))
 
 
 class _Output:
@@ -203,10 +203,10 @@ class _Output:
 
     def __init__(self, level: str, log_format: LogFormat) -> None:
         self._console = Terminal(stderr=True)
-        self._view = LogPrinter(self._console)
+        self._printer = LogPrinter(self._console)
         self._is_terminal = sys.stderr.isatty()
         if self._is_terminal:
-            logging.basicConfig(handlers=[_LogHandler(self._view)], level=level, force=True)
+            logging.basicConfig(handlers=[_LogHandler(self._printer)], level=level, force=True)
             quieten_libraries()
         else:
             configure_logging("batch", level, log_format)
@@ -223,7 +223,7 @@ class _Output:
         if not self._is_terminal:
             print(line, file=sys.stderr, flush=True)
         elif _level(line) in SERIOUS:
-            self._view.show(name, line)
+            self._printer.show(name, line)
 
     async def follow(self, summary: Summary, health: Health) -> None:
         """Show the progress every five seconds, until cancelled."""

@@ -82,10 +82,10 @@ def _next(row: dict[str, Any], times: Times) -> str:
 
 def _retry(row: dict[str, Any], at: str) -> str:
     """Return which retry a feed waits for, and when it is made."""
-    what = f"retry {row['retry']} of {row['retries']}" if row["retry"] else "put off"
+    what = f"retry {row['retry']} of {row['retries']}" if row["retry"] else "deferred"
     if row["retry_at"] < datetime.now(UTC):
         return f"{what}, due since {at}"
-    return f"{what} at {at}" if row["retry"] else f"{what} to {at}"
+    return f"{what} at {at}" if row["retry"] else f"{what} until {at}"
 
 
 def _last(row: dict[str, Any], *, with_words: bool = False) -> str:

@@ -32,36 +32,36 @@ def up(settings: CliSettings, *, fetchers: int, writers: int) -> None:
     """
     telemetry = read_settings(TelemetrySettings)
     as_json = "log_format" in telemetry.model_fields_set and telemetry.log_format == "json"
-    screen = Terminal(stderr=True) if as_json else console  # then standard output is for the services' lines
+    terminal = Terminal(stderr=True) if as_json else console  # then standard output is for the services' lines
     processes = _with_ports(all_processes(fetchers=fetchers, writers=writers), telemetry)
-    screen.print("starting RabbitMQ and PostgreSQL ...")
+    terminal.print("starting RabbitMQ and PostgreSQL ...")
     with open_servers(settings) as (addresses, servers):
         for line in _where(addresses, settings, processes):
-            screen.print(line, soft_wrap=True)
+            terminal.print(line, soft_wrap=True)
         for migration in migrate(addresses.database_url):
-            screen.print(f"applied migration {migration.version:04d}_{migration.name}")
+            terminal.print(f"applied migration {migration.version:04d}_{migration.name}")
         try:
             show = print_json if as_json else LogPrinter(console).show
-            run_interruptible(_supervise(addresses, servers, screen, processes, show))
+            run_interruptible(_supervise(addresses, servers, terminal, processes, show))
         finally:
-            screen.print("stopping")
+            terminal.print("stopping")
 
 
 async def _supervise(
     addresses: Addresses,
     servers: Servers | None,
-    screen: Terminal,
+    terminal: Terminal,
     processes: list[Process],
     show: Callable[[str, str], None],
 ) -> None:
     supervisor = Supervisor(processes, child_environment(addresses.environment() | FREE_PORTS), show)
-    async with supervisor.run(), keep_running(servers, screen.print):
+    async with supervisor.run(), keep_running(servers, terminal.print):
         await until_any(supervisor.failed)
     raise ConfigurationError("a service refused its configuration; see its line above")
 
 
 def _with_ports(processes: Sequence[Process], telemetry: TelemetrySettings) -> list[Process]:
-    """Return the processes, the first on FEEDMILL_METRICS_PORT and each other on the port after. Unset, or 0: any.
+    """Return the processes with metrics ports: FEEDMILL_METRICS_PORT and the next ones; if it is 0 or unset, any.
 
     Raises:
         ConfigurationError: somebody else has one of the ports.
@@ -69,13 +69,11 @@ def _with_ports(processes: Sequence[Process], telemetry: TelemetrySettings) -> l
     first = telemetry.metrics_port
     if not first:
         return list(processes)
-    ports = range(first, first + len(processes))
-    for process, port in zip(processes, ports, strict=True):
+    placed = []
+    for port, process in enumerate(processes, first):
         _require_free(process, telemetry.metrics_host, port)
-    return [
-        replace(process, environment={"FEEDMILL_METRICS_PORT": str(port)})
-        for process, port in zip(processes, ports, strict=True)
-    ]
+        placed.append(replace(process, environment={"FEEDMILL_METRICS_PORT": str(port)}))
+    return placed
 
 
 def _require_free(process: Process, host: str, port: int) -> None:

@@ -3,13 +3,15 @@
 An article has a *name* for life, the primary key everywhere: MD5(url + title) of the entry when it was first seen. The
 ledger also knows the entry's *key* (a digest of the id that the feed gave and the link), and the title as it is now.
 
-- By its key: the same id and link is the same article, whatever its title is by now.
-- An id that is reused (several titles under one key, in this document or in the ledger) says nothing. Nor does a new
-  title under an id whose former title and text stand in the document under another one: such ids are places in a list.
-- Otherwise by link and title. With another id and another text it is another article, if the feed's ids are known to be
-  stable: both stand in this document, or the ledger knows another entry of it by its key. Its name is made with the
-  id then. Where ids change with each fetch, it is the same article with a changed text.
-- An article of another feed is the same one, unless this document has several with that link and title.
+- The key comes first: an entry with the same id and link is the same article, even if its title has changed.
+- A key is ignored if its id is reused: it has several titles in this document or in the ledger. Keys with changed
+  titles are also ignored if the former title and text of one of them stand in this document under another id: then ids
+  are positions in a list.
+- Link and title come next. An entry with the same link and title, but another id and another text, is another article
+  if the feed's ids are known to be stable: both ids stand in this document, or the ledger knows another entry of the
+  document by its key. The new article's name is then made with the id. Where ids change with each fetch, the entry is
+  the same article with a changed text.
+- An article of another feed is the same one, unless this document has several entries with that link and title.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ MAX_UPDATES = 24
 """Some feeds print the time into their entries; after so many updates an article counts as unchanged."""
 
 MAX_BRIEF = 24
-"""A feed with stable ids may still have one entry whose id changes with each fetch: an advertisement. After so many
-articles with one link and title, none of which was seen again, a further id makes no further article. The bound does
-not apply if the document has another entry with that link and title that is known by its id."""
+"""The most articles with one link and title of which none was seen again; a further id then makes no further article.
+It bounds an entry whose id changes with each fetch (an advertisement) in a feed whose other ids are stable. It does not
+apply if the document has another entry with that link and title that is known by its id."""
 
 MAX_ALIKE = 1000
 """The most articles of a feed with one link and title: each fetch reads them all."""
@@ -158,9 +160,9 @@ class _Matching:
         self.names: dict[int, str] = {}
         # The new text of each article that was found here, by name.
         self.texts: dict[str, str] = {}
-        # The places of entries that were known by their keys. If there are any, the feed's ids last.
+        # The places of entries that were known by their keys. If there are any, the feed's ids are stable.
         self.known_by_key: frozenset[int] = frozenset()
-        # Ids are places in the document: `_have_moved`.
+        # Whether ids are positions in the document: `_have_moved`.
         self.have_moved = False
         self.has_new_articles = False
         # Of articles that are stored under another key.
@@ -193,7 +195,7 @@ class _Matching:
         self.known_by_key = frozenset(self.names)
 
     def _have_moved(self, found: Mapping[int, Row]) -> bool:
-        """Whether a known article stands here under another id: then ids are places in the document."""
+        """Whether a known article stands here under another id: then ids are positions in the document."""
         retitled = [row for place, row in found.items() if row.title_md5 != self.entries[place].md5]
         if not retitled:
             return False
@@ -233,7 +235,7 @@ class _Matching:
             first = first or row
 
     def _free(self, rows: Sequence[Row], places: Sequence[int]) -> Sequence[Row]:
-        """Return the rows that entries with other ids and texts may be, the best first."""
+        """Return the rows that may be the articles of entries with other ids and texts, the best first."""
         own = [row for row in rows if self._is_own(row)]
         if not own:
             kinds = {(self.keys[place], self.entries[place].content_hash) for place in places}
@@ -278,7 +280,7 @@ class _Matching:
     def _add(self, place: int) -> Row:
         entry = self.entries[place]
         name = entry.md5 if entry.md5 not in self.ledger.rows else other_name(entry)
-        while name in self.texts:  # names never change: another entry here has it, though its id is another one now
+        while name in self.texts:  # another entry of this document keeps that name, though its id has changed
             name = _digest(f"{name}\n{entry.entry_id}").hex()
         if name not in self.ledger.rows:
             self.has_new_articles = True

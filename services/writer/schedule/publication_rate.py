@@ -55,10 +55,10 @@ WINDOW_SWING = 10.0
 """Where x items are expected, x + WINDOW_SWING * sqrt(x) may come: so many have to fit into the feed."""
 
 LIVELY_SECONDS = 14_400.0
-"""The longest wait for a feed ..."""
+"""The longest wait for a feed that was not silent for long."""
 
 DORMANT_SHARE = 1.0 / 60.0
-"""... that was not silent for longer: what ends a silence of 60 days may be found a day later."""
+"""The longest wait after a long silence, as a share of it: an item after 60 days of silence is found within a day."""
 
 BACKLOG_TRUST = 0.5
 BACKLOG_DAYS = 60.0

@@ -18,7 +18,8 @@ HOUR_DOUBT_ITEMS = 1.0
 HOUR_DOUBT_PASSES = 0.25
 DAY_DOUBT_ITEMS = 2.0
 DAY_DOUBT_PASSES = 0.2
-"""Prior of a slot: as if so many items, and those of so many average passes, had said that it is average."""
+"""The prior says that a slot is average. It weighs as much as this many items plus the items of this many average
+passes."""
 
 LONGEST_HOURS = 14 * 24
 """The rhythm is not applied to longer spans: over them every hour averages out."""

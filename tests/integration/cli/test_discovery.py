@@ -54,7 +54,7 @@ def test_a_hostile_page_is_worked_off_once(unit: str) -> None:
     assert linked_feeds(unit * (3_000_000 // len(unit)), "https://example.org/") == []
 
 
-def test_what_says_that_it_is_a_feed_is_not_asked() -> None:
+def test_a_url_that_looks_like_a_feed_is_not_requested() -> None:
     for url in (
         "https://example.org/feed/",
         "http://a.example/index.RDF",
@@ -150,7 +150,7 @@ def test_never_more_than_five_requests_are_made(search: Search) -> None:
         assert len(server.requests) == MAX_REQUESTS
 
 
-def test_who_redirects_on_and_on_is_not_followed(search: Search) -> None:
+def test_endless_redirects_are_not_followed(search: Search) -> None:
     with serving(lambda c, head: c.sendall(answer(302, Location=f"{head.split(' ')[1]}x"))) as server:
         with pytest.raises(NoFeed, match="more than 5 redirects"):
             search.settle(server.url("/"))
@@ -168,7 +168,7 @@ def test_an_answer_is_read_within_the_fetchers_budget(search: Search) -> None:
     assert next(cpu) < 100
 
 
-def test_what_cannot_be_asked_is_taken_as_it_is(search: Search) -> None:
+def test_a_url_that_cannot_be_requested_is_taken_as_it_is(search: Search) -> None:
     found = search.settle("http://127.0.0.1:1/")
     assert found.url == "http://127.0.0.1:1/"
     assert search.said[0].startswith("could not be checked, taken as it is")
@@ -188,7 +188,9 @@ def test_a_host_that_asked_to_be_left_alone_is_not_asked(search: Search) -> None
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(429, Outcome.THROTTLED), (503, Outcome.GAVE_UP)])
-def test_who_is_in_trouble_is_asked_once_and_taken_as_it_is(search: Search, status: int, outcome: Outcome) -> None:
+def test_a_failing_server_is_asked_once_and_its_url_taken_as_it_is(
+    search: Search, status: int, outcome: Outcome
+) -> None:
     wait = {"Retry_After": "7200"} if status == 429 else {}
     with serving(by_path({"/": answer(status, b"<html>", **wait)})) as server:
         found = search.settle(server.url("/"))
@@ -199,14 +201,14 @@ def test_who_is_in_trouble_is_asked_once_and_taken_as_it_is(search: Search, stat
 
 
 @pytest.mark.parametrize("status", [404, 410, 403])
-def test_what_is_not_there_is_not_guessed_at(search: Search, status: int) -> None:
+def test_a_missing_page_is_not_searched_for_feeds(search: Search, status: int) -> None:
     with serving(by_path({"/": answer(status, b"<html>"), "/feed": answer(200, FEED)})) as server:
         with pytest.raises(NoFeed, match=f"answered {status}"):
             search.settle(server.url("/"))
         assert len(server.requests) == 1
 
 
-def test_what_logs_in_at_one_origin_is_not_given_to_another() -> None:
+def test_credentials_for_one_origin_are_not_sent_to_another() -> None:
     config = {"user": "me", "password": "secret", "headers": {"X-Key": "k"}, "timeout_seconds": 9.0}
     assert config_for(config, "http://a.example/", "http://a.example/feed") == config
     assert config_for(config, "http://a.example/", "https://a.example/feed") == config

@@ -76,7 +76,7 @@ def test_a_feed_is_shown_with_its_state_health_and_attempts(feeds: Run, database
         "not on Sunday",
     ):
         assert part in said
-    for part in ("4 attempts, 75 % good, 0.50 s each", "3 hours ago", "http 404", "put off", "304 untrue"):
+    for part in ("4 attempts, 75 % good, 0.50 s each", "3 hours ago", "http 404", "deferred", "304 untrue"):
         assert part in said
     assert "host throttled until" in said
     assert "secret" not in said
@@ -180,7 +180,7 @@ def test_a_feed_is_removed_after_a_question(feeds: Run, database_url: str) -> No
         assert connection.execute("SELECT count(*) FROM feeds").fetchone() == (0,)
 
 
-def test_what_was_said_to_be_done_stays_done_if_the_next_feed_stops_the_command(feeds: Run, database_url: str) -> None:
+def test_reported_changes_stay_if_the_next_feed_stops_the_command(feeds: Run, database_url: str) -> None:
     with connect(database_url) as connection:
         add_feed(connection, NewFeed("http://other.example/feed"))
     assert "feed 1 was removed" in feeds("remove", "1", "2", typed="y\nn\n")
@@ -197,6 +197,6 @@ def test_a_feed_that_is_not_there_is_a_sentence(feeds: Run, feed: str) -> None:
             feeds(*command, feed)
 
 
-def test_nothing_to_change_is_said(feeds: Run) -> None:
+def test_a_command_without_any_change_is_refused(feeds: Run) -> None:
     with pytest.raises(ConfigurationError, match="nothing to change"):
         feeds("set", "1")

@@ -37,7 +37,7 @@ def stranger() -> Iterator[int]:
     thread.join()
 
 
-def test_it_says_what_the_service_lacks() -> None:
+def test_the_check_names_the_failed_parts_of_a_service() -> None:
     health = Health()
     problem: list[str] = ["nobody answers"]
     health.add_check("database", lambda: problem[0] if problem else None)
@@ -47,7 +47,7 @@ def test_it_says_what_the_service_lacks() -> None:
         assert look(port) == {}
 
 
-def test_whoever_is_no_service_of_ours_is_not_ready(stranger: int) -> None:
+def test_another_program_on_the_port_is_not_ready(stranger: int) -> None:
     assert "no service of Feedmill" in look(stranger)["service"]
 
 

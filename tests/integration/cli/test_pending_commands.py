@@ -97,7 +97,7 @@ def test_one_article_is_shown_pending_or_dead_or_said_to_be_gone(pending: Run, d
         pending("show", "x")
 
 
-def test_articles_are_settled_by_hand(pending: Run, db: Connection) -> None:
+def test_articles_are_acknowledged_and_released_by_hand(pending: Run, db: Connection) -> None:
     md5s = fill(db, 3)
     claim(db)
     assert "1 released" in pending("release", md5s[0], "unknown")

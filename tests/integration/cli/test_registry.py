@@ -183,7 +183,7 @@ def test_a_feed_in_trouble_is_not_asked_again_at_once_and_its_host_is_left_alone
     assert (throttled, unasked) == (("throttled", True), (None, False))
 
 
-def test_what_could_not_be_asked_is_due_at_once(add: Any, database_url: str) -> None:
+def test_a_feed_that_could_not_be_checked_is_due_at_once(add: Any, database_url: str) -> None:
     add("http://127.0.0.1:1/")
     assert rows(database_url, "SELECT last_outcome, claim_id, next_fetch_at <= now() FROM feeds") == [
         (None, None, True)

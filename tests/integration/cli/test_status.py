@@ -15,7 +15,7 @@ from shared.settings import BrokerSettings
 from tests.factories import make_job
 
 
-async def test_jobs_in_a_shard_that_no_fetcher_knows_of_are_told(
+async def test_status_names_jobs_in_a_shard_that_no_fetcher_reads(
     amqp_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with connect(database_url) as connection:

@@ -146,7 +146,7 @@ def test_it_asks_again_after_what_is_no_number_of_a_feed(add: Callable[[], Termi
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
-def test_who_gives_up_registers_nothing(add: Callable[[], Terminal], database_url: str, key: str) -> None:
+def test_a_person_who_gives_up_registers_nothing(add: Callable[[], Terminal], database_url: str, key: str) -> None:
     terminal = add()
     assert terminal.exit_code_after(key) == 130, terminal.shown
     assert "Traceback" not in terminal.shown

@@ -142,7 +142,7 @@ def test_a_lease_that_ran_out_brings_the_article_back_before_all_others(db: Conn
     assert again["lease_id"] != old["lease_id"]
 
 
-def test_a_renewed_lease_goes_on_and_a_lost_one_is_told(db: Connection) -> None:
+def test_a_renewed_lease_goes_on_and_a_lost_one_is_reported(db: Connection) -> None:
     md5s = fill(db, 3)
     mine = claim(db, 2, "20 ms")[0]["lease_id"]
     time.sleep(0.03)
@@ -165,7 +165,7 @@ def test_an_ack_removes_and_may_be_repeated(db: Connection) -> None:
     assert pending(db) == md5s[4:]
 
 
-def test_whoever_has_done_the_work_may_say_so(db: Connection) -> None:
+def test_any_consumer_may_acknowledge(db: Connection) -> None:
     md5s = fill(db, 1)
     (slow,) = claim(db)
     let_time_pass(db)
@@ -189,7 +189,7 @@ def test_a_text_that_changed_under_a_lease_stays_and_is_given_out_again(db: Conn
     assert pending(db) == []
 
 
-def test_the_ack_of_an_old_text_does_not_touch_who_works_on_the_new_one(db: Connection) -> None:
+def test_the_ack_of_an_old_text_leaves_the_lease_on_the_new_one(db: Connection) -> None:
     md5s = fill(db, 1)
     (slow,) = claim(db)
     let_time_pass(db)
@@ -218,7 +218,7 @@ def test_a_failure_is_counted_once_and_comes_back_after_a_growing_pause(db: Conn
     assert minutes == [1, 5, 25, 125]
 
 
-def test_the_last_failure_buries_with_everything_and_the_reason(db: Connection) -> None:
+def test_the_last_failure_moves_the_whole_article_to_the_dead_with_its_reason(db: Connection) -> None:
     fill(db, 2)
     (row, _) = claim(db)
     (failed,) = fail(db, [row["md5"]], "é" * 5000, row["lease_id"], max_failures=1)
@@ -265,7 +265,7 @@ def test_the_plain_calls_of_the_interface_work(db: Connection) -> None:
     assert [tuple(row.values()) for row in found] == [(md5s[0], 1, "it broke"), (md5s[2], 1, "")]
 
 
-def test_what_is_released_is_given_out_at_once_and_nothing_counts(db: Connection) -> None:
+def test_a_released_article_is_given_out_at_once_and_counts_no_failure(db: Connection) -> None:
     md5s = fill(db, 3)
     lease = claim(db, 2)[0]["lease_id"]
     assert release(db, md5s, lease) == 2
@@ -499,7 +499,7 @@ def test_the_role_of_the_docs_may_drain_and_no_more(db: Connection, consumer: Co
             consumer.execute(forbidden.encode())
 
 
-def test_whoever_sets_a_search_path_is_served_all_the_same(db: Connection, database_url: str) -> None:
+def test_the_functions_work_under_any_search_path(db: Connection, database_url: str) -> None:
     fill(db, 1)
     with connect(database_url) as odd:
         odd.execute("CREATE TEMP TABLE pending_articles (md5 text)")

@@ -22,10 +22,8 @@ import psycopg
 import pytest
 
 from feedmill_client import AWAY, Article, AsyncPendingArticles, PendingArticles
-from services.writer.schedule.feed_state import Rules
-from services.writer.store import write_batch
 from shared.database.postgres import Database
-from tests.factories import NOW, make_entry, make_result
+from tests.factories import make_entry, make_result
 from tests.integration.consumers.test_pending_articles import (
     Connection,
     connect,
@@ -33,6 +31,7 @@ from tests.integration.consumers.test_pending_articles import (
     fill,
     pending,
 )
+from tests.integration.writer.writing import write
 
 ROOT = Path(__file__).parents[3]
 
@@ -70,7 +69,7 @@ def test_an_article_is_typed_and_every_call_is_there(db: Connection, database_ur
     assert row == {"last_error": "ValueError: a NUL "}
 
 
-def test_run_acknowledges_fails_and_stops_after_the_article_in_hand(db: Connection, database_url: str) -> None:
+def test_run_acknowledges_fails_and_stops_after_the_current_article(db: Connection, database_url: str) -> None:
     md5s = fill(db, 10)
     seen = []
 
@@ -89,7 +88,7 @@ def test_run_acknowledges_fails_and_stops_after_the_article_in_hand(db: Connecti
     assert [tuple(row.values()) for row in left] == [(None, 1, "ValueError: odd article")] + [(None, 0, None)] * 4
 
 
-def test_an_interruption_gives_back_the_article_in_hand_and_keeps_what_is_done(
+def test_an_interruption_releases_the_article_under_way_and_acknowledges_finished_ones(
     db: Connection, database_url: str
 ) -> None:
     md5s = fill(db, 3)
@@ -194,7 +193,7 @@ async def test_the_asyncio_client_does_the_same(db: Connection, database_url: st
     assert [row["n"] for row in left] == [1, 0]
 
 
-async def test_a_cancelled_task_gives_its_articles_back(db: Connection, database_url: str) -> None:
+async def test_a_cancelled_task_releases_its_articles(db: Connection, database_url: str) -> None:
     fill(db, 5)
     begun = asyncio.Event()
 
@@ -254,7 +253,7 @@ def test_the_client_imports_nothing_but_psycopg() -> None:
 
 
 class Crash(Exception):
-    """The consumer is gone, in the middle of whatever it was doing."""
+    """The consumer crashes in the middle of its work."""
 
 
 class Work:
@@ -275,7 +274,7 @@ class Work:
 
 
 def consume(database_url: str, work: Work, shuffle: random.Random, is_over: threading.Event) -> None:
-    """Drain in the way of one that crashes, hangs up, fails and releases at random."""
+    """Drain like a consumer that crashes, disconnects, fails and releases at random."""
     while not is_over.is_set():
         try:
             with PendingArticles(database_url) as consumer:
@@ -307,29 +306,21 @@ def work_off(consumer: PendingArticles, work: Work, shuffle: random.Random) -> N
     consumer.ack(articles)
 
 
-async def write(database_url: str, number: int, rounds: int) -> None:
+async def write_rounds(database_url: str, number: int, rounds: int) -> None:
     """Write articles, new ones and new texts of those that were written before, as one of two writers."""
     shuffle = random.Random(number)
     async with Database(database_url, size=1).open() as database:
         for round_ in range(rounds):
             picked = [round_ * 20 + n for n in range(20)] + shuffle.sample(range(round_ * 20 + 1), min(10, round_))
             entries = [make_entry(n, content_hash=f"{round_ * 2 + number:064x}") for n in sorted(set(picked))]
-            async with database.transaction() as connection:
-                result = make_result(feed_id=1, entries=tuple(entries))
-                await write_batch(
-                    connection,
-                    [result],
-                    now=NOW + timedelta(seconds=round_),
-                    rules=Rules(),
-                    proxy_hosts=frozenset(),
-                )
+            await write(database, make_result(feed_id=1, entries=tuple(entries)), later=timedelta(seconds=round_))
 
 
 async def test_two_writers_and_ten_consumers_that_crash_lose_nothing(db: Connection, database_url: str) -> None:
     work, is_over = Work(), threading.Event()
     with ThreadPoolExecutor(11) as pool:
         drains = [pool.submit(consume, database_url, work, random.Random(n), is_over) for n in range(10)]
-        await asyncio.gather(write(database_url, 0, 60), write(database_url, 1, 60))
+        await asyncio.gather(write_rounds(database_url, 0, 60), write_rounds(database_url, 1, 60))
         deadline = time.monotonic() + 90
         while pending(db) and time.monotonic() < deadline:
             if random.random() < 0.3:
@@ -384,13 +375,12 @@ def test_the_last_text_is_always_the_one_that_was_worked_on(db: Connection, data
 
 
 async def test_the_writers_new_text_leaves_the_lease_and_counts_anew(db: Connection, database_url: str) -> None:
-    await write(database_url, 0, 1)
+    await write_rounds(database_url, 0, 1)
     with PendingArticles(database_url) as consumer:
         (old, *_) = consumer.claim()
         entry = make_entry(0, body="corrected", content_hash="f" * 64)
-        async with Database(database_url, size=1).open() as database, database.transaction() as connection:
-            result = make_result(feed_id=1, entries=(entry,))
-            await write_batch(connection, [result], now=NOW, rules=Rules(), proxy_hosts=frozenset())
+        async with Database(database_url, size=1).open() as database:
+            await write(database, make_result(feed_id=1, entries=(entry,)))
         assert consumer.claim() == []
         row = db.execute("SELECT * FROM pending_articles WHERE md5 = %s", [entry.md5]).fetchone()
         assert row is not None

@@ -54,7 +54,7 @@ def test_a_service_is_ready_when_every_check_passes() -> None:
         assert REGISTRY.get_sample_value("feedmill_ready") == 1
 
 
-def test_a_warning_is_told_and_changes_no_status() -> None:
+def test_a_warning_is_shown_and_changes_no_status() -> None:
     health = Health()
     health.add_check("broker", lambda: None)
     health.add_warning("silence", lambda: "no news")
@@ -66,7 +66,7 @@ def test_a_warning_is_told_and_changes_no_status() -> None:
             assert answer.json() == {"ok": True, "failures": {}, "warnings": {"silence": "no news"}}
 
 
-def test_another_path_is_404_and_says_what_there_is() -> None:
+def test_an_unknown_path_is_404_and_lists_the_pages() -> None:
     with serve_telemetry(Health(), "127.0.0.1", 0) as port:
         answer = httpx.get(f"http://127.0.0.1:{port}/nothing?x=1", trust_env=False)
     assert (answer.status_code, "/metrics" in answer.text) == (404, True)

@@ -1,4 +1,4 @@
-"""The writer's and the client's lists of columns, held against the tables and their page."""
+"""The writer's and the client's lists of columns, compared with the tables and their page."""
 
 from __future__ import annotations
 

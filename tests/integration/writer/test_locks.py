@@ -1,4 +1,4 @@
-"""Rows that somebody holds: nobody deadlocks, nobody waits for ever, and only what is held waits."""
+"""Locked rows: no deadlock, no endless wait, and only the messages that need these rows wait."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ async def test_a_batch_with_a_feed_that_is_held_is_blocked_soon_and_the_others_a
         await handle(results(feeds[3:4]))
 
 
-async def test_an_article_that_another_writer_is_about_to_bring_is_waited_for_no_longer(
-    database_url: str, feeds: list[int]
-) -> None:
+async def test_the_wait_for_another_writers_new_article_is_bounded(database_url: str, feeds: list[int]) -> None:
     async with Database(database_url, size=1, statement_seconds=0.5).open() as database:
         with psycopg.connect(database_url) as slow:
             slow.execute(
@@ -80,7 +78,9 @@ async def test_an_article_that_another_writer_is_about_to_bring_is_waited_for_no
 ARTICLES = "SELECT feed_id FROM pending_articles ORDER BY 1"
 
 
-async def test_of_a_queue_only_what_is_held_waits_and_it_is_not_buried(database_url: str, feeds: list[int]) -> None:
+async def test_only_the_blocked_message_of_a_queue_waits_and_it_is_not_dead_lettered(
+    database_url: str, feeds: list[int]
+) -> None:
     broker, stop = MemoryBroker(), asyncio.Event()
     async with broker.connect(TOPOLOGY) as session:
         for result in results(feeds):
@@ -151,7 +151,7 @@ async def test_the_bounds_hold_for_one_transaction_on_either_side(database_url: 
     assert same == pid
 
 
-async def test_commands_too_let_go_of_what_they_hold(database_url: str) -> None:
+async def test_commands_release_their_locks_too(database_url: str) -> None:
     with connect(database_url) as connection:
         row = connection.execute("SELECT current_setting('idle_in_transaction_session_timeout') AS idle").fetchone()
     assert row == {"idle": "1min"}

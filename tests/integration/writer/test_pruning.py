@@ -1,4 +1,4 @@
-"""What retention deletes, and above all what it does not."""
+"""Retention deletes old rows, and above all no others."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from shared.database.postgres import Database
 from shared.wire.outcomes import Outcome
 from shared.wire.results import Entry
 from tests.factories import make_entry, make_result
+from tests.integration.writer.writing import drain
 
 NOW = datetime.now(UTC)
 KEEP = Retention(ledger_days=90, log_days=30, log_per_feed=5)
 
 
 async def read(database: Database, feed_id: int, *entries: Entry, days_ago: float) -> None:
-    """The feed's body was read so many days ago, with these entries; none: it has not changed."""
+    """Write a poll of so many days ago that read these entries; without any, the feed has not changed."""
     moment, claim_id = NOW - timedelta(days=days_ago), uuid4()
     outcome = Outcome.FETCHED if entries else Outcome.NOT_MODIFIED
     async with database.transaction() as connection:
@@ -32,11 +33,6 @@ async def read(database: Database, feed_id: int, *entries: Entry, days_ago: floa
             feed_id=feed_id, claim_id=claim_id, outcome=outcome, entries=entries, started_at=moment, queued_at=moment
         )
         await write_batch(connection, [result], now=moment, rules=Rules(), proxy_hosts=frozenset())
-
-
-async def drain(database: Database) -> None:
-    async with database.transaction() as connection:
-        await connection.execute("DELETE FROM pending_articles")
 
 
 async def count(database: Database, table: str) -> int:
@@ -76,7 +72,7 @@ async def test_a_feed_that_has_not_changed_still_lists_what_it_had(database: Dat
     assert await count(database, "pending_articles") == 1  # the second alone is new
 
 
-async def test_what_is_pending_is_never_forgotten(database: Database, feed_id: int) -> None:
+async def test_a_pending_article_is_never_forgotten(database: Database, feed_id: int) -> None:
     await read(database, feed_id, make_entry(1), days_ago=200)
     await read(database, feed_id, make_entry(2), days_ago=100)
     await prune(database)

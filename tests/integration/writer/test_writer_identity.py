@@ -60,7 +60,7 @@ async def test_of_one_article_in_a_batch_the_owners_newest_entry_counts(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-async def test_a_new_article_of_a_batch_belongs_to_who_fetched_it_first_and_has_its_owners_newest_text(
+async def test_a_new_article_belongs_to_the_feed_that_was_fetched_first_and_has_its_newest_text(
     database: Database, feed_id: int, other: int, order: tuple[int, ...]
 ) -> None:
     first = result(feed_id, entry("first"), minutes=1)
@@ -82,7 +82,7 @@ async def test_a_correction_counts_also_if_another_feed_comes_in_batches_before_
     assert await texts(database) == [("t", "corrected", 1)]
 
 
-async def test_a_result_that_comes_after_its_successor_brings_what_is_new_and_changes_nothing(
+async def test_a_result_after_its_successor_adds_new_articles_and_changes_none(
     database: Database, feed_id: int
 ) -> None:
     late = result(feed_id, entry("old"), entry("b", title="gone since"), claim_id=await claim(database, feed_id))

@@ -19,7 +19,7 @@ from shared.errors import DatabaseUnavailable
 from shared.wire.outcomes import Outcome
 from shared.wire.results import Enclosure, FeedFetched
 from tests.factories import NOW, make_entry, make_result
-from tests.integration.writer.writing import claim, rows, write
+from tests.integration.writer.writing import claim, drain, rows, write
 
 
 async def test_an_article_lands_with_everything_it_has(database: Database, feed_id: int) -> None:
@@ -274,7 +274,7 @@ async def test_a_failing_attempt_is_logged_with_its_reason(database: Database, f
     assert tuple(logged.values()) == (False, "hard_error", 404, "not there")
 
 
-async def test_what_takes_too_long_is_a_server_that_cannot_serve_now_and_the_next_transaction_goes_on(
+async def test_a_slow_statement_is_database_busy_and_the_next_transaction_works(
     database_url: str,
 ) -> None:
     async with Database(database_url, size=1, statement_seconds=0.1).open() as database:
@@ -304,10 +304,7 @@ async def test_a_database_that_is_away_is_unavailable_and_shows_no_password() ->
 
 
 async def write_with(database: Database, duplicates: Duplicates, *batch: FeedFetched) -> Written:
-    async with database.transaction() as connection:
-        return await write_batch(
-            connection, batch, now=NOW, rules=Rules(), proxy_hosts=frozenset(), policy=Policy(duplicates=duplicates)
-        )
+    return await write(database, *batch, policy=Policy(duplicates=duplicates))
 
 
 @pytest.mark.parametrize(
@@ -354,35 +351,23 @@ async def test_a_change_to_an_article_that_was_drained_is_pending_again_if_wante
     database: Database, feed_id: int, requeue: bool
 ) -> None:
     async def write_text(text: str) -> Written:
-        entry = make_entry(1, body=text)
-        async with database.transaction() as connection:
-            return await write_batch(
-                connection,
-                [make_result(feed_id=feed_id, entries=(entry,))],
-                now=NOW,
-                rules=Rules(),
-                proxy_hosts=frozenset(),
-                policy=Policy(requeue_updates=requeue),
-            )
-
-    async def drain() -> None:
-        async with database.transaction() as connection:
-            await connection.execute("DELETE FROM pending_articles")
+        result = make_result(feed_id=feed_id, entries=(make_entry(1, body=text),))
+        return await write(database, result, policy=Policy(requeue_updates=requeue))
 
     await write_text("one")
-    await drain()
+    await drain(database)
     assert (await write_text("two")).updated == 1
     found = await rows(database, "SELECT body, revision FROM pending_articles")
     assert found == ([{"body": "two", "revision": 1}] if requeue else [])
     await write_text("three")
     found = await rows(database, "SELECT body, revision FROM pending_articles")
     assert found == ([{"body": "three", "revision": 2}] if requeue else [])
-    await drain()
+    await drain(database)
     await write_text("three")
     assert await rows(database, "SELECT * FROM pending_articles") == []
     for number in range(2 * MAX_UPDATES):
         await write_text(f"at {number} o'clock")
-        await drain()
+        await drain(database)
     assert await rows(database, "SELECT updates FROM feed_items") == [{"updates": MAX_UPDATES}]
 
 
@@ -390,14 +375,8 @@ async def test_a_dead_article_with_a_new_text_gets_another_chance_if_wanted(data
     await write(database, make_result(feed_id=feed_id, entries=(make_entry(1),)))
     async with database.transaction() as connection:
         await connection.execute("SELECT bury_articles(ARRAY(SELECT md5 FROM pending_articles), 'no')")
-        await write_batch(
-            connection,
-            [make_result(feed_id=feed_id, entries=(make_entry(1, body="another"),))],
-            now=NOW,
-            rules=Rules(),
-            proxy_hosts=frozenset(),
-            policy=Policy(requeue_updates=True),
-        )
+    result = make_result(feed_id=feed_id, entries=(make_entry(1, body="another"),))
+    await write(database, result, policy=Policy(requeue_updates=True))
     assert await rows(database, "SELECT body FROM pending_articles") == [{"body": "another"}]
     assert await rows(database, "SELECT * FROM dead_articles") == []
 

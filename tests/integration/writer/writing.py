@@ -1,4 +1,4 @@
-"""What tests of the writer's rows do again and again."""
+"""Steps that several tests of the writer's rows share."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ async def write(
         return await write_batch(
             connection, batch, now=NOW + later, rules=Rules(), proxy_hosts=frozenset(), policy=policy
         )
+
+
+async def drain(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.execute("DELETE FROM pending_articles")
 
 
 async def rows(database: Database, query: str) -> list[dict[str, Any]]:

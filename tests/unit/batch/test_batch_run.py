@@ -60,7 +60,7 @@ class Stage:
         answer = next(iter(self.answers.get(job.feed_id, [])), Outcome.FETCHED)
         if job.feed_id in self.answers:
             del self.answers[job.feed_id][:1]
-        if answer == "give back":
+        if answer == "nack":
             raise NackAndRequeue("no room")
         if answer == "bug":
             raise ZeroDivisionError
@@ -152,9 +152,9 @@ def test_a_feed_that_was_skipped_and_then_fails_has_its_retry_as_well() -> None:
     assert outcomes == [Outcome.SKIPPED, Outcome.SOFT_ERROR, Outcome.GAVE_UP]
 
 
-def test_what_can_not_start_yet_waits_in_memory_and_comes_again() -> None:
+def test_a_job_that_cannot_start_yet_waits_in_memory_and_comes_again() -> None:
     stage = Stage(feeds=3)
-    stage.answers = {0: ["requeue", "requeue"], 1: ["give back"]}
+    stage.answers = {0: ["requeue", "requeue"], 1: ["nack"]}
     run_virtually(stage.play())
     assert [stage.times_of(n) for n in range(3)] == [[2 * DELAY], [0.0], [0.0]]
     assert stage.summary.outcomes == {"fetched": 3}
@@ -193,7 +193,7 @@ def test_a_database_that_is_away_is_waited_for() -> None:
     assert len(stage.results) == 20
 
 
-def test_while_the_valve_is_shut_nothing_is_claimed() -> None:
+def test_at_a_prefetch_limit_of_zero_nothing_is_claimed() -> None:
     stage = Stage(feeds=20)
 
     async def play() -> None:
@@ -209,7 +209,7 @@ def test_while_the_valve_is_shut_nothing_is_claimed() -> None:
     assert len(stage.results) == 20
 
 
-def test_a_job_whose_time_comes_while_the_valve_is_shut_waits_quietly() -> None:
+def test_a_job_whose_time_comes_at_a_prefetch_limit_of_zero_waits_without_spinning() -> None:
     stage = Stage(feeds=1)
     stage.answers = {0: ["requeue"]}
 
@@ -219,11 +219,11 @@ def test_a_job_whose_time_comes_while_the_valve_is_shut_waits_quietly() -> None:
         loop.call_later(100.0, stage.prefetch_limit.set, "backpressure", 8)
         await stage.play()
 
-    run_virtually(play())  # time stands still for who spins
+    run_virtually(play())  # virtual time stands still while a task spins
     assert stage.times_of(0) == [100.0]
 
 
-def test_on_stop_what_runs_comes_to_its_end_and_the_rest_is_returned() -> None:
+def test_on_stop_running_jobs_finish_and_the_other_claims_are_released() -> None:
     stage = Stage(feeds=50)
     stage.answers = {0: [Outcome.SOFT_ERROR], 1: ["requeue"]}
 
@@ -242,7 +242,7 @@ def test_on_stop_what_runs_comes_to_its_end_and_the_rest_is_returned() -> None:
     assert stage.summary.claimed < 50
 
 
-def test_what_has_not_begun_is_given_back_before_what_runs_has_ended() -> None:
+def test_jobs_that_have_not_begun_are_released_before_running_ones_have_ended() -> None:
     stage = Stage(feeds=50, groups=1)
     stage.fetch_seconds = 200.0
 
@@ -256,7 +256,7 @@ def test_what_has_not_begun_is_given_back_before_what_runs_has_ended() -> None:
     assert stage.summary.outcomes == {"fetched": 2}
 
 
-def test_what_does_not_end_in_time_is_left_to_run_out() -> None:
+def test_the_claim_of_a_job_that_does_not_end_in_time_runs_out() -> None:
     stage = Stage(feeds=4)
     stage.fetch_seconds = 1000.0
 
@@ -272,7 +272,7 @@ def test_what_does_not_end_in_time_is_left_to_run_out() -> None:
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 
 
-def test_a_publisher_waits_for_a_broker_that_is_away_until_it_is_told_to_give_up() -> None:
+def test_a_publisher_waits_for_a_broker_that_is_away_until_its_event_is_set() -> None:
     async def play() -> None:
         broker, never, stop = MemoryBroker(), asyncio.Event(), asyncio.Event()
         publisher = ResultPublisher(broker, TOPOLOGY)

@@ -33,7 +33,7 @@ def take_all(standing: Window, now: float = 0.0) -> list[int]:
     return taken
 
 
-def test_groups_take_turns_and_none_has_more_in_hand_than_its_share() -> None:
+def test_groups_are_served_round_robin_and_none_has_more_in_progress_than_its_share() -> None:
     standing = window(share=2)
     standing.add([job(1, "a"), job(2, "a"), job(3, "a"), job(4, "b"), job(5, "c")])
     assert take_all(standing) == [1, 4, 5, 2]
@@ -43,7 +43,7 @@ def test_groups_take_turns_and_none_has_more_in_hand_than_its_share() -> None:
     assert take_all(standing) == [3]
 
 
-def test_what_is_put_off_is_taken_when_its_time_has_come() -> None:
+def test_a_deferred_job_is_taken_when_its_time_has_come() -> None:
     standing = window()
     standing.add_later(job(1, "a"), at=20.0)
     standing.add_later(job(2, "b"), at=10.0)
@@ -51,7 +51,7 @@ def test_what_is_put_off_is_taken_when_its_time_has_come() -> None:
     assert (take_all(standing, 10.0), standing.next_at()) == ([2], 20.0)
 
 
-def test_room_is_what_is_neither_waiting_nor_in_hand_nor_put_off() -> None:
+def test_room_excludes_waiting_running_and_deferred_jobs() -> None:
     standing = window(size=5)
     standing.add([job(1, "a"), job(2, "a")])
     standing.add_later(job(3, "b"), at=1.0)
@@ -75,7 +75,7 @@ def test_room_is_what_is_neither_waiting_nor_in_hand_nor_put_off() -> None:
         ({"policies": parse_policies("a.example concurrency=8")}, 9),
     ],
 )
-def test_the_handler_is_given_what_it_has_room_for(settings: dict[str, Any], share: int) -> None:
+def test_the_handler_gets_as_many_jobs_of_a_group_as_it_can_use(settings: dict[str, Any], share: int) -> None:
     assert max_in_progress(Limits(**settings), "a.example") == share
 
 

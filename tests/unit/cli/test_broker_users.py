@@ -1,4 +1,4 @@
-"""Who may do what at the broker, held against the topology: no name in either is forgotten in the other."""
+"""The rights of the broker's users, compared with the topology: neither misses a name of the other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_nobody_can_declare_or_delete_what_is_durable_or_use_the_default_exchang
     rights = RIGHTS[service]
     assert allowed(rights.configure, QUEUES | EXCHANGES | {DEFAULT_EXCHANGE, "a-new-queue", "fetcher.new"}) == set()
     assert allowed(rights.write, {DEFAULT_EXCHANGE}) == set()
-    assert allowed(rights.read, {EXCHANGE, DEFAULT_EXCHANGE}) == set(), "it could bind a queue, and hear all"
+    assert allowed(rights.read, {EXCHANGE, DEFAULT_EXCHANGE}) == set(), "it could bind a queue, and read all messages"
     assert rights.tags == ""
 
 
@@ -42,11 +42,11 @@ def test_nobody_can_declare_or_delete_what_is_durable_or_use_the_default_exchang
     ("service", "queues"),
     [("scheduler", set()), ("fetcher", SHARDS | FETCHERS_OWN), ("writer", {"writer"}), ("batch", set())],
 )
-def test_a_service_reads_the_queues_of_its_room(service: str, queues: set[str]) -> None:
+def test_a_service_reads_its_own_queues_only(service: str, queues: set[str]) -> None:
     assert allowed(RIGHTS[service].read, QUEUES | FETCHERS_OWN) == queues
 
 
-def test_only_a_fetcher_hears_what_fetchers_say() -> None:
+def test_only_a_fetcher_reads_the_fetchers_heartbeats() -> None:
     assert {name for name, rights in RIGHTS.items() if allowed(rights.read, {FETCHERS})} == {"fetcher"}
     assert allowed(RIGHTS["fetcher"].configure, FETCHERS_OWN) == FETCHERS_OWN
 
@@ -60,7 +60,7 @@ def test_only_a_fetcher_hears_what_fetchers_say() -> None:
         ("batch", {EXCHANGE}),
     ],
 )
-def test_a_service_publishes_to_the_exchanges_of_its_room(service: str, exchanges: set[str]) -> None:
+def test_a_service_publishes_to_its_own_exchanges_only(service: str, exchanges: set[str]) -> None:
     assert allowed(RIGHTS[service].write, EXCHANGES) == exchanges
 
 
@@ -74,7 +74,7 @@ def test_a_service_publishes_to_the_exchanges_of_its_room(service: str, exchange
         ("command", {*SHARDS, "writer"}),
     ],
 )
-def test_its_routing_keys_lead_to_the_queues_that_it_has_to_do_with(service: str, queues: set[str]) -> None:
+def test_a_services_routing_keys_lead_to_its_own_target_queues(service: str, queues: set[str]) -> None:
     keys = RIGHTS[service].keys[EXCHANGE]
     reached = {q.name for q in TOPOLOGY.queues if q.exchange == EXCHANGE and allowed(keys, set(q.bindings))}
     assert reached == queues
@@ -87,7 +87,7 @@ def test_a_scheduler_and_a_fetcher_may_look_at_the_queues_whose_length_stops_the
         assert allowed(RIGHTS[service].write, {"writer"}) == {"writer"}
 
 
-def test_whoever_counts_may_read_nothing() -> None:
+def test_a_user_that_counts_messages_may_read_none() -> None:
     assert RIGHTS["scaling"] == Rights(tags="monitoring")
 
 

@@ -79,7 +79,7 @@ def situation(
         ),
     ],
 )
-def test_what_keeps_things_from_moving_is_told(at: Situation, told: list[str]) -> None:
+def test_status_says_what_keeps_feeds_from_being_fetched(at: Situation, told: list[str]) -> None:
     reasons = explain(at)
     assert len(reasons) == len(told), reasons
     for reason, part in zip(reasons, told, strict=True):
@@ -90,5 +90,5 @@ def test_what_keeps_things_from_moving_is_told(at: Situation, told: list[str]) -
     ("seconds", "words"),
     [(0, "0 seconds"), (1, "1 second"), (119, "119 seconds"), (120, "2 minutes"), (7200, "2 hours"), (86400, "1 day")],
 )
-def test_spans_are_told_in_their_largest_unit(seconds: float, words: str) -> None:
+def test_spans_are_shown_in_their_largest_unit(seconds: float, words: str) -> None:
     assert in_words(seconds) == words

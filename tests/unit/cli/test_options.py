@@ -22,7 +22,7 @@ def test_a_span_is_read_in_its_unit(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "m", "5x", "-5", "5 m 3 s", "nan", "inf", "1e3", "400d", "٥"])
-def test_what_is_no_span_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_span_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="5m, 2h or 1d"):
         span()(text)
 

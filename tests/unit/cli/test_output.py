@@ -117,7 +117,7 @@ def test_dead_letters_with_ids_and_times_of_strangers_stay_a_table(at_terminal: 
     assert max(map(len, at_terminal().splitlines())) <= 80
 
 
-def test_a_moment_is_told_in_the_zone_of_the_terminal_and_the_zone_is_named(
+def test_a_moment_is_shown_in_the_terminals_zone_and_the_zone_is_named(
     at_terminal: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "XYZ-05:30")

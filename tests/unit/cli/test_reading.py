@@ -64,7 +64,7 @@ def test_a_packed_file_is_unpacked() -> None:
     assert packed["feed"] == read(FEED.encode())["feed"]
 
 
-def test_what_cannot_be_read_says_why() -> None:
+def test_an_unreadable_source_is_reported_with_its_reason() -> None:
     for content, outcome in (
         (b"<html>", Outcome.NOT_A_FEED),
         (b"{", Outcome.UNPARSEABLE),

@@ -40,7 +40,7 @@ def work_of(errors: Iterator[Exception | None], done: Callable[[], None]) -> Per
         (DatabaseUnavailable("a statement took too long"), "INFO"),
     ],
 )
-async def test_a_round_that_fails_is_told_and_the_next_one_comes(
+async def test_a_failed_round_is_reported_and_the_next_one_is_run(
     error: Exception, level: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "shared.background")
@@ -74,10 +74,10 @@ async def test_the_work_goes_on_beside_rounds_that_fail_and_stops_in_time() -> N
         await asyncio.sleep(0.02)
         assert not stop.is_set()
     assert stop.is_set()
-    assert ended.is_set()  # it was told, and not cut off
+    assert ended.is_set()  # `stop` ended it, no cancellation
 
 
-async def test_who_does_not_end_in_time_is_cut_off() -> None:
+async def test_a_task_that_does_not_end_in_time_is_cancelled() -> None:
     async def sleep() -> None:
         await asyncio.sleep(60)
 

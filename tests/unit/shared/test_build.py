@@ -1,4 +1,4 @@
-"""What a process says that it is."""
+"""The metrics that say what a process is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_limit_is_what_the_control_group_says(tmp_path: Path, said: str | No
     assert read_memory_limit([tmp_path / "elsewhere", file]) == limit
 
 
-def test_who_names_no_contact_shows_the_projects_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_contact_url_the_user_agent_names_the_projects_page(monkeypatch: pytest.MonkeyPatch) -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     monkeypatch.setenv("FEEDMILL_CONTACT_URL", "")
     assert read_settings(FetcherSettings).contact_url == PROJECT_URL == project["urls"]["Homepage"]

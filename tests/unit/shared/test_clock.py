@@ -1,4 +1,4 @@
-"""What time it is, whatever the machine's own clock says."""
+"""Services use the database's time, whatever the machine's own clock shows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_time_is_the_databases_and_stays_so_when_the_machines_is_set(hours: 
     assert machine.error() == pytest.approx(0.0)
 
 
-def test_of_some_words_the_least_late_counts_and_old_ones_count_no_more() -> None:
+def test_the_least_late_reading_counts_and_old_ones_are_dropped() -> None:
     machine = Machine(timedelta())
     for late in (3.0, 0.1, 0.7):
         machine.passed += 1.0
@@ -61,7 +61,7 @@ def test_of_some_words_the_least_late_counts_and_old_ones_count_no_more() -> Non
     assert machine.error() == pytest.approx(-60.0)
 
 
-def test_a_clock_that_is_off_is_told_once_and_again_when_that_changes(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_clock_is_reported_once_and_again_when_its_offset_changes(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "shared.clock")
     machine = Machine(timedelta(hours=2))
     assert machine.clock.check() is None
@@ -80,7 +80,7 @@ def test_a_clock_that_is_off_is_told_once_and_again_when_that_changes(caplog: py
 @pytest.mark.parametrize(
     "body", [b"", b"\xff", b"[]", b"{}", b'{"clock": 5}', b'{"clock": "noon"}', b'{"clock":"2026-11-21"}']
 )
-def test_what_says_nothing_of_the_time_is_passed_over(body: bytes) -> None:
+def test_a_message_without_a_time_is_ignored(body: bytes) -> None:
     assert decode_clock(body) is None
     assert decode_clock(encode_clock(NOW)) == NOW
 
@@ -93,7 +93,7 @@ class FakeDatabase(Database):
         return self._machine.truth
 
 
-async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
+async def test_schedulers_publish_the_time_to_fetchers() -> None:
     broker, scheduler, fetcher = MemoryBroker(), Machine(timedelta(hours=-3)), Machine(timedelta(hours=2))
     sessions: list[Session] = []
     told = ClockSync(fetcher.clock)
@@ -105,14 +105,14 @@ async def test_schedulers_tell_fetchers_what_time_it_is() -> None:
         await timekeeping.look()  # nobody listens yet
         await session.listen(FETCHERS, told.receive, name="fetcher.alive.one")
         told.receive(b'{"fetcher": "another"}')
-        assert not fetcher.clock.is_known
+        assert fetcher.clock.offset_seconds() == 0.0  # unknown
         await timekeeping.look()
         await told.confirmed()
         assert fetcher.error() == pytest.approx(0.0)
         assert not session.lost.is_set()
 
 
-def test_who_is_told_nothing_goes_by_its_own_clock_after_a_moment() -> None:
+def test_a_fetcher_without_any_reading_uses_its_own_clock_after_a_moment() -> None:
     async def wait() -> float:
         told = ClockSync(ServerClock())
         loop = asyncio.get_running_loop()
@@ -123,7 +123,7 @@ def test_who_is_told_nothing_goes_by_its_own_clock_after_a_moment() -> None:
     assert run_virtually(wait()) == pytest.approx(PATIENCE_SECONDS)
 
 
-def test_without_a_word_the_machines_clock_is_the_clock() -> None:
+def test_without_a_reading_the_machines_clock_is_used() -> None:
     assert abs((ServerClock().now() - datetime.now(UTC)).total_seconds()) < 5
     assert ServerClock().offset_seconds() == 0.0
     assert FETCHERS in {exchange.name for exchange in TOPOLOGY.exchanges}

@@ -68,7 +68,7 @@ def results(broker: MemoryBroker) -> list[FeedFetched]:
     return [FeedFetched.decode(p.body, p.content_encoding) for p in broker.publications("writer")]
 
 
-async def test_a_message_is_gone_once_what_it_caused_was_confirmed(broker: MemoryBroker) -> None:
+async def test_a_message_is_acknowledged_after_its_results_were_confirmed(broker: MemoryBroker) -> None:
     await put(broker, make_job(feed_id=7))
     async with consuming(broker, lambda batch: [Outgoing(make_result(feed_id=batch[0].feed_id), FeedFetched.KIND)]):
         await until(lambda: len(broker.bodies("writer")) == 1)
@@ -76,7 +76,7 @@ async def test_a_message_is_gone_once_what_it_caused_was_confirmed(broker: Memor
     assert broker.bodies("fetcher.00") == []
 
 
-async def test_a_message_of_a_later_version_is_handled_without_what_we_don_t_know(broker: MemoryBroker) -> None:
+async def test_a_message_of_a_later_version_is_handled_without_its_unknown_fields(broker: MemoryBroker) -> None:
     later = replace(
         Outgoing(make_job(feed_id=7), fetch_routing_key(make_job().group, 1)).to_publication(),
         body=make_job(feed_id=7).model_dump_json().replace("{", '{"since_tomorrow":1,', 1).encode(),
@@ -120,7 +120,7 @@ async def test_a_refused_publish_keeps_the_message_and_does_not_handle_it_again(
     assert calls == 1
 
 
-async def test_what_a_message_came_to_when_its_session_was_lost_is_published_through_the_next(
+async def test_results_of_a_lost_session_are_published_through_the_next(
     broker: MemoryBroker,
 ) -> None:
     calls = 0
@@ -139,47 +139,45 @@ async def test_what_a_message_came_to_when_its_session_was_lost_is_published_thr
     assert broker.bodies("fetcher.00") == []
 
 
-async def test_a_message_whose_acknowledgement_was_lost_with_its_session_is_not_handled_again(
-    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls, sent = 0, 0
+def lose_first_ack(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> list[Delivery]:
+    """Lose the first acknowledgement together with its session; return the list of all that are sent."""
+    sent: list[Delivery] = []
     ack = MemorySession.ack
 
     async def lost_ack(session: MemorySession, delivery: Delivery) -> None:
-        nonlocal sent
-        sent += 1
-        if sent > 1:
+        sent.append(delivery)
+        if len(sent) > 1:
             await ack(session, delivery)
-            return
-        asyncio.get_running_loop().call_soon(broker.drop_connections)  # written, and never read
+        else:
+            asyncio.get_running_loop().call_soon(broker.drop_connections)
+
+    monkeypatch.setattr(MemorySession, "ack", lost_ack)
+    return sent
+
+
+async def test_a_message_whose_acknowledgement_was_lost_with_its_session_is_not_handled_again(
+    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
 
     def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
         nonlocal calls
         calls += 1
         return [Outgoing(make_result(), FeedFetched.KIND)]
 
-    monkeypatch.setattr(MemorySession, "ack", lost_ack)
+    sent = lose_first_ack(broker, monkeypatch)
     await put(broker, make_job())
     async with consuming(broker, handler):
-        await until(lambda: sent == 2)
+        await until(lambda: len(sent) == 2)
     assert calls == 1
     assert len(broker.bodies("writer")) == 1
     assert broker.bodies("fetcher.00") == []
 
 
-async def test_a_job_that_was_put_off_is_handled_when_it_comes_again_with_its_acknowledgement_lost(
+async def test_a_deferred_job_is_handled_when_it_comes_again_after_a_lost_acknowledgement(
     broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls, sent, job = 0, 0, make_job()
-    ack = MemorySession.ack
-
-    async def lost_ack(session: MemorySession, delivery: Delivery) -> None:
-        nonlocal sent
-        sent += 1
-        if sent > 1:
-            await ack(session, delivery)
-            return
-        asyncio.get_running_loop().call_soon(broker.drop_connections)
+    calls, job = 0, make_job()
 
     def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
         nonlocal calls
@@ -188,10 +186,10 @@ async def test_a_job_that_was_put_off_is_handled_when_it_comes_again_with_its_ac
             return [Outgoing.after(RETRY, job, then="fetcher.00")]
         return [Outgoing(make_result(), FeedFetched.KIND)]
 
-    monkeypatch.setattr(MemorySession, "ack", lost_ack)
+    sent = lose_first_ack(broker, monkeypatch)
     await put(broker, job)
     async with consuming(broker, handler):
-        await until(lambda: sent == 2)
+        await until(lambda: len(sent) == 2)
     assert calls == 2
 
 
@@ -215,7 +213,7 @@ async def test_a_message_that_was_being_handled_when_its_session_was_lost_is_han
     assert broker.bodies("fetcher.00") == []
 
 
-async def test_of_several_publications_only_what_was_not_confirmed_is_published_again(broker: MemoryBroker) -> None:
+async def test_of_several_publications_only_unconfirmed_ones_are_published_again(broker: MemoryBroker) -> None:
     await put(broker, make_job(feed_id=1))
     refused = asyncio.Event()
 
@@ -255,7 +253,7 @@ async def test_while_the_database_is_away_messages_are_kept(broker: MemoryBroker
     assert broker.bodies(RETRY) == broker.bodies(DEAD) == []
 
 
-async def test_a_bug_is_tried_again_later_and_then_buried_with_its_reason(broker: MemoryBroker) -> None:
+async def test_after_a_bug_a_message_is_retried_and_then_dead_lettered_with_its_reason(broker: MemoryBroker) -> None:
     def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
         raise ZeroDivisionError("by http://user:secret@host/")
 
@@ -287,7 +285,7 @@ async def test_a_message_that_cannot_be_decoded_stops_nobody(broker: MemoryBroke
     assert [result.feed_id for result in results(broker)] == [2]
 
 
-async def test_a_letter_that_cannot_even_be_buried_is_moved_by_the_broker(broker: MemoryBroker) -> None:
+async def test_the_broker_dead_letters_a_message_that_we_cannot_publish(broker: MemoryBroker) -> None:
     await put(broker, make_job(feed_id=1))
     stored = broker.queues["fetcher.00"].ready[0]
     stored.publication = Publication("fetcher.00", b"\xff" * 2_000_000, "", "nonsense", headers={"failures": "many"})
@@ -297,7 +295,7 @@ async def test_a_letter_that_cannot_even_be_buried_is_moved_by_the_broker(broker
     assert broker.bodies(DEAD) == [b"\xff" * 2_000_000]
 
 
-async def test_a_result_that_is_too_large_buries_its_job_and_stops_nobody() -> None:
+async def test_a_result_that_is_too_large_dead_letters_its_job_and_no_other() -> None:
     broker = MemoryBroker(max_message_bytes=2000)
     await put(broker, make_job(feed_id=1), make_job(feed_id=2))
 
@@ -329,7 +327,7 @@ async def test_the_poison_of_a_batch_is_found_and_all_others_go_through(broker: 
     assert FetchFeed.decode(broker.bodies(DEAD)[0]).feed_id == 5
 
 
-async def test_what_is_blocked_waits_alone_is_never_buried_and_holds_nobody_up(broker: MemoryBroker) -> None:
+async def test_a_blocked_message_waits_alone_and_is_never_dead_lettered(broker: MemoryBroker) -> None:
     await put(broker, *(make_job(feed_id=n) for n in range(1, 9)))
     done: list[int] = []
     held = True
@@ -368,7 +366,7 @@ async def test_a_batch_is_closed_by_its_weight(broker: MemoryBroker) -> None:
     assert sizes == [2, 2, 2]
 
 
-async def test_on_stop_what_was_not_begun_goes_back_and_what_was_is_finished(broker: MemoryBroker) -> None:
+async def test_on_stop_messages_that_were_not_begun_are_requeued_and_others_finish(broker: MemoryBroker) -> None:
     await put(broker, *(make_job(feed_id=n) for n in range(1, 4)))
     begun, may_finish = asyncio.Event(), asyncio.Event()
 
@@ -388,7 +386,7 @@ async def test_on_stop_what_was_not_begun_goes_back_and_what_was_is_finished(bro
     assert sorted(FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher.00")) == [2, 3]
 
 
-async def test_on_stop_one_that_can_t_be_settled_costs_no_other(broker: MemoryBroker) -> None:
+async def test_on_stop_a_message_that_cannot_be_settled_costs_no_other(broker: MemoryBroker) -> None:
     """A refusal, or a database that is away, while others still run."""
     await put(broker, make_job(feed_id=1), make_job(feed_id=2))
     begun, may_fail, may_finish = list[int](), asyncio.Event(), asyncio.Event()
@@ -412,14 +410,14 @@ async def test_on_stop_one_that_can_t_be_settled_costs_no_other(broker: MemoryBr
     assert [FetchFeed.decode(body).feed_id for body in broker.bodies("fetcher.00")] == [1]
 
 
-async def test_it_stops_while_the_broker_is_away(broker: MemoryBroker) -> None:
+async def test_a_consumer_stops_while_the_broker_is_away(broker: MemoryBroker) -> None:
     broker.up = False
     async with consuming(broker, lambda batch: []) as stop:
         await asyncio.sleep(0)
         stop.set()
 
 
-async def test_it_comes_back_when_the_queue_was_deleted_under_it(broker: MemoryBroker) -> None:
+async def test_a_consumer_recovers_when_its_queue_was_deleted(broker: MemoryBroker) -> None:
     seen: list[int] = []
 
     def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
@@ -435,7 +433,7 @@ async def test_it_comes_back_when_the_queue_was_deleted_under_it(broker: MemoryB
         await until(lambda: seen == [1, 2])
 
 
-async def test_a_message_that_unfolds_to_too_much_is_buried_and_the_others_are_handled(broker: MemoryBroker) -> None:
+async def test_a_message_that_unfolds_to_too_much_is_dead_lettered_and_others_are_handled(broker: MemoryBroker) -> None:
     handled: list[FetchFeed] = []
 
     def handle(batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:

@@ -18,6 +18,7 @@ from shared.wire.results import FeedFetched
 from tests.factories import make_job, make_result
 from tests.fakes.memory_broker import MemoryBroker
 from tests.fakes.virtual_time import run_virtually
+from tests.unit.shared.test_consumer import until
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
 Handle = Callable[[Sequence[FetchFeed]], Awaitable[Sequence[Outgoing]]]
@@ -57,13 +58,7 @@ async def consuming(
         await running
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0)
-
-
-async def test_a_valve_that_is_shut_keeps_what_is_given_back_in_its_queue_until_it_is_opened(
+async def test_at_a_prefetch_limit_of_zero_requeued_messages_stay_in_their_queue(
     broker: MemoryBroker,
 ) -> None:
     prefetch_limit, calls = PrefetchLimit(10), list[int]()
@@ -74,14 +69,14 @@ async def test_a_valve_that_is_shut_keeps_what_is_given_back_in_its_queue_until_
             return []
         prefetch_limit.set("test", 0)
         await prefetch_limit.next_applied()
-        raise NackAndRequeue("shut")
+        raise NackAndRequeue("the limit is zero")
 
     await put(broker, *(make_job(feed_id=n) for n in range(3)))
     async with consuming(broker, prefetch_limit, handler):
         await until(lambda: len(broker.bodies("fetcher.00")) == 3)
         for _ in range(50):
             await asyncio.sleep(0)
-        assert len(calls) == 3, "handed out again while shut"
+        assert len(calls) == 3, "delivered again at a limit of zero"
         prefetch_limit.set("test", 2)
         await until(lambda: len(calls) == 6)
     assert broker.bodies("fetcher.00") == []
@@ -92,7 +87,7 @@ async def ignore(batch: Sequence[FetchFeed]) -> list[Outgoing]:
     return []
 
 
-async def test_a_valve_that_is_shut_does_not_keep_the_consumer_from_stopping(broker: MemoryBroker) -> None:
+async def test_a_prefetch_limit_of_zero_does_not_keep_the_consumer_from_stopping(broker: MemoryBroker) -> None:
     prefetch_limit = PrefetchLimit(10)
     prefetch_limit.set("test", 0)
     await put(broker, make_job())
@@ -133,10 +128,10 @@ async def test_a_stop_while_the_prefetch_changes_cuts_no_call_off_and_loses_no_w
     await asyncio.wait_for(running, 5)
     results = [FeedFetched.decode(p.body, p.content_encoding).feed_id for p in broker.publications("writer")]
     assert sorted(results) == list(range(20))
-    assert not any(broker.bodies(queue) for queue in topology.fetcher.queues), "handed out again"
+    assert not any(broker.bodies(queue) for queue in topology.fetcher.queues), "delivered again"
 
 
-def test_a_valve_that_is_shut_stays_shut_over_a_lost_session(broker: MemoryBroker) -> None:
+def test_a_prefetch_limit_of_zero_outlives_a_lost_session(broker: MemoryBroker) -> None:
     prefetch_limit, calls = PrefetchLimit(10), list[int]()
 
     async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
@@ -157,7 +152,7 @@ def test_a_valve_that_is_shut_stays_shut_over_a_lost_session(broker: MemoryBroke
 
 
 @pytest.mark.parametrize(("drain_seconds", "results"), [(299.0, 0), (301.0, 1)])
-def test_on_stop_what_was_begun_may_take_as_long_as_the_service_says(drain_seconds: float, results: int) -> None:
+def test_on_stop_messages_that_were_begun_have_the_services_drain_time(drain_seconds: float, results: int) -> None:
     broker = MemoryBroker()
 
     async def slow(batch: Sequence[FetchFeed]) -> list[Outgoing]:

@@ -1,4 +1,4 @@
-"""What strangers wrote is shown as letters: nothing in it acts on a terminal, a log or a reader."""
+"""Text of strangers is shown as letters: none of it acts on a terminal, a log or a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever may publish can't fill the memory: a body is bounded before anything is made of it."""
+"""A hostile publisher can't fill the memory: a body is bounded before it is parsed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEGABYTE = 1024 * 1024
 
 ENTRY = make_entry(1, title="", body="").model_dump_json()
 
-# A unit that is repeated, where it stands in the message, and how often: once far beyond the bounds, once within them.
+# A repeated unit, its place in the message, and two numbers of repetitions: far beyond the bounds, and within them.
 HOSTILE = {
     "empty entries": ('"entries":[%s{}]', "{},", (3_000_000, 740_000)),
     "entries": ('"entries":[%s' + ENTRY + "]", f"{ENTRY},", (200_000, 60_000)),
@@ -92,7 +92,7 @@ def test_no_body_takes_more_memory_than_a_service_has(tmp_path: Path, within: in
     assert max(float(seconds) for *_, seconds in lines) < 10, said.stdout
 
 
-def test_what_is_too_large_is_told_from_what_is_broken() -> None:
+def test_a_body_that_is_too_large_differs_from_a_broken_one() -> None:
     packed = gzip.compress(b"x" * 1000)
     assert unpack(packed, "gzip", 1000) == unpack(b"x" * 1000, None, 1000) == b"x" * 1000
     for body, encoding in ((packed, "gzip"), (b"x" * 1000, None)):

@@ -1,4 +1,4 @@
-"""Credentials stay out of what is shown, wherever they stand; all else stays as it is."""
+"""Credentials are masked wherever they stand; all other text stays as it is."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_secret_never_shows(secret: str, name: str) -> None:
         ),
     ],
 )
-def test_what_is_masked_and_what_is_not(text: str, masked: str | None) -> None:
+def test_secrets_are_masked_and_other_text_is_not(text: str, masked: str | None) -> None:
     assert mask_credentials(text) == (masked or text)
 
 

@@ -19,7 +19,7 @@ def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("settings", [WriterSettings, CliSettings])
 @pytest.mark.parametrize("password", ["p@ss", "pa/ss", "pa#ss", "pa?s@s", "50%zz", "p@ss/w:rd#1%x"])
-def test_a_password_that_is_not_encoded_is_refused_without_being_told(
+def test_a_password_that_is_not_encoded_is_refused_and_not_shown(
     monkeypatch: pytest.MonkeyPatch, settings: type[WriterSettings | CliSettings], password: str
 ) -> None:
     monkeypatch.setenv("FEEDMILL_AMQP_URL", f"amqp://feedmill:{password}@broker:5672/")

@@ -78,14 +78,14 @@ NO_HOSTS = [
 
 
 @pytest.mark.parametrize("host", NO_HOSTS)
-def test_what_no_host_can_be_called_is_a_bad_url_everywhere(host: str) -> None:
+def test_an_impossible_host_name_is_a_bad_url_everywhere(host: str) -> None:
     for refuse in (politeness_group, host_of, clean_url, lambda url: resolve("http://stranger.example/", url)):
         with pytest.raises(BadUrl):
             refuse(f"http://{host}:8080/feed")
 
 
 @pytest.mark.parametrize("url", ["", "news.example/feed", "ftp://a/", "file:///etc/passwd", "http://", "http://a:b/"])
-def test_what_is_no_feed_url_says_why(url: str) -> None:
+def test_a_url_that_is_no_feeds_says_why(url: str) -> None:
     with pytest.raises(BadUrl, match=r".{10}"):
         politeness_group(url)
 
@@ -159,7 +159,7 @@ def test_a_log_line_for_people_has_its_traceback_below_it() -> None:
         (Unprocessable(), 0, DeadLetter("unprocessable")),
     ],
 )
-def test_what_becomes_of_a_message_that_failed(
+def test_a_failed_message_is_retried_or_dead_lettered_by_its_error(
     error: Exception, failures: int, decision: TryLater | DeadLetter
 ) -> None:
     assert after_failure(error, failures=failures, most=3) == decision
@@ -172,7 +172,7 @@ def test_delays_are_part_of_the_queue_names_down_to_the_millisecond() -> None:
     assert queues["fetcher.retry.v2.3600s"].arguments["x-message-ttl"] == 3_600_000
 
 
-def test_a_delay_queue_takes_all_that_comes_to_its_exchange_and_leads_it_where_its_key_says() -> None:
+def test_a_delay_queue_takes_every_message_of_its_exchange_and_keeps_the_routing_key() -> None:
     topology = BrokerSettings().topology()
     exchanges = {exchange.name: exchange.type for exchange in topology.exchanges}
     for name in (topology.fetcher.fast_delay, topology.fetcher.retry):
@@ -182,7 +182,7 @@ def test_a_delay_queue_takes_all_that_comes_to_its_exchange_and_leads_it_where_i
         assert "x-dead-letter-routing-key" not in queue.arguments
 
 
-def test_no_queue_of_the_map_can_lose_a_message_by_its_arguments() -> None:
+def test_no_queue_of_the_topology_can_lose_a_message_by_its_arguments() -> None:
     topology = build_topology(
         fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1
     )

@@ -202,7 +202,7 @@ def test_a_back_off_grows_up_to_a_day(outcome: Outcome) -> None:
     assert several[0] <= 21600
 
 
-def test_what_no_retry_mends_is_tried_later_than_what_may_be_well_in_an_hour() -> None:
+def test_errors_that_no_retry_mends_back_off_longer_than_passing_ones() -> None:
     def first(outcome: Outcome, error_class: str | None = None) -> float:
         return back_off(1, outcome, error_class, feed_id=1, usual=60, longest=DAY)
 

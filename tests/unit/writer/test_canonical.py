@@ -76,7 +76,7 @@ def test_a_front_page_or_no_address_is_no_article(url: str) -> None:
     assert canonical_url(url) is None
 
 
-def test_an_address_that_several_entries_of_a_feed_share_tells_nothing() -> None:
+def test_an_address_that_several_entries_of_a_feed_share_gives_no_key() -> None:
     urls = [
         "http://a.example/1",
         "http://a.example/list#1",

@@ -111,7 +111,7 @@ def test_a_feed_whose_jobs_come_too_late_is_issued_less_and_less_often_and_keeps
     assert (state.next_fetch_at, state.claim_id, state.issued_at, state.failures) == (NOW, None, None, 0)
 
 
-def test_what_a_run_from_cron_did_not_come_to_is_due_at_once() -> None:
+def test_a_feed_that_a_batch_did_not_reach_is_due_at_once() -> None:
     state = after(feed(), outcome=Outcome.STALE, reason="batch")
     assert (state.claim_id, state.claim_expires_at, state.next_fetch_at) == (None, None, feed().next_fetch_at)
 
@@ -132,7 +132,7 @@ def test_a_fetchers_wrong_clock_neither_hammers_a_feed_nor_loses_it(
 
 
 @pytest.mark.parametrize("slow", [timedelta(hours=-2), timedelta(hours=2)])
-def test_what_a_wrong_clock_asks_for_is_taken_as_a_span(slow: timedelta) -> None:
+def test_the_moments_of_a_wrong_clock_are_taken_as_spans(slow: timedelta) -> None:
     then, hour = NOW - slow, timedelta(hours=1)
     times: dict[str, Any] = {"queued_at": NOW - timedelta(seconds=5), "started_at": then}
     state = after(feed(), outcome=Outcome.SOFT_ERROR, final=False, claim_until=then + 2 * hour, **times)
@@ -404,11 +404,11 @@ def test_a_probe_that_ends_elsewhere_says_nothing_of_the_server_that_answered_30
     assert after(known, probe=True, etag='"new"', entries=(hidden,), final_url=elsewhere).lying_since is None
 
 
-def test_a_liar_stays_one() -> None:
+def test_an_untrue_304_is_never_forgotten() -> None:
     assert after(feed(lying_since=HIDDEN, last_outcome="not_modified"), probe=True, etag='"x"').lying_since == HIDDEN
 
 
-def test_the_usual_gap_between_news_is_smoothed() -> None:
+def test_the_usual_gap_between_new_items_is_smoothed() -> None:
     first = after(feed(), new_items=3)
     assert first.news_gap_seconds is None
     second = after(replace(first, claim_id=CLAIM), new_items=1, now=NOW + timedelta(hours=1))
@@ -419,6 +419,6 @@ def test_the_usual_gap_between_news_is_smoothed() -> None:
     assert third.news_gap_seconds == pytest.approx(0.8 * 3600 + 0.2 * 7200)
 
 
-def test_once_something_is_heard_of_a_job_it_counts_no_more_as_waiting_in_the_queue() -> None:
+def test_after_its_first_result_a_job_no_longer_counts_as_queued() -> None:
     assert after(feed(), outcome=Outcome.SOFT_ERROR, final=False, claim_until=NOW).issued_at is None
     assert after(feed()).issued_at is None

@@ -108,7 +108,7 @@ def test_without_an_id_another_title_is_another_article(memory: Memory) -> None:
     assert [memory.poll(entry(None, title)) for title in "aba"] == [[entry(None, title).md5] for title in "aba"]
 
 
-def test_a_guid_and_link_that_all_entries_share_tell_nothing(memory: Memory) -> None:
+def test_a_guid_and_link_that_all_entries_share_are_ignored(memory: Memory) -> None:
     one, two, three = (entry("http://x.example/", title) for title in "abc")
     assert memory.poll(one, two) == [one.md5, two.md5]
     assert memory.poll(three) == [three.md5]  # what was learnt is kept
@@ -190,7 +190,7 @@ def test_incidents_of_a_day_are_not_bounded_where_one_that_is_known_stands_besid
 
 
 @pytest.mark.parametrize("corrected", [False, True])
-def test_ids_that_are_places_in_the_document_tell_nothing(memory: Memory, corrected: bool) -> None:
+def test_ids_that_are_positions_in_the_document_are_ignored(memory: Memory, corrected: bool) -> None:
     articles: set[str] = set()
     for newest in range(5, 40):
         texts = [f"{newest}" if corrected and place == 2 else "" for place in range(5)]
@@ -216,7 +216,7 @@ def test_an_entry_whose_name_another_article_here_bears_is_not_lost(memory: Memo
     assert len({*memory.poll(entry("2", "one", "2"), entry("1", "two", "1"))}) == 2
 
 
-def test_a_row_of_before_is_taken_over_by_the_entry_with_its_text_else_by_the_first(memory: Memory) -> None:
+def test_a_row_without_a_key_goes_to_the_entry_with_its_text_else_to_the_first(memory: Memory) -> None:
     one, two = entry("1", text="up"), entry("2", text="down")
     memory.rows = {two.md5: Row(two.md5, 1, two.md5, two.content_hash, None)}
     assert memory.poll(one, two) == [other_name(one), two.md5]

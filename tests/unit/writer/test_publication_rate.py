@@ -21,7 +21,6 @@ from services.writer.schedule.publication_rate import (
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 LIMITS = Limits(poll_worth=60.0, shortest=60.0, longest=86400.0)
-OPEN = Limits(poll_worth=60.0, shortest=1.0, longest=1e9)
 
 any_moments = st.datetimes(timezones=st.just(UTC))
 counts = st.integers(0, 10**9)
@@ -210,5 +209,5 @@ def test_dearer_polls_and_slower_feeds_never_shorten_the_wait(
     assert wait(fast, limits=cheap) <= wait(fast, limits=dear) * (1 + 1e-9)
 
 
-def test_a_pace_is_a_handful_of_columns() -> None:
+def test_a_publication_rate_is_small() -> None:
     assert len(fields(PublicationRate)) <= 10

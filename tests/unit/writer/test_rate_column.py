@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SEEN = {"seen_at": "2026-11-20T00:00:00Z", "rhythm_since": "2026-10-01T00:00:00Z"}
 
 
-def test_a_pace_comes_back_as_it_was_written() -> None:
+def test_a_publication_rate_is_read_as_it_was_written() -> None:
     rate = observe(
         PublicationRate(), now=NOW, new_items=3, items_seen=20, published=[NOW - timedelta(hours=n) for n in range(9)]
     )
@@ -37,7 +37,7 @@ def test_a_pace_comes_back_as_it_was_written() -> None:
         {**SEEN, "heat": "Infinity"},
     ],
 )
-def test_a_pace_that_cannot_be_is_begun_anew_and_stops_nobody(value: Any) -> None:
+def test_an_impossible_publication_rate_is_estimated_anew(value: Any) -> None:
     rate = observe(read_rate(value), now=NOW, new_items=1, items_seen=20)
     assert rate.seen_at == NOW
     assert next_poll(rate, now=NOW, limits=Limits()) >= Limits().shortest
