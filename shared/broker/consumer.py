@@ -1,4 +1,4 @@
-"""The consumer loop: receive, decode, handle, publish, confirm, acknowledge. Nothing else acknowledges a message.
+"""The consumer loop: receive, decode, handle, publish, confirm, acknowledge. Stages have no other.
 
 A service hands over a function from messages to the messages that follow. The loop promises for every delivery:
 

@@ -1,4 +1,4 @@
-"""Settling: every message of a session is acknowledged, requeued, tried later or dead-lettered, and only here."""
+"""Settling: every message that a stage takes is acknowledged, requeued, tried later or dead-lettered, and only here."""
 
 from __future__ import annotations
 

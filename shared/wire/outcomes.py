@@ -25,7 +25,12 @@ class OutcomeClass(StrEnum):
 
 
 class BackOff(Enum):
-    """When a feed is polled again. `first_seconds`: the wait after the first failure; each further one doubles it."""
+    """When a feed is polled again.
+
+    `first_seconds` is the wait after the first failure. Each further failure doubles it, up to
+    FEEDMILL_MAX_POLL_SECONDS. A fixed interval of the feed, and some error classes of `hard_error`
+    (services/writer/schedule/bounds.py), have first waits of their own.
+    """
 
     USUAL = "usual", None
     """Not a failure: the publication rate decides."""

@@ -15,7 +15,7 @@ from shared.wire.outcomes import BackOff, Outcome, OutcomeClass, OutcomeRow, wor
 from shared.wire.results import FeedFetched
 from tests.monitoring.rules import ROOT
 
-ROW = '    PAYWALLED = "paywalled", _HARD, True, _B.SIX_HOURS, True, False, "behind a paywall"\n'
+ROW = '    TOY = "toy_outcome", _HARD, True, _B.SIX_HOURS, True, False, "behind a paywall"\n'
 
 PROGRAM = """
 import asyncio, json
@@ -25,25 +25,25 @@ from tests.factories import NOW, make_result
 from tests.unit.fetcher.harness import Harness
 from tests.unit.writer.test_feed_state import after, feed
 
-PAYWALLED = Outcome("paywalled")
+TOY = Outcome("toy_outcome")
 
 async def fetch():
     harness = Harness()
-    harness.reader.answer = lambda *_: make_result(outcome=PAYWALLED, status=402)
+    harness.reader.answer = lambda *_: make_result(outcome=TOY, status=402)
     return [message for _, message in await harness.handle()]
 
 (fetched,) = asyncio.run(fetch())
-state = after(feed(), outcome=PAYWALLED)
+state = after(feed(), outcome=TOY)
 body, _ = fetched.encode()
 print(json.dumps({
     "body": body.decode(),
-    "is_read_back": FeedFetched.decode(body).outcome is PAYWALLED,
+    "is_read_back": FeedFetched.decode(body).outcome is TOY,
     "is_final": fetched.final,
     "failures": state.failures,
     "last_outcome": state.last_outcome,
     "waits_hours": (state.next_fetch_at - NOW).total_seconds() / 3600,
     "is_enabled": state.enabled,
-    "words": words_of("paywalled"),
+    "words": words_of("toy_outcome"),
 }))
 """
 
@@ -80,7 +80,7 @@ def test_one_row_is_all_that_a_new_outcome_needs(told_by_later_version: dict[str
         "is_read_back": True,
         "is_final": True,
         "failures": 1,
-        "last_outcome": "paywalled",
+        "last_outcome": "toy_outcome",
         "is_enabled": True,
         "words": "behind a paywall",
     }
@@ -90,15 +90,15 @@ def test_a_service_of_this_version_takes_it_as_its_class(told_by_later_version: 
     unknown: set[str] = set()
     read = FeedFetched.decode(str(told_by_later_version["body"]).encode(), on_unknown=unknown.update)
     assert (read.outcome, read.outcome_class) == (Outcome.HARD_ERROR, OutcomeClass.HARD)
-    assert unknown == {"outcome='paywalled'"}
-    assert words_of("paywalled") == "paywalled"
+    assert unknown == {"outcome='toy_outcome'"}
+    assert words_of("toy_outcome") == "toy_outcome"
 
 
 def test_a_forgotten_column_fails_at_import() -> None:
     with pytest.raises(TypeError, match="words"):
 
         class Short(OutcomeRow):
-            PAYWALLED = "paywalled", OutcomeClass.HARD, True, BackOff.AN_HOUR, True, False
+            TOY = "toy_outcome", OutcomeClass.HARD, True, BackOff.AN_HOUR, True, False
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_back_off_that_contradicts_the_class_fails_at_import(kind: OutcomeClas
     with pytest.raises(ValueError, match="does not fit the class"):
 
         class Wrong(OutcomeRow):
-            PAYWALLED = "paywalled", kind, True, back_off, True, False, "behind a paywall"
+            TOY = "toy_outcome", kind, True, back_off, True, False, "behind a paywall"
 
 
 def test_the_index_of_feeds_in_trouble_knows_every_outcome_that_is_asked_to_wait() -> None:

@@ -22,8 +22,9 @@ from tests.monitoring.rules import ROOT
 from tests.unit.fetcher.harness import Harness
 
 DELAYS = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
-ENRICHED = build_topology((CHAIN[0], StageEntry("enricher"), CHAIN[1]), **DELAYS, fetcher_shards=1)
-ENRICHER = ENRICHED.stage("enricher")
+FETCHER, WRITER = (next(entry for entry in CHAIN if entry.service == name) for name in ("fetcher", "writer"))
+ENRICHED = build_topology((FETCHER, StageEntry("toy-stage"), WRITER), **DELAYS, fetcher_shards=1)
+ENRICHER = ENRICHED.stage("toy-stage")
 
 
 class Services:
@@ -41,7 +42,7 @@ class Services:
             "fetcher": Consumer(
                 self._broker, self._topology, self._topology.fetcher, FetchFeed, self._fetch, prefetch=5, failures=0
             ),
-            "enricher": Consumer(self._broker, self._topology, ENRICHER, FeedFetched, enrich, prefetch=5, failures=0),
+            "toy-stage": Consumer(self._broker, self._topology, ENRICHER, FeedFetched, enrich, prefetch=5, failures=0),
             "writer": Consumer(
                 self._broker, self._topology, self._topology.writer, FeedFetched, self._write, prefetch=5, failures=0
             ),
@@ -85,7 +86,7 @@ async def publish_jobs(session: Session, *feed_ids: int) -> None:
 
 async def test_a_message_passes_every_stage_of_the_chain(broker: Broker) -> None:
     services = Services(broker, ENRICHED)
-    async with broker.connect(ENRICHED) as session, services.running("fetcher", "enricher", "writer"):
+    async with broker.connect(ENRICHED) as session, services.running("fetcher", "toy-stage", "writer"):
         await publish_jobs(session, 1, 2, 3)
         await until(lambda: len(services.written) == 3)
         for queue in (queue for stage in ENRICHED.stages for queue in stage.queues):
@@ -96,7 +97,7 @@ async def test_a_message_passes_every_stage_of_the_chain(broker: Broker) -> None
 
 async def test_an_upgrade_that_inserts_a_stage_loses_nothing(broker: Broker) -> None:
     """Old fetchers publish straight to the writer; the results of new ones wait for the enricher."""
-    before, after = build_topology(**DELAYS, fetcher_shards=1), Services(broker, ENRICHED)
+    before, after = build_topology((FETCHER, WRITER), **DELAYS, fetcher_shards=1), Services(broker, ENRICHED)
     old = Services(broker, before)
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(broker.connect(before))
@@ -106,27 +107,27 @@ async def test_an_upgrade_that_inserts_a_stage_loses_nothing(broker: Broker) -> 
             await until(lambda: len(old.written) == 1)
         async with after.running("fetcher"):
             await publish_jobs(session, 2)
-            await until_ready(session, "enricher", 1)
-        async with after.running("enricher"):
+            await until_ready(session, "toy-stage", 1)
+        async with after.running("toy-stage"):
             await until(lambda: len(old.written) == 2)
     assert [(r.feed_id, r.entries[0].categories) for r in old.written] == [(1, ()), (2, ("enriched",))]
 
 
 async def test_the_dead_letters_of_a_new_stage_are_found_and_sent_back(broker: Broker) -> None:
-    services, stages = Services(broker, ENRICHED), select_stages(ENRICHED, "enricher")
+    services, stages = Services(broker, ENRICHED), select_stages(ENRICHED, "toy-stage")
     async with broker.connect(ENRICHED) as session:
-        async with services.running("fetcher", "enricher"):
+        async with services.running("fetcher", "toy-stage"):
             await publish_jobs(session, 13)
             await until_ready(session, ENRICHER.dead, 1)
         (letter,) = await read_letters(broker, ENRICHED, stages, 10)
-        assert (letter.first_queue, letter.summary()["reason"]) == ("enricher", "unprocessable")
+        assert (letter.first_queue, letter.summary()["reason"]) == ("toy-stage", "unprocessable")
         assert await requeue_letters(broker, ENRICHED, stages, None, 10) == 1
-        await until_ready(session, "enricher", 1)
+        await until_ready(session, "toy-stage", 1)
 
 
 async def test_the_fetcher_publishes_to_the_next_stage() -> None:
-    assert await keys_of(build_topology(**DELAYS, fetcher_shards=1).fetcher) == ["feed.fetched.v1"]
-    assert await keys_of(ENRICHED.fetcher) == ["enricher"]
+    assert await keys_of(build_topology((FETCHER, WRITER), **DELAYS, fetcher_shards=1).fetcher) == ["feed.fetched.v1"]
+    assert await keys_of(ENRICHED.fetcher) == ["toy-stage"]
 
 
 async def keys_of(stage: Stage) -> list[str]:
@@ -143,12 +144,12 @@ def test_the_users_of_a_new_stage_may_do_its_work_and_no_more() -> None:
         keys = rights[service].keys[EXCHANGE]
         return {q.name for q in ENRICHED.queues if any(re.search(keys, binding) for binding in q.bindings)}
 
-    assert {name for name in names if re.search(rights["enricher"].read, name)} == {"enricher"}
-    assert {name for name in names if re.search(rights["enricher"].write, name)} == {ENRICHER.retry}
-    assert reached("enricher") == {"writer", "enricher.dead"}
-    assert reached("fetcher") == {"fetcher.00", "fetcher.dead", "enricher", "writer"}, "older ones skip the enricher"
+    assert {name for name in names if re.search(rights["toy-stage"].read, name)} == {"toy-stage"}
+    assert {name for name in names if re.search(rights["toy-stage"].write, name)} == {ENRICHER.retry}
+    assert reached("toy-stage") == {"writer", "toy-stage.dead"}
+    assert reached("fetcher") == {"fetcher.00", "fetcher.dead", "toy-stage", "writer"}, "older ones skip the enricher"
     assert reached("writer") == {"writer.dead"}
-    assert all(re.search(rights["fetcher"].write, queue) for queue in ("enricher", "writer")), "for the backpressure"
+    assert all(re.search(rights["fetcher"].write, queue) for queue in ("toy-stage", "writer")), "for the backpressure"
 
 
 def test_the_alerts_and_dashboards_watch_every_stage_of_the_chain() -> None:

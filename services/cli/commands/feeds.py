@@ -92,8 +92,8 @@ def _last(row: dict[str, Any], *, with_words: bool = False) -> str:
     if not row["last_outcome"]:
         return "never polled"
     count = f" ({row['failures']} in a row)" if row["failures"] else ""
-    detail = row["last_error"] or (words_of(row["last_outcome"]) if with_words else "")
-    return f"{row['last_outcome']}{count}" + f": {detail}" * bool(detail)
+    details = (words_of(row["last_outcome"]) if with_words else "", row["last_error"])
+    return ": ".join([f"{row['last_outcome']}{count}", *filter(None, details)])
 
 
 @app.command()

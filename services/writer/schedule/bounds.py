@@ -28,13 +28,14 @@ SLOT_TRIES = 8
 FAILURE_JITTER = 0.25
 """A back-off is shortened by up to this share, so that feeds that failed together come back apart."""
 
-_FIRST_BACKOFF_OF_CLASS = {
+_FIRST_BACKOFF_OF_REFUSAL = {
     "http_401": 14400.0,  # the server has refused
     "http_402": 14400.0,
     "http_403": 14400.0,
     "http_451": 43200.0,
     "bad_url": 43200.0,
 }
+"""By the error class of `hard_error`, seconds. All other outcomes have one first wait each, in their table."""
 
 
 def server_lower_bound(spans: Iterable[float | None], now: datetime, not_before: datetime | None) -> datetime:
@@ -139,8 +140,10 @@ def back_off(
     The wait doubles with each failure, from `first` (if not given, it depends on the error) up to `longest`. It is
     never less than the `usual` wait. The first success ends the back-off, and no back-off disables a feed.
     """
+    if first is None and outcome is Outcome.HARD_ERROR:
+        first = _FIRST_BACKOFF_OF_REFUSAL.get(error_class or "")
     if first is None:
-        first = _FIRST_BACKOFF_OF_CLASS.get(error_class or "", outcome.back_off.first_seconds or 600.0)
+        first = outcome.back_off.first_seconds or 600.0
     grown = min(first * 2.0 ** min(max(failures - 1, 0), 30), longest)
     share = _share(f"feed-{feed_id}!{failures}")
     return min(max(grown * (1.0 - FAILURE_JITTER * share), usual), longest)

@@ -13,7 +13,8 @@ To add an XML format, NewsML for example:
    tier of the format has to read the document, and `Unparseable` or `NotAFeed` if none can.
 2. Add `Format("newsml", frozenset({"newsmessage"}), {"strict": read_newsml})` to `XML_FORMATS`.
 
-Nothing else knows a format by name: `entries` makes the same articles of every `RawFeed`.
+`entries` makes the same articles of every `RawFeed`. What is tolerated around entries knows RSS, Atom and RDF only:
+text before the root element (`document`), feeds that break off (`extents`), the head of a feed (`facts`), `salvage`.
 """
 
 from __future__ import annotations
