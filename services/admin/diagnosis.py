@@ -20,7 +20,7 @@ class FeedCounts:
     overdue: int
     """Of these, due for more than a minute."""
     left_alone: int
-    """Of the overdue ones, those at hosts that asked to be left alone for now."""
+    """Overdue feeds at hosts that are throttled now."""
     queued: int
     """Claimed, and no result has come yet: the job waits in a queue or is being fetched."""
     retrying: int
@@ -54,7 +54,7 @@ class QueueLevel:
 
 @dataclass(frozen=True)
 class Situation:
-    """What the reasons are found from. A queue that is not declared is None."""
+    """The numbers that the reasons follow from. A queue that is not declared is None."""
 
     counts: FeedCounts
     shards: Mapping[str, QueueLevel | None]

@@ -24,7 +24,7 @@ each. After twenty RabbitMQ 4 moves a job to its shard before its time; nothing 
 async def retry_now(broker: Broker, topology: Topology, connection: Connection, id_: int) -> bool:
     """Publish a feed's job from the retry queue to its shard; False if it is not among the first in that queue.
 
-    The feed counts as issued before the job is published. So the result, which may come at once, finds it so.
+    The feed is marked as issued before the job is published, because the result may come at once.
 
     Raises:
         BrokerUnavailable: the broker is away, or refuses us this queue.

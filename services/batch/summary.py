@@ -34,7 +34,7 @@ class Summary:
     retried: int = 0
     """Attempts at feeds that had failed softly before."""
     skipped: int = 0
-    """Feeds without a request, since their host is down; they stay due."""
+    """Feeds that were not asked because their host is down; they stay due."""
     given_back: int = 0
     """Feeds whose claim was released, since the run was stopped; they are due at once."""
     broken: int = 0

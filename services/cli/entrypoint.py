@@ -1,7 +1,7 @@
 """The entry point of `feedmill`.
 
 It imports next to nothing, so a service starts without the imports of other commands. Process 1 of a container ignores
-a SIGTERM without a handler: the one here ends a container at once that is stopped while it starts.
+SIGTERM unless it has a handler. The handler here ends a container at once if it is stopped during its start.
 """
 
 from __future__ import annotations

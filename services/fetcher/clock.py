@@ -30,7 +30,7 @@ class Clock:
     cpu: Callable[[], float] = time.thread_time
     """Seconds of CPU that the calling thread has used."""
     confirmed: Callable[[], Awaitable[None]] = _at_once
-    """Waits for a moment until `now` is known to be right, where somebody publishes the time."""
+    """Waits until the database's time has been received, or for a short while if nobody publishes it."""
 
 
 class ClockSync:

@@ -17,10 +17,10 @@ from shared.observability.telemetry import Health
 from shared.service import run_service
 
 CONNECTIONS = 4
-"""Database connections of one scheduler: the claim at hand, two looks beside it, and one at the clock."""
+"""Database connections of one scheduler: for the claim, the silence alarm, the count of pending articles, the clock."""
 
 GRACE_SECONDS = 5.0
-"""What a look may take to its end when the service stops."""
+"""How long a periodic task may go on when the service stops."""
 
 
 async def serve(settings: SchedulerSettings, stop: asyncio.Event, health: Health) -> None:

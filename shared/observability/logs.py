@@ -43,7 +43,7 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     """Formats a record as `date time LEVEL message field=value …`, in UTC; a traceback follows on lines of its own.
 
-    A value that could be mistaken for more than a value, such as one with a line break, is quoted.
+    A value with a blank, a quote, `=` or a line break is quoted, so that nobody takes a part of it for another field.
     """
 
     def format(self, record: logging.LogRecord) -> str:

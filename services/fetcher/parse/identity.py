@@ -1,4 +1,4 @@
-"""Hashes by which an article is the same article (`article_md5`), and has the same text (`content_hash`)."""
+"""Hashes: `article_md5` names an article, `content_hash` tells whether its text has changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def content_hash(title: str, body: str) -> str:
 
 
 def hash_tidied(title: str, body: str) -> str:
-    """Return the content hash of texts that `text.tidy` returned: all their white space is single."""
+    """Return the content hash of texts from `text.tidy`, in which white space is single blanks already."""
     text = f"{title}\n{body.replace(_BREAK, ' ')}"
     if not text.isascii():
         text = unicodedata.normalize("NFC", stream_safe(text))

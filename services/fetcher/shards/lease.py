@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 SHARE = 0.75
-"""Of the heartbeat timeout. The broker ends a silent connection, and its locks with it, after one timeout at least."""
+"""A lease lasts this share of the heartbeat timeout. The broker closes a silent connection, and frees its locks, after
+one timeout at the earliest."""
 
 NO_HEARTBEAT_SECONDS = 20.0
 """A broker without heartbeats never ends a silent connection; but a proxy in between may."""
@@ -15,7 +16,7 @@ def lease_seconds(heartbeat_seconds: float) -> float:
 
 
 class Lease:
-    """The locks of one session. A process that was frozen, or whose machine was, finds its lease run out.
+    """The locks of one session. After a freeze of the process or its machine the lease has run out.
 
     Renewed on the event loop, looked at on any thread. Moments are seconds of a clock that goes on while the machine
     sleeps.

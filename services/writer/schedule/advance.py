@@ -56,7 +56,7 @@ def _after_stale(feed: FeedState, now: datetime, rules: Rules) -> FeedState:
     """Return a feed whose job was dropped without a request: still due, but not issued again at once.
 
     Jobs come too late because of a backlog, or because a fetcher's clock is wrong. Such a fetcher would drop the next
-    job, too, within a second. So the feed waits for as long again as it has been due.
+    job, too, within a second. So the feed waits as long as it was overdue.
     """
     overdue = (now - feed.next_fetch_at).total_seconds()
     pause = max(min(overdue, MOST_STALE_SECONDS, rules.max_poll_seconds), rules.min_poll_seconds)

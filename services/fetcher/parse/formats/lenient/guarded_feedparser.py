@@ -9,7 +9,7 @@ Other differences from feedparser:
 - All hours and days of `skipHours` and `skipDays` are kept, not only the last ones.
 - A guid is never taken for a link.
 - Elements of Dublin Core, Media RSS and iTunes become fields of their own, apart from the format's own elements.
-- Authors and links are kept as they are written. feedparser ends an address four letters after its last dot.
+- Authors and links are kept as they are written. feedparser cuts an e-mail address four letters after its last dot.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from services.fetcher.parse.model import Deadline, check_time
 from services.fetcher.parse.text.links import without_other_schemes
 
 MAX_ENTRIES = 20_000
-"""They cost 6 s of CPU and 120 MB; 50,000 would exceed the setting `parse_seconds`. `extents` keeps the newest before.
-If feedparser still finds more, reading stops."""
+"""They cost 6 s of CPU and 120 MB; 50,000 would exceed the setting `parse_seconds`. `extents` has cut
+the older entries off by then. If feedparser still finds more, reading stops."""
 
 MAX_TAGS = 100
 """Categories of one entry: feedparser compares each with all before it."""
@@ -92,7 +92,7 @@ class _Guards(BoundedParser):
         pass
 
     def _save_author(self, key: str, value: str, prefix: str = "author") -> None:
-        if prefix == "author":  # and no podcast's owner
+        if prefix == "author":  # itunes:owner is no author
             super()._save_author(key, value)
 
     # All links are kept, not only the last one: `text.links` chooses.
