@@ -208,6 +208,7 @@ def _match(prefix: str, found: Collection[str]) -> str:
     if match is None:
         raise ConfigurationError(
             f"there is no dead letter {prefix} among those that were looked at: see `feedmill dead list`"
+            f" (give its id, or at least {PREFIX_CHARACTERS} characters of the beginning)"
         )
     return match
 

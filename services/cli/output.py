@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import typer
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from local.terminal import Terminal
+from shared.errors import ConfigurationError
 from shared.observability.display import safe_to_show
 
 console = Terminal()
+
+
+def confirm(question: str) -> None:
+    """Ask a person.
+
+    Raises:
+        ConfigurationError: nobody answers, because there is no terminal.
+        typer.Abort: the answer is no.
+    """
+    try:
+        agreed = typer.confirm(question)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise ConfigurationError("nobody answers the question, since this is no terminal: add --yes") from None
+    if not agreed:
+        raise typer.Abort
+
 
 GAP = "  "
 LEAST_CELLS = 10

@@ -14,7 +14,7 @@ from local.addresses import find_broker
 from services.admin import dead_letters as dead
 from services.admin.feeds import find_feed
 from services.cli.options import AsJson, Grep, OfFeed, Utc, Wide, Yes, connect_here
-from services.cli.output import Column, Times, console, print_table
+from services.cli.output import Column, Times, confirm, console, print_table
 from services.cli.settings import CliSettings
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Stage, Topology
@@ -141,7 +141,7 @@ def purge(
     chosen = set(dead.match_ids(ids, found) if ids else found)
     if chosen and not yes:
         number = sum(id_ in chosen for id_ in found)
-        typer.confirm(f"throw {number} dead letters away for good?", abort=True)
+        confirm(f"throw {number} dead letters away for good?")
     count = asyncio.run(dead.purge_letters(broker, topology, stages, chosen, limit))
     console.print(f"{count} purged")
 

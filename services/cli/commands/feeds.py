@@ -16,7 +16,7 @@ from services.admin.diagnosis import in_words
 from services.admin.registry import Connection
 from services.cli.commands.add import add
 from services.cli.options import AsJson, Grep, Utc, Wide, Yes, connect_here, span
-from services.cli.output import Column, Times, console, print_facts, print_table
+from services.cli.output import Column, Times, confirm, console, print_facts, print_table
 from services.cli.settings import CliSettings
 from services.fetcher.outcomes import RetryRules
 from shared.broker.rabbitmq import RabbitMQ
@@ -222,6 +222,8 @@ def set_(
         raise ConfigurationError(
             "nothing to change: give --interval, --shortest, --longest, --priority, --name, --enable or --disable"
         )
+    if shortest and longest and shortest > longest:
+        raise ConfigurationError("--shortest is more than --longest: give a span from the shorter to the longer one")
     for feed in feeds:
         with connect_here() as connection:
             id_ = registered.find_feed(connection, feed)
@@ -283,6 +285,6 @@ def remove(feeds: Feeds, yes: Yes = False) -> None:
             pending = registered.count_pending(connection, id_)
             connection.commit()  # a person may take their time
             if not yes:
-                typer.confirm(f"remove feed {id_} and its {pending} pending articles?", abort=True)
+                confirm(f"remove feed {id_} and its {pending} pending articles?")
             registered.remove_feed(connection, id_)
         console.print(f"feed {id_} was removed, and {pending} pending articles with it")

@@ -113,6 +113,7 @@ def show(md5: Md5, utc: Utc = False, as_json: AsJson = False) -> None:
     if row is None:
         raise ConfigurationError(
             f"there is no article {md5[:100]}, pending or dead: it was acknowledged, or never came"
+            f" (give its MD5, or at least {articles.PREFIX_CHARACTERS} characters of the beginning)"
         )
     if as_json:
         print(ascii_json(row))

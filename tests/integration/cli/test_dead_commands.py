@@ -77,7 +77,8 @@ def test_a_letter_is_found_by_its_beginning(dead: Run) -> None:
 
 def test_letters_are_thrown_away_only_after_a_question(dead: Run) -> None:
     assert "throw 1 dead letters away for good?" in dead("purge", "0123", typed="n\n")
-    assert "throw 3 dead letters away for good?" in dead("purge", "--all")  # nobody answers
+    with pytest.raises(ConfigurationError, match="add --yes"):
+        dead("purge", "--all")  # nobody answers
     assert listed(dead) == [*IDS]
     assert "1 purged" in dead("purge", "0123", typed="y\n")
     assert "2 purged" in dead("purge", "--all", "--yes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -10,6 +11,7 @@ import typer
 from services.admin.dead_letters import match_ids
 from services.cli.commands.up import print_json
 from services.cli.options import span
+from services.cli.output import confirm
 from shared.errors import ConfigurationError
 
 
@@ -49,3 +51,14 @@ def test_a_line_of_a_process_names_its_instance(capsys: pytest.CaptureFixture[st
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(line["service"], line["instance"]) for line in lines] == [("fetcher", "fetcher-2")] * 4
     assert [line["message"] for line in lines[:2]] == ["m", "Traceback\x1b"]
+
+
+def test_a_question_that_nobody_can_answer_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    with pytest.raises(ConfigurationError, match="add --yes"):
+        confirm("throw it away?")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    with pytest.raises(typer.Abort):
+        confirm("throw it away?")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    confirm("throw it away?")
