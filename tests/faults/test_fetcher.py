@@ -135,8 +135,14 @@ async def test_a_channel_closed_over_a_result_that_is_too_large_costs_only_that_
         await queues.until_count(TOPOLOGY.fetcher.dead, 1)
         await fetcher.until_idle()
         await queues.until_count("fetcher.00", 0)
-        # Of what was on the same channel nobody knows whether it arrived: the writer tells repetitions by their id.
-        results = {result.result_id: result.feed_id for result in await queues.look_at_results()}
+        results: dict[object, int] = {}
+
+        async def have_all_come() -> bool:
+            # Of what was on the same channel nobody knows whether it arrived: the writer tells repetitions by their id.
+            results.update({result.result_id: result.feed_id for result in await queues.look_at_results()})
+            return len(results) >= 50
+
+        await until(have_all_come, "a result of each other job, published again after a pause", every=0.5)
         assert sorted(results.values()) == list(range(50))
         assert server.most_requests() == 1
         assert await fetcher.stop() == 0
