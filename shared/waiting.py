@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 from tenacity.stop import stop_base
@@ -80,6 +80,12 @@ async def until_any(*events: asyncio.Event) -> None:
     finally:
         for waiter in waiters:
             waiter.cancel()
+
+
+def retrieve_error(task: asyncio.Task[Any]) -> None:
+    """Retrieve the error of a task that perhaps nobody awaits any more: a callback for when the task is done."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _report(what: str, state: RetryCallState) -> None:

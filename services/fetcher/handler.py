@@ -24,6 +24,7 @@ from shared.errors import NackAndRequeue
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl
 from shared.ttl_cache import TtlCache
+from shared.waiting import retrieve_error
 from shared.wire.jobs import FetchFeed
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
@@ -90,7 +91,7 @@ class FetchFeeds:
             return await asyncio.shield(fetch)
         except asyncio.CancelledError:
             if begun.is_set():
-                fetch.add_done_callback(_ignore_error)
+                fetch.add_done_callback(retrieve_error)  # its job may never come again
                 self._orphaned.put(_key_of(job), fetch)
             else:
                 fetch.cancel()
@@ -193,12 +194,6 @@ class FetchFeeds:
 def _key_of(job: FetchFeed) -> Hashable:
     """Return the key of a job. It is the same when the broker delivers the job again."""
     return job.feed_id, job.claim_id, job.attempt, job.skips, job.resume and job.resume.url
-
-
-def _ignore_error(fetch: asyncio.Task[Sequence[Outgoing]]) -> None:
-    """Retrieve the error of an orphaned fetch whose job may never come again."""
-    if not fetch.cancelled():
-        fetch.exception()
 
 
 def _shown(url: str) -> str:

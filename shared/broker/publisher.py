@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from aiormq.channel import Channel
 from aiormq.exceptions import (
@@ -20,6 +19,7 @@ from aiormq.exceptions import (
 from shared.broker.amqp import Connection, open_channel, to_properties, translated
 from shared.broker.port import Publication
 from shared.errors import BrokerUnavailable, MessageTooLarge, Unconfirmed, Unroutable
+from shared.waiting import retrieve_error
 
 CONFIRM_TIMEOUT_SECONDS = 30.0
 """After this time a publish is reported as unconfirmed. It is not sent a second time: the next try waits for the same
@@ -66,7 +66,7 @@ class Publisher:
         if confirm is None:
             confirm = asyncio.create_task(self._send(publication))
             self._confirms[name] = self._unsent[name] = confirm
-            confirm.add_done_callback(forgive)
+            confirm.add_done_callback(retrieve_error)
         await asyncio.wait((confirm,), timeout=CONFIRM_TIMEOUT_SECONDS)  # cancels nothing
         if not confirm.done():
             raise Unconfirmed(f"no confirm within {CONFIRM_TIMEOUT_SECONDS:g} s; still waiting for it")
@@ -122,12 +122,6 @@ class Publisher:
             if self._publish_channel is None or self._publish_channel.is_closed:
                 self._publish_channel = await open_channel(self._publishing, confirms=True)
             return self._publish_channel
-
-
-def forgive(task: asyncio.Task[Any]) -> None:
-    """Retrieve the exception of a task that perhaps nobody awaits any more."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _refused_size(error: ChannelPreconditionFailed) -> tuple[int, int]:

@@ -26,9 +26,10 @@ from shared.broker.amqp import (
     translated,
 )
 from shared.broker.port import Delivery
-from shared.broker.publisher import Publisher, SizeLimit, forgive
+from shared.broker.publisher import Publisher, SizeLimit
 from shared.broker.topology import Topology
 from shared.errors import BrokerUnavailable
+from shared.waiting import retrieve_error
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ class RabbitMQSession(Publisher):
 
     def _note_end(self, task: asyncio.Task[Any]) -> None:
         self._calls.discard(task)
-        forgive(task)
+        retrieve_error(task)
 
     async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
         """Start a consumer; the prefetch count is its own (basic.qos before basic.consume)."""

@@ -16,11 +16,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from shared.broker.port import Delivery, Publication, Session
 from shared.broker.topology import EXCHANGE, Queue, Topology
 from shared.errors import BrokerUnavailable, MessageTooLarge, TopologyMismatch, Unconfirmed, Unroutable
+from shared.waiting import retrieve_error
 
 R = TypeVar("R")
 
@@ -188,7 +189,7 @@ class MemorySession:
         except asyncio.CancelledError:
             if self._broker.fragile:
                 self.end()
-            trip.add_done_callback(_forgive)
+            trip.add_done_callback(retrieve_error)
             raise
 
     async def _travel(self, act: Callable[[], R]) -> R:
@@ -206,7 +207,7 @@ class MemorySession:
         if confirm is None:
             self._alive()
             confirm = self._confirms[name] = asyncio.create_task(self._send(publication))
-            confirm.add_done_callback(_forgive)
+            confirm.add_done_callback(retrieve_error)
         try:
             await asyncio.wait((confirm,), timeout=self._broker.confirm_seconds)
         except asyncio.CancelledError:
@@ -339,11 +340,6 @@ class MemorySession:
     def _alive(self) -> None:
         if self.lost.is_set():
             raise BrokerUnavailable("the session is lost")
-
-
-def _forgive(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()
 
 
 def _matches(pattern: str, routing_key: str) -> bool:
