@@ -89,13 +89,7 @@ def attach(directory: Path) -> Servers:
     rabbitmq._identity = RabbitMQIdentity.model_validate_json((rabbitmq.directory / FILE_NAME).read_bytes())
     rabbitmq._data = place_cluster(rabbitmq.directory, "rabbitmq") / DATA_NAME
     postgres._identity = PostgresIdentity.model_validate_json((postgres.directory / FILE_NAME).read_bytes())
-    return Servers(
-        amqp_url=rabbitmq.amqp_url(),
-        database_url=postgres.database_url(),
-        management_url=rabbitmq.management_url,
-        rabbitmq=rabbitmq,
-        postgres=postgres,
-    )
+    return Servers(rabbitmq, postgres)
 
 
 def _state(directory: Path) -> Path:

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -28,11 +28,23 @@ LOOK_SECONDS = 1.0
 class Servers:
     """A running broker and a running database, and how to reach them; the URLs hold the credentials."""
 
-    amqp_url: str = field(repr=False)
-    database_url: str = field(repr=False)
-    management_url: str
     rabbitmq: PrivateRabbitMQ
     postgres: PrivatePostgres
+
+    @property
+    def amqp_url(self) -> str:
+        """The broker's default virtual host."""
+        return self.rabbitmq.amqp_url()
+
+    @property
+    def database_url(self) -> str:
+        """The default database."""
+        return self.postgres.database_url()
+
+    @property
+    def management_url(self) -> str:
+        """The management UI and API, without credentials."""
+        return self.rabbitmq.management_url
 
 
 @contextlib.contextmanager
@@ -49,13 +61,7 @@ def private_servers(directory: Path, *, durable: bool = True) -> Iterator[Server
         postgres = PrivatePostgres(place / "postgres", durable=durable)
         try:
             _side_by_side(rabbitmq.start, postgres.start, abort=lambda: _kill_both(rabbitmq, postgres))
-            yield Servers(
-                amqp_url=rabbitmq.amqp_url(),
-                database_url=postgres.database_url(),
-                management_url=rabbitmq.management_url,
-                rabbitmq=rabbitmq,
-                postgres=postgres,
-            )
+            yield Servers(rabbitmq, postgres)
         finally:
             _side_by_side(
                 lambda: rabbitmq.stop(fast=not durable),
