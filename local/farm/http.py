@@ -15,7 +15,7 @@ _HEAD_END = b"\r\n\r\n"
 
 
 class Request(NamedTuple):
-    """One request, and the address and port that it came to."""
+    """One request, and the address and port that it was sent to."""
 
     host: str
     port: int

@@ -31,7 +31,7 @@ class Publication:
     headers: Headers = field(default_factory=dict)
     message_id: str = field(default_factory=lambda: uuid4().hex)
     mandatory: bool = True
-    """Whether it is an error if no queue takes it. False for broadcasts to whoever listens."""
+    """Whether it is an error if no queue takes it. False for broadcasts."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class SlotRequest(Generic[R]):
         """Make the request."""
         try:
             return self.work(self._note_sent)
-        except BaseException as error:  # noqa: BLE001 - whoever awaits the slot gets the bug
+        except BaseException as error:  # noqa: BLE001 - the coroutine that awaits the slot gets the bug
             return error, Report(latency_seconds=None, connected=None, succeeded=False)
 
     def end(self, result: R | BaseException, report: Report) -> None:
