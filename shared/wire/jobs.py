@@ -13,6 +13,9 @@ from shared.wire.envelope import Listed, Many, Message, Moment, Record
 Reason = Literal["due", "manual", "batch"]
 """Why a feed is fetched."""
 
+DIGEST_BYTES = 8
+"""The length of a digest of an entry's source: two of a feed's entries are confused once in 10^13 polls."""
+
 DEFAULT_SOURCE_TYPE = "feed"
 """Of feeds that were registered without one."""
 
@@ -38,7 +41,13 @@ class ResumeState(Record):
 class FetchFeed(Message):
     """Command: fetch this feed once. It holds everything that the fetcher may know, which has no database."""
 
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+    )
 
     KIND: ClassVar[str] = "feed.fetch.v1"
     LISTED: ClassVar[Mapping[str, Listed]] = {"reason": REASONS}
@@ -58,6 +67,12 @@ class FetchFeed(Message):
     """The URL that gave the validators (after redirects); they are sent to no other URL."""
     body_hash: str | None = None
     """SHA-256 (hex) of the last body that was read; the same body again is `unchanged` and not parsed."""
+    known: bytes = Field(default=b"", exclude_if=lambda known: not known)
+    """Digests of the entries that are committed from the feed's last reading; the fetcher need not read these again.
+
+    `DIGEST_BYTES` each, the first one of their context (what an entry's meaning depends on outside of it). Empty: all
+    entries are read.
+    """
     since: Moment | None = None
     """The cursor: newest publication time delivered so far. Errs on inclusion."""
     group: str

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, get_args
 from uuid import UUID, uuid4
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from shared.wire.envelope import Listed, Many, Message, Moment, Record
-from shared.wire.jobs import REASONS, Reason
+from shared.wire.jobs import DIGEST_BYTES, REASONS, Reason
 from shared.wire.outcomes import Outcome, OutcomeClass, stand_in
 
 ContentQuality = Literal["full", "summary", "stub", "title_only"]
@@ -98,6 +98,8 @@ class ServerHints(Record):
 class FeedFetched(Message):
     """Event: one attempt at a feed with *all* of its results, so that they are committed together or not at all."""
 
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
     KIND: ClassVar[str] = "feed.fetched.v1"
     LISTED: ClassVar[Mapping[str, Listed]] = {
         "outcome": Listed(frozenset(Outcome), stand_in),
@@ -142,8 +144,20 @@ class FeedFetched(Message):
     """Which reader read the body: `strict`, `lenient`, `json` or `salvage`."""
     feed: FeedInfo = FeedInfo()
     entries: Many[Entry] = ()
+    known: bytes = Field(default=b"", exclude_if=lambda known: not known)
+    """Digests of listed entries that the job knew. They were not read, and are not in `entries`."""
+    digests: bytes = Field(default=b"", exclude_if=lambda digests: not digests)
+    """The digest of the entries' context, then one for each of `entries`; zeros if it can't be recognised next time.
+
+    Empty: no entry of this document can be recognised.
+    """
     error_class: str | None = None
     error: str | None = Field(default=None, max_length=500)
+
+    @property
+    def items_seen(self) -> int:
+        """The number of entries that the feed lists."""
+        return len(self.entries) + len(self.known) // DIGEST_BYTES
 
     def encode(self) -> tuple[bytes, str | None]:
         """Return body and content encoding, with the outcome's class for services that may not know the outcome."""
