@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from shared.wire.results import Entry
 from tests.factories import make_entry
@@ -94,20 +95,21 @@ class Feed:
         return [self._entry(at, item) for at, item in enumerate(self.items)]
 
     def _entry(self, at: int, item: Item) -> Entry:
-        given = {
+        id_ = {
             "own": f"{self.scheme}:{item.id}",
             "none": None,
             "one": "the same",
             "positions": str(at),
             "random": str(self.random.random()),
         }[self.ids]
+        given: dict[str, Any] = {} if id_ is None else {"entry_id": id_, "id_is_given": True}
         return make_entry(
             url=item.link,
             title=item.title,
             body=item.text,
             content_hash=hashlib.sha256(f"{item.title}\n{item.text}".encode()).hexdigest(),
             published_at=None,
-            **({} if given is None else {"entry_id": given, "id_is_given": True}),
+            **given,
         )
 
 
