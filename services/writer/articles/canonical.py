@@ -89,12 +89,13 @@ def duplicate_keys(urls: Sequence[str], wanted: Iterable[int]) -> dict[int, str]
         wanted: the places that are asked for; each costs time.
     """
     alike: dict[str, list[int]] = {}
-    for at, url in enumerate(urls):
-        alike.setdefault(_stem(url), []).append(at)
+    stems = [_stem(url) for url in urls]
+    for at, stem in enumerate(stems):
+        alike.setdefault(stem, []).append(at)
     keys: dict[int, str] = {}
     for at in wanted:
         form = canonical_url(urls[at])
-        places = alike[_stem(urls[at])]
+        places = alike[stems[at]]
         if form is not None and (len(places) == 1 or [canonical_url(urls[n]) for n in places].count(form) == 1):
             keys[at] = md5(form.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
     return keys
