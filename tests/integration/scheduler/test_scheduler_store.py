@@ -429,9 +429,12 @@ async def test_giving_back_takes_the_way_of_the_ids_and_only_what_is_still_its_o
                 await release_claims(connection, jobs)
 
         releasing = asyncio.create_task(give_back())
-        await asyncio.sleep(0.3)
-        async with asyncio.timeout(0.5):  # a deadlock would be broken after a second
-            await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE", [second])
+        async with asyncio.timeout(30):
+            waiting = b"SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+            while not (await writer.execute(waiting)).rowcount:
+                await asyncio.sleep(0.01)
+        # It holds no other row: two that lock in different orders would wait for each other.
+        await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE NOWAIT", [second])
     await releasing
     assert sorted(job.feed_id for job in await claim(database)) == [first, second]
 
