@@ -7,7 +7,8 @@ CREATE TABLE feed_listings (
     addresses bytea NOT NULL,
     full_at timestamptz,
     CONSTRAINT feed_listings_parallel CHECK (
-        octet_length(names) = 2 * (octet_length(digests) - 8) AND octet_length(addresses) = octet_length(digests) - 8
+        octet_length(digests) % 8 = 0 AND octet_length(addresses) = octet_length(digests) - 8
+        AND octet_length(names) = 2 * octet_length(addresses)
     )
 );
 -- Digests can't be compressed.
