@@ -19,3 +19,18 @@ COMMENT ON COLUMN feed_listings.digests IS 'The digest of the entries'' context,
 COMMENT ON COLUMN feed_listings.names IS 'The name (feed_items.md5) of each entry''s article: 16 bytes each.';
 COMMENT ON COLUMN feed_listings.addresses IS 'A digest of each entry''s link: 8 bytes each. The last bit is 1 if the entry is known by its id.';
 COMMENT ON COLUMN feed_listings.full_at IS 'When all listed entries were read last; null: they have to be read next time.';
+
+-- The scheduler may have a role of its own (docs/how-to/operate.md): who may read feeds may read what they list.
+DO $$
+DECLARE
+    reader text;
+BEGIN
+    FOR reader IN
+        SELECT DISTINCT CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END
+        FROM pg_class CROSS JOIN LATERAL aclexplode(relacl)
+        WHERE pg_class.oid = 'feeds'::regclass AND privilege_type = 'SELECT' AND grantee <> relowner
+    LOOP
+        EXECUTE format('GRANT SELECT ON feed_listings TO %s', reader);
+    END LOOP;
+END
+$$;
