@@ -36,6 +36,8 @@ MAX_FEED_ENCLOSURES = 40_000
 MAX_WORDS = 6
 """So many words and numbers of a title are traces."""
 
+MIN_PATH_CHARS = 6
+"""The end of a url's path is a trace, from the last slash before so many characters."""
 MAX_TRIES = 50
 """So many places of a trace are looked at."""
 MAX_SEARCHED_CHARS = 50_000_000
@@ -182,9 +184,10 @@ def _traces(entry: Entry) -> tuple[list[str], list[str]]:
     """Return texts that are in the source of each recognisable entry with this url and title.
 
     They depend on nothing else, and not on the url's scheme, which `entries._Seen` ignores too. Those of the url are
-    whole: no letter or digit stands behind them.
+    whole: no letter or digit stands behind them. They are from its end, since a link may be relative.
     """
     _, _, path = entry.url.partition("://")[2].partition("/")
+    path = path[path.rfind("/", 0, max(0, len(path) - MIN_PATH_CHARS)) + 1 :]
     chunks = sorted(filter(None, path.split("&")), key=len, reverse=True)  # an `&` is written in many ways
     return chunks, _WORD.findall(entry.title)[:MAX_WORDS]
 
