@@ -43,8 +43,10 @@ USUAL = {
     "rdf": [rdf(item(1) + item(2)), rdf(item(3) + item(1) + item(2))],
     "json": [json_feed(post(1), post(2)), json_feed(post(3), post(1), post(2), title="u")],
     "code": [rss(item(1, CODE) + item(2, REMARK)), rss(item(3, CODE) + item(1, CODE) + item(2, REMARK))],
-    "a new head": [rss(item(1) + item(2)), rss(item(3) + item(1) + item(2), "<title>Old</title><link>/</link>")][:1]
-    + [rss(item(3) + item(1) + item(2), "<title>New</title><link>https://example.org/</link><ttl>5</ttl>")],
+    "a new head": [
+        rss(item(1) + item(2)),
+        rss(item(3) + item(1) + item(2), "<title>New</title><link>https://example.org/</link><ttl>5</ttl>"),
+    ],
     "prefixes": [
         f"<a:feed xmlns:a='http://www.w3.org/2005/Atom'>{entries}</a:feed>".replace("<entry", "<a:entry")
         .replace("</entry", "</a:entry")
