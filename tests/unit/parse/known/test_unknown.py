@@ -104,8 +104,7 @@ def test_an_entry_with_a_volatile_part_is_read_each_time() -> None:
 
 LATE = "<item><title>Old</title><link>/old</link><guid>1</guid><{0}:title xmlns:{0}='urn:u'>Y</{0}:title></item>"
 HEAD = "<title>News</title><link>https://example.org/</link>"
-TWICE = "<description>first</description><description>the second, which is longer</description>"
-BIG = "<description>" + "<b/>" * 30 + "</description>"
+THRICE = "".join(f"<description>{text}</description>" for text in ("one", "two", "three"))
 
 TRAPS: dict[str, list[str]] = {
     # One entry changes another
@@ -119,8 +118,8 @@ TRAPS: dict[str, list[str]] = {
         atom("<entry xml:base='https://third.example/'/>" + entry(4) + entry(2)),
     ],
     "a text of the channel changes the first entry": [
-        with_prefixes(rss(item(1, TWICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
-        with_prefixes(rss(item(3) + item(1, TWICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
+        with_prefixes(rss(item(1, THRICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
+        with_prefixes(rss(item(3) + item(1, THRICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
     ],
     "a namespace gets two prefixes": [
         rss(item(1, "<x:title xmlns:x='urn:u'>X</x:title>")),
