@@ -117,6 +117,14 @@ TRAPS: dict[str, list[str]] = {
         atom("<entry xml:base='https://other.example/'/>" + entry(3) + entry(2)),
         atom("<entry xml:base='https://third.example/'/>" + entry(4) + entry(2)),
     ],
+    "the last entry's base holds beyond it": [
+        atom(entry(2) + entry(1, "<content xml:base='https://other.example/'>x</content>")),
+        atom(entry(1, "<content xml:base='https://other.example/'>x</content>") + entry(2)),
+    ],
+    "the last entry's base holds beyond it, and it is empty": [
+        atom(entry(2) + "<entry xml:base='https://other.example/'/>"),
+        atom("<entry xml:base='https://other.example/'/>" + entry(2)),
+    ],
     "a text of the channel changes the first entry": [
         with_prefixes(rss(item(1, THRICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
         with_prefixes(rss(item(3) + item(1, THRICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
