@@ -90,7 +90,7 @@ def read_unknown(
         return Reading(finish(*read_feed(text, deadline)), b"", b"")
     listing = _Listing(pieces, tuple(map(digest_of, pieces.entries)), finish, rules, deadline)
     starts = range(DIGEST_BYTES, len(known), DIGEST_BYTES)
-    wanted = {known[at : at + DIGEST_BYTES] for at in starts}.intersection(listing.digests) - {_NONE}
+    wanted = {known[at : at + DIGEST_BYTES] for at in starts}.intersection(listing.digests)
     context, reading = known[:DIGEST_BYTES], None
     for _ in range(MAX_READINGS):
         reading, repeated = listing.read_without(wanted, context) if wanted else (None, wanted)

@@ -13,8 +13,16 @@ LATE = "<item><title>Old</title><link>/old</link><guid>1</guid><{0}:title xmlns:
 HEAD = "<title>News</title><link>https://example.org/</link>"
 THRICE = "".join(f"<description>{text}</description>" for text in ("one", "two", "three"))
 
-MANY_PREFIXES = "".join(f" xmlns:a{number}='urn:{number}'" for number in range(497))
+
+def with_many_prefixes(items: str) -> str:
+    """Return a feed whose root and channel declare 497 namespaces, each half of them."""
+    declared = [f" xmlns:a{number}='urn:{number}'" for number in range(497)]
+    feed = rss(items).replace("<rss", "<rss" + "".join(declared[:250]))
+    return feed.replace("<channel", "<channel" + "".join(declared[250:]))
+
+
 KNOWN_PREFIXES = [f" xmlns:{prefix}='{uri}'" for prefix, uri in NAMESPACES.items()]
+FIVE, OTHERS = "".join(KNOWN_PREFIXES[1:6]), "".join(KNOWN_PREFIXES[6:11])
 
 TRAPS: dict[str, list[str]] = {
     # One entry changes another
@@ -56,10 +64,12 @@ TRAPS: dict[str, list[str]] = {
         rss(item(1, "<x:a xmlns:x='urn:u'/>") + item(2, "<x:a xmlns:x='urn:v'/>")),
     ],
     "more prefixes than any feed needs": [
-        rss(f"<item{''.join(KNOWN_PREFIXES[:5])}>{item(1)[6:]}").replace("<rss", f"<rss{MANY_PREFIXES}"),
-        rss(
-            f"<item{''.join(KNOWN_PREFIXES[:5])}>{item(1)[6:]}<item{''.join(KNOWN_PREFIXES[5:10])}>{item(2)[6:]}"
-        ).replace("<rss", f"<rss{MANY_PREFIXES}"),
+        with_many_prefixes(f"<item{FIVE}>{item(1)[6:]}"),
+        with_many_prefixes(f"<item{FIVE}>{item(1)[6:]}<item{OTHERS}>{item(2)[6:]}"),
+    ],
+    "a prefix gets a second meaning, and both are usual": [
+        rss(item(1, f"<x:a xmlns:x='{NAMESPACES['dc']}'/>")),
+        rss(item(1, f"<x:a xmlns:x='{NAMESPACES['dc']}'/>") + item(2, f"<x:a xmlns:x='{NAMESPACES['media']}'/>")),
     ],
     "a comment swallows the rest": [
         rss(item(1, "<!-- <![CDATA[ -->")),
@@ -153,8 +163,9 @@ TRAPS: dict[str, list[str]] = {
     ],
     # The pieces are not the entries
     "an element of such a name": [
-        rss(item(1) + "<f:item xmlns:f='urn:f'>" + item(2)[6:-7] + "</f:item>" + item(2)),
-        rss(item(1) + "<f:item xmlns:f='urn:f'>" + item(2)[6:-7] + "</f:item>"),
+        rss(item(1) + other + last).replace("<rss", "<rss xmlns:f='urn:f'")
+        for other in [f"<f:item>{item(2)[6:-7]}</f:item>"]
+        for last in (item(2), "")
     ],
     "an entry within an entry": [
         rss(item(1) + f"<item><foo>{item(2)}</foo></item>"),

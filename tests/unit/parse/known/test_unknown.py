@@ -137,6 +137,13 @@ def test_a_full_reading_gives_digests_only_if_they_are_wanted() -> None:
     assert len(listed((Polls().poll(rss(item(1))) or read("")).digests)) == 1
 
 
+def test_what_a_tolerant_tier_read_has_no_digests() -> None:
+    for body in (json_feed(post(1)) + "x", rss(item(1, "<b>")), rss(item(1)) + "<end/>"):
+        part = Polls().poll(body)
+        assert part is not None
+        assert part.digests == b""
+
+
 def test_more_entries_than_are_kept_are_read_in_full() -> None:
     polls = Polls()
     dated = [item(n, f"<pubDate>Mon, 02 Feb 2026 10:00:0{n} GMT</pubDate>") for n in range(5)]
@@ -160,6 +167,16 @@ def test_enclosures_near_the_limit_are_read_in_full(monkeypatch: pytest.MonkeyPa
     assert polls.left_out == 2
     monkeypatch.setattr(known_package, "MAX_FEED_ENCLOSURES", 11)
     assert not (polls.poll(feed) or read("")).digests
+    assert polls.left_out == 2
+
+
+def test_only_what_may_be_repeated_is_read_again() -> None:
+    polls = Polls()
+    repeated = rss(item(1) + item(2) + item(3) + item(1, "<description>x</description>"))
+    polls.poll(repeated)
+    part = polls.poll(repeated)
+    assert part is not None
+    assert [entry.title for entry in part.entries] == ["Post number 1"]
     assert polls.left_out == 2
 
 
