@@ -199,7 +199,7 @@ def _declared(text: str, declarations: str) -> dict[str, str]:
     names: dict[str, str] = {}
     for name, value in _ENTITY.findall(declarations):
         names.setdefault(name, escape(html.unescape(value[1:-1])))
-    if len(names) > MAX_ENTITIES:
+    if not names or len(names) > MAX_ENTITIES:
         return {}
     size = sum(len(names[found[1]]) for found in _REFERENCE.finditer(text) if found[1] in names)
     return names if size <= MAX_EXPANSION_CHARS else {}
@@ -226,9 +226,20 @@ def cut_markup(text: str) -> tuple[str, bool]:
     text = cut_before(cut_before(text, "<", MAX_TAGS), "&", MAX_REFERENCES)
     if len(text) > MAX_TAG_CHARS:
         text = _LONG_TAG.sub(r"\1", text)
-    if text.count("=") > MAX_ATTRIBUTES and _LONG_START.search(text):
-        text = _MANY_ATTRIBUTES.sub(r"\1", text)
+    if text.count("=") > MAX_ATTRIBUTES:
+        text = _cut_attributes(text)
     return text, len(text) < length
+
+
+def _cut_attributes(text: str) -> str:
+    """Return `text` without a tag's attributes beyond the limit. Only long tags are looked at: most feeds have none."""
+    kept: list[str] = []
+    at = 0
+    for start in _LONG_START.finditer(text):
+        if found := _MANY_ATTRIBUTES.match(text, start.start()):
+            kept.append(text[at : found.end(1)])
+            at = found.end()
+    return "".join([*kept, text[at:]]) if kept else text
 
 
 def read_attributes(markup: str) -> dict[str, str]:
