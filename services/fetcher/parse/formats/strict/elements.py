@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
-from services.fetcher.parse.fields import Fields
+from services.fetcher.parse.fields import Fields, is_html, is_text
 from services.fetcher.parse.formats.lenient.bounded_feedparser import MAX_SCOPE_CHARS
 from services.fetcher.parse.formats.lenient.guarded_feedparser import APART, MAX_TAGS, TITLES
 from services.fetcher.parse.formats.strict.inline import (
@@ -23,10 +23,11 @@ from services.fetcher.parse.formats.strict.inline import (
     inline,
     leaf_text,
     looks_like_html,
+    plain_text,
     repaired,
 )
-from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, attributes_of
-from services.fetcher.parse.model import Declined
+from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, named
+from services.fetcher.parse.model import Declined, Text
 from services.fetcher.parse.text.links import MAX_BASE_CHARS, is_resolvable, without_other_schemes
 
 Handler = Callable[[Any, Element, Attributes, int], object]
@@ -76,10 +77,11 @@ class Elements:
             raise Declined("elements that are nested too deep")
         depth += 1
         for child in element:
-            if not child.keys():
+            given = child.items()
+            if not given:
                 table[child.tag](self, child, {}, depth)
                 continue
-            attributes = attributes_of(child)
+            attributes = named(given)
             scoped = not SCOPE.isdisjoint(attributes)
             if scoped:
                 self.enter(attributes)
@@ -124,24 +126,26 @@ class Elements:
         """Pass over an element; decline if it has others within."""
         leaf_text(element)
 
-    def store(self, key: str, value: str, depth: int) -> None:
-        """Set a field, unless an element of less depth in the entry has set it."""
+    def store(self, key: str, value: object, depth: int) -> bool:
+        """Set a field, unless an element of less depth in the entry has set it; return whether it is set."""
         if self.depths is not None:
             if depth > self.depths.get(key, depth):
-                return
+                return False
             self.depths[key] = depth
         self.fields[key] = value
+        return True
 
     # Texts
 
-    def text(self, element: Element, attributes: Attributes, depth: int, *, key: str, default: str) -> tuple[str, str]:
+    def text(self, element: Element, attributes: Attributes, depth: int, key: str, default: str) -> tuple[str, str]:
         """Read a text into the field `key`; return it, and its declared media type (without one: `default`)."""
         kind, is_base64 = default, False
         if attributes:
             kind = attributes.get("type", default).lower()
             kind = KINDS.get(kind, kind)
-            is_text = kind.startswith("text/") or kind.endswith(_XML_KINDS)
-            is_base64 = not is_text or attributes.get("mode") == "base64"
+            is_base64 = (
+                not (kind.startswith("text/") or kind.endswith(_XML_KINDS)) or attributes.get("mode") == "base64"
+            )
         if len(element) or kind == XHTML:
             writer = MarkupWriter(self.names, key, has_base=self.base != "")
             value, kind = inline(element, kind, writer, is_atom10=self.is_atom10)
@@ -154,33 +158,43 @@ class Elements:
             kind = "text/html"
         if not value.isascii():
             value = repaired(value)
-        detail = {"type": kind, "language": self.language, "base": self.base}
-        if key == "title" and -1 < self.title_depth <= depth:
-            return value, known
-        if key == "content":
-            self.fields.setdefault("content", []).append({**detail, "value": value})
-        elif not self._keeps(key, value, depth):
-            self.store(key, value, depth)
-            self.fields[f"{key}_detail"] = detail
+        if key != "title" or not -1 < self.title_depth <= depth:
+            self._add_text(key, Text(value, is_html(kind), self.base), depth, kind)
         return value, known
+
+    def _add_text(self, key: str, text: Text, depth: int, kind: str) -> None:
+        if key == "content":
+            if is_text(kind):
+                self.fields.setdefault("content", []).append(text)
+            if self.language:
+                self.fields.setdefault("languages", {}).setdefault("content", self.language)
+            return
+        if key in APART and self._keeps(key, text.value, depth):
+            return
+        if not self.store(key, text, depth):  # in feedparser only the value stays
+            self.fields[key] = text._replace(value=self.fields[key].value)
+        if self.language:
+            self.fields.setdefault("languages", {})[key] = self.language
+        elif "languages" in self.fields:
+            self.fields["languages"].pop(key, None)
 
     def title(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read a title: the first that is not empty counts."""
-        value, _ = self.text(element, attributes, depth, key="title", default="text/plain")
+        value, _ = self.text(element, attributes, depth, "title", "text/plain")
         if value:
             self.title_depth = depth
 
     def _keeps(self, key: str, value: str, depth: int) -> bool:
         """Return whether a field of another vocabulary keeps its value (by the rule of `guarded_feedparser`)."""
-        if key not in APART or not self.fields.get(key):
+        if key not in self.fields or not self.fields[key].value:
             return False
         return not value or (key in TITLES and (self.depths is None or self.depths.get(key, -1) <= depth))
 
     def full_text(self, element: Element, attributes: Attributes, depth: int, default: str = XHTML) -> None:
         """Read a full text; it is also the summary as long as there is none."""
-        value, kind = self.text(element, attributes, depth, key="content", default=default)
+        value, kind = self.text(element, attributes, depth, "content", default)
         if kind in _COPIED_KINDS:
-            self.fields.setdefault("summary", value)
+            self.fields.setdefault("summary", Text(value, is_html=True))
 
     def content(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
         """Read Atom's <content> or RSS's <content:encoded>: a full text."""
@@ -192,15 +206,18 @@ class Elements:
         if "summary" in self.fields and not self.has_content:
             self.content(element, attributes, depth)
         else:
-            self.text(element, attributes, depth, key="summary", default=default)
+            self.text(element, attributes, depth, "summary", default)
 
     # Links
 
     def link(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
-        attributes.setdefault("rel", "alternate")
-        attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
-        enforce_href(without_other_schemes(attributes))
+        if attributes:
+            attributes.setdefault("rel", "alternate")
+            attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
+            enforce_href(without_other_schemes(attributes))
+        else:
+            attributes = {"rel": "alternate", "type": "text/html"}
         self.fields.setdefault("links", []).append(attributes)
         if "href" in attributes:
             if len(element):
@@ -221,9 +238,9 @@ class Elements:
 
     def guid(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read the entry's id."""
-        is_link = attributes.get("ispermalink", "true").strip().lower() != "false"
+        is_link = not attributes or attributes.get("ispermalink", "true").strip().lower() != "false"
         self.fields.setdefault("guid_is_link", is_link)
-        self.store("id", repaired(leaf_text(element)), depth)
+        self.store("id", plain_text(element), depth)
 
     def enclosure(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read an enclosure."""
@@ -241,18 +258,20 @@ class Elements:
 
     def language_of(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Read <language>."""
-        self.store("language", repaired(leaf_text(element)), depth)
+        self.store("language", plain_text(element), depth)
 
-    def plain(self, element: Element, _attributes: Attributes, depth: int, *, key: str) -> None:
+    def plain(self, element: Element, depth: int, key: str) -> None:
         """Read a plain text, for example a date, into the field `key`; an empty one replaces no other."""
-        value = repaired(leaf_text(element))
+        value = plain_text(element)
         if value or not self.fields.get(key):
             self.store(key, value, depth)
 
     def category(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read a category: attributes, or a text."""
-        self.tag(attributes.get("term"), attributes.get("scheme", attributes.get("domain")), attributes.get("label"))
-        value = repaired(leaf_text(element))
+        if attributes:
+            scheme = attributes.get("scheme", attributes.get("domain"))
+            self.tag(attributes.get("term"), scheme, attributes.get("label"))
+        value = plain_text(element)
         if not value:
             return
         tags = self.fields.setdefault("tags", [])
@@ -270,7 +289,7 @@ class Elements:
 
     def keywords(self, element: Element, attributes: Attributes, _depth: int, *, scheme: str | None) -> None:
         """Read a list of categories with commas between."""
-        text = repaired(leaf_text(element))
+        text = plain_text(element)
         if not attributes:
             for term in filter(None, map(str.strip, text.split(",", MAX_KEYWORDS)[:MAX_KEYWORDS])):
                 self.tag(term, scheme, None)

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from services.fetcher.parse.formats.strict.elements import SCOPE, Elements
 from services.fetcher.parse.formats.strict.handlers import check_meaningless
-from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
+from services.fetcher.parse.formats.strict.inline import leaf_text, plain_text, repaired
 from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, attributes_of
 from services.fetcher.parse.model import Declined
 
@@ -25,6 +25,9 @@ OF_IMAGE = frozenset({"title", "link", "description", "url", "width", "height"})
 def read_author(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
     """Read an author: a text, or elements for name and address."""
     authors = reader.fields.setdefault("authors", [])
+    if not len(element):
+        authors.append({"text": plain_text(element)})
+        return
     authors.append({})
     for child in element:
         if not SCOPE.isdisjoint(attributes_of(child)):

@@ -30,6 +30,14 @@ def leaf_text(element: Element) -> str:
     return (element.text or "").strip()
 
 
+def plain_text(element: Element) -> str:
+    """Return the text of an element as `leaf_text` does, repaired."""
+    if len(element):
+        raise Declined("elements within a text")
+    text = (element.text or "").strip()
+    return text if text.isascii() else repaired(text)
+
+
 def repaired(text: str) -> str:
     """Return `text` after correcting UTF-8 or windows-1252 that was decoded as Latin-1."""
     # U+0080 to U+00BF stand for the continuation bytes of UTF-8, and for all characters of windows-1252 in question.

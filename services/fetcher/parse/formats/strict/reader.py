@@ -26,12 +26,15 @@ from services.fetcher.parse.formats.strict.extras import (
     read_author,
 )
 from services.fetcher.parse.formats.strict.handlers import Handlers, check_meaningless
-from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
+from services.fetcher.parse.formats.strict.inline import leaf_text, plain_text, repaired
 from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, Tree, attributes_of
 from services.fetcher.parse.model import Deadline, Declined, RawEntry, RawFeed, check_time
 
 MAX_ENTRIES = 60_000
 """A feed with more is declined. `entries` keeps the newest of these."""
+
+ENTRIES_BETWEEN_QUESTIONS = 8
+"""The deadline is asked once for so many entries, since the answer takes longer than most elements."""
 
 
 def read_strict(document: Document, deadline: Deadline | None = None) -> RawFeed:
@@ -107,11 +110,15 @@ class _Reader(Elements):
 
     def entry(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read an entry."""
-        check_time(self._deadline)
-        if len(self.entries) + self.empty >= MAX_ENTRIES:
+        count = len(self.entries) + self.empty
+        if not count % ENTRIES_BETWEEN_QUESTIONS:
+            check_time(self._deadline)
+        if count >= MAX_ENTRIES:
             raise Declined("more entries than anyone should send")
-        _check_no_cdf(attributes)
-        about = attributes.get("rdf:about", "")
+        about = ""
+        if attributes:
+            _check_no_cdf(attributes)
+            about = attributes.get("rdf:about", "")
         if not (len(element) or about):
             self.empty += 1
             self.title_depth = -1
@@ -167,8 +174,8 @@ class _Reader(Elements):
 
     def interval(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read `ttl` and its like; feedparser drops the text of one with attributes."""
-        value = repaired(leaf_text(element))
-        self.fields[self.names[element.tag]] = None if attributes else value
+        value = plain_text(element)
+        self.fields[self.names[element.tag]] = "" if attributes else value
 
     def nested(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Pass over categories within categories."""
@@ -201,11 +208,17 @@ def _media_category(reader: Elements, element: Element, attributes: Attributes, 
 
 
 def _text(key: str, default: str) -> Handler:
-    return partial(Elements.text, key=key, default=default)
+    def read(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
+        reader.text(element, attributes, depth, key, default)
+
+    return read
 
 
 def _plain(key: str) -> Handler:
-    return partial(Elements.plain, key=key)
+    def read(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
+        reader.plain(element, depth, key)
+
+    return read
 
 
 def _all(names: str, handler: Handler) -> dict[str, Any]:

@@ -152,10 +152,15 @@ def local_name(element: Element) -> str:
 
 def attributes_of(element: Element) -> Attributes:
     """Return the attributes of an element by feedparser's names, in a new dictionary."""
+    return named(element.items())
+
+
+def named(given: Iterable[tuple[str, str]]) -> Attributes:
+    """Return attributes by feedparser's names, in a new dictionary."""
     found: Attributes = {}
-    for key, value in element.items():
+    for key, value in given:
         if " " in key:
-            return _namespaced(element.items())
+            return _namespaced(given)
         name = key.lower()
         found[name] = value.lower() if name in _CASELESS else value
     return found
