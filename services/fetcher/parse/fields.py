@@ -159,7 +159,7 @@ def _typed(detail: Fields, value: str) -> Text:
 
 def is_html(kind: str) -> bool:
     """Return whether a text of this media type is HTML, and not plain."""
-    return kind == "text/html" or not kind.startswith("text/")
+    return kind == "text/html" or (kind != "text/plain" and not kind.startswith("text/"))
 
 
 def is_text(kind: object) -> bool:

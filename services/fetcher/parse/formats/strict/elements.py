@@ -76,16 +76,18 @@ class Elements:
         if depth >= MAX_DEPTH:
             raise Declined("elements that are nested too deep")
         depth += 1
+        meaningless = Elements.meaningless
         for child in element:
-            given = child.items()
+            handler, given = table[child.tag], child.items()
             if not given:
-                table[child.tag](self, child, {}, depth)
+                if handler is not meaningless or len(child):
+                    handler(self, child, {}, depth)
                 continue
             attributes = named(given)
             scoped = not SCOPE.isdisjoint(attributes)
             if scoped:
                 self.enter(attributes)
-            table[child.tag](self, child, attributes, depth)
+            handler(self, child, attributes, depth)
             if scoped:
                 self.language = language
                 self.base = self.outer_base or self.base
@@ -124,7 +126,8 @@ class Elements:
 
     def ignored(self, element: Element, _attributes: Attributes, _depth: int) -> None:
         """Pass over an element; decline if it has others within."""
-        leaf_text(element)
+        if len(element):
+            raise Declined("elements within a text")
 
     def store(self, key: str, value: object, depth: int) -> bool:
         """Set a field, unless an element of less depth in the entry has set it; return whether it is set."""
@@ -139,38 +142,41 @@ class Elements:
 
     def text(self, element: Element, attributes: Attributes, depth: int, key: str, default: str) -> tuple[str, str]:
         """Read a text into the field `key`; return it, and its declared media type (without one: `default`)."""
-        kind, is_base64 = default, False
-        if attributes:
-            kind = attributes.get("type", default).lower()
-            kind = KINDS.get(kind, kind)
-            is_base64 = (
-                not (kind.startswith("text/") or kind.endswith(_XML_KINDS)) or attributes.get("mode") == "base64"
-            )
-        if len(element) or kind == XHTML:
-            writer = MarkupWriter(self.names, key, has_base=self.base != "")
-            value, kind = inline(element, kind, writer, is_atom10=self.is_atom10)
+        kind = default
+        if attributes or len(element) or kind == XHTML:
+            value, kind = self._value(element, attributes, key, default)
         else:
             value = (element.text or "").strip()
-        if is_base64:
-            value = decoded_base64(element, value)
         known = kind
         if kind == "text/plain" and not self.is_atom and looks_like_html(value):
             kind = "text/html"
         if not value.isascii():
             value = repaired(value)
-        if key != "title" or not -1 < self.title_depth <= depth:
-            self._add_text(key, Text(value, is_html(kind), self.base), depth, kind)
-        return value, known
-
-    def _add_text(self, key: str, text: Text, depth: int, kind: str) -> None:
         if key == "content":
             if is_text(kind):
-                self.fields.setdefault("content", []).append(text)
+                self.fields.setdefault("content", []).append(Text(value, is_html(kind), self.base))
             if self.language:
                 self.fields.setdefault("languages", {}).setdefault("content", self.language)
-            return
-        if key in APART and self._keeps(key, text.value, depth):
-            return
+        elif not (key == "title" and -1 < self.title_depth <= depth) and not (
+            key in APART and self._keeps(key, value, depth)
+        ):
+            self._store_text(key, Text(value, is_html(kind), self.base), depth)
+        return value, known
+
+    def _value(self, element: Element, attributes: Attributes, key: str, default: str) -> tuple[str, str]:
+        """Return a text with attributes or elements within, and its media type."""
+        kind = attributes.get("type", default).lower()
+        kind = KINDS.get(kind, kind)
+        is_markup = kind.startswith("text/") or kind.endswith(_XML_KINDS)
+        is_base64 = attributes and (not is_markup or attributes.get("mode") == "base64")
+        if len(element) or kind == XHTML:
+            writer = MarkupWriter(self.names, key, has_base=self.base != "")
+            value, kind = inline(element, kind, writer, is_atom10=self.is_atom10)
+        else:
+            value = (element.text or "").strip()
+        return decoded_base64(element, value) if is_base64 else value, kind
+
+    def _store_text(self, key: str, text: Text, depth: int) -> None:
         if not self.store(key, text, depth):  # in feedparser only the value stays
             self.fields[key] = text._replace(value=self.fields[key].value)
         if self.language:
@@ -252,7 +258,8 @@ class Elements:
     def media_content(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read <media:content> and the elements within."""
         self.fields.setdefault("media_content", []).append(attributes)
-        self.read_children(element, depth)
+        if len(element):
+            self.read_children(element, depth)
 
     # Plain texts, categories
 

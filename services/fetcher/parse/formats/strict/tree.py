@@ -27,6 +27,8 @@ _USUAL = frozenset(_STANDARD.values()) - {""}
 _ASKED_FOR = frozenset({"rdf", "xhtml"})
 """Prefixes that the tables of the strict tier use."""
 _CASELESS = frozenset({"rel", "type"})
+_PLAIN_NAMES = frozenset({"url", "href", "length", "width", "height", "medium", "term", "scheme", "label", "text"})
+"""The most frequent names of attributes, which are lower-case already."""
 
 Attributes = dict[str, str]
 
@@ -159,6 +161,9 @@ def named(given: Iterable[tuple[str, str]]) -> Attributes:
     """Return attributes by feedparser's names, in a new dictionary."""
     found: Attributes = {}
     for key, value in given:
+        if key in _PLAIN_NAMES:
+            found[key] = value
+            continue
         if " " in key:
             return _namespaced(given)
         name = key.lower()
