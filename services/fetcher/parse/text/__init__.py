@@ -205,7 +205,8 @@ def to_text(text: Text) -> str:
 def clean_title(title: Text) -> str:
     """Return a title as plain text on one line."""
     value = title.value
-    if "&" not in value and "<" not in value and value.isprintable() and "  " not in value:
+    is_bare = ("&" not in value or not title.is_html) and "<" not in value
+    if is_bare and value.isprintable() and "  " not in value:
         return value.strip(" ")
     return collapse(to_text(title._replace(value=_unwrapped(value))))
 

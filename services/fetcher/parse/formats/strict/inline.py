@@ -51,7 +51,7 @@ def repaired(text: str) -> str:
 
 def looks_like_html(text: str) -> bool:
     """Return whether feedparser would take this plain text for HTML."""
-    return ("</" in text or "&" in text) and bool(_FeedParserMixin.looks_like_html(text))
+    return ("</" in text or ("&" in text and ";" in text)) and bool(_FeedParserMixin.looks_like_html(text))
 
 
 def inline(element: Element, kind: str, writer: MarkupWriter, *, is_atom10: bool) -> tuple[str, str]:
