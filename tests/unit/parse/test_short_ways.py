@@ -76,6 +76,9 @@ ATTRIBUTED = [
     "<author><name>a</name><title>{}</title></author>",
     "<author><name>{}</name><uri>u</uri><email>e@example.org</email></author>",
     "<author><uri>u</uri></author>",
+    "<author><id>{}</id><name>a</name><link rel='alternate' href='https://example.org/a'/></author>",
+    "<author><name>a</name><summary type='html'>{}</summary><link>{}</link></author>",
+    "<author><title type='html'>{}</title><id xml:lang='fr'>2</id></author>",
 ]
 INNER = st.lists(
     st.builds(lambda name, text: element(name, {}, escape(text)), st.sampled_from(RSS), TEXTS)

@@ -19,6 +19,8 @@ DETAILS = {
     "url": "href",
     "homepage": "href",
 }
+_OF_ENTRY = {"title": Elements.title, "id": Elements.guid, "summary": Elements.summary, "link": Elements.link}
+"""What feedparser takes for the entry's if it stands within an author, as in the Atom of Mastodon and its kin."""
 OF_IMAGE = frozenset({"title", "link", "description", "url", "width", "height"})
 
 
@@ -32,13 +34,13 @@ def read_author(reader: Elements, element: Element, _attributes: Attributes, dep
     for child in element:
         if not SCOPE.isdisjoint(attributes_of(child)):
             raise Declined("a person with a language or a base")
-        text = leaf_text(child)
-        if key := DETAILS.get(reader.names[child.tag]):
+        text, name = leaf_text(child), reader.names[child.tag]
+        if key := DETAILS.get(name):
             authors[-1][key] = text
-        elif reader.names[child.tag] == "title" and not child.keys():  # feedparser takes it for the entry's
-            reader.title(child, {}, depth + 1)
+        elif read := _OF_ENTRY.get(name):
+            read(reader, child, attributes_of(child), depth + 1)
         else:
-            _check_empty(child, reader.names[child.tag])
+            _check_empty(child, name)
     text = "".join([element.text or "", *[child.tail or "" for child in element]])
     authors[-1]["text"] = repaired(text.strip())
 
