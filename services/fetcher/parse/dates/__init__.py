@@ -137,12 +137,7 @@ def _usual(text: str) -> datetime | None:
                     f"{text[12:16]}-{_MONTH_NUMBERS[text[8:11]]}-{text[5:7]}T{text[17:25]}{zone}"
                 )
                 return moment if zone == "+00:00" else moment.astimezone(UTC)
-        elif (
-            len(text) in {20, 25}
-            and text[4:8:3] == "--"
-            and text[10:17:3] == "T::"
-            and text[19] in "Z+-"
-        ):
+        elif len(text) in {20, 25} and text[4:8:3] == "--" and text[10:17:3] == "T::" and text[19] in "Z+-":
             moment = datetime.fromisoformat(text)
             return moment if text[19] == "Z" else moment.astimezone(UTC)
     except (ValueError, LookupError, OverflowError):

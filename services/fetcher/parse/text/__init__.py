@@ -149,9 +149,9 @@ def _drop_tags(source: str, instead: Mapping[str | None, str | None] = _INSTEAD)
 
 def _empty_hidden(pieces: list[str], replacements: list[str | None]) -> bool:
     """Empty the hidden elements; return False if one of them holds anything but text."""
-    for at, instead in enumerate(replacements):
-        if instead is not None:
-            continue
+    at = -1
+    for _ in range(replacements.count(None)):
+        at = replacements.index(None, at + 1)
         name = (pieces[2 * at + 1] or "").lower()
         if not name:
             return False

@@ -18,7 +18,9 @@ _WITHOUT_CLASS = "\u0f73\u0f75\u0f81"
 """Characters that are combining marks only after decomposition (UAX #15, section 20.1)."""
 
 _MARK = "[" + "".join([c for c in map(chr, range(0x300, 0x20000)) if unicodedata.combining(c)]) + _WITHOUT_CLASS + "]"
-_ANY = re.compile(_MARK)
+# Every mark and some other characters. Listed one by one, those above U+FFFF would be tried in turn, 200 ns for each
+# character of a text.
+_ANY = re.compile("[" + "".join([char for char in _MARK[1:-1] if char <= "\uffff"]) + "\U00010000-\U0001ffff]")
 _LONG_RUN = re.compile(f"(?<!{_MARK}){_MARK}{{{MAX_MARKS + 1}}}")
 _RUN = re.compile(f"{_MARK}{{1,{MAX_MARKS}}}+")
 
