@@ -68,7 +68,7 @@ def build_entries(
     """Return the feed's entries by the rules above, and warnings that count the entries left out."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     loose = LooseDates(timely(dates, deadline), now=now, language=language)
-    authors = {(): ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]}  # most entries of a feed have the same
+    authors: dict[tuple[str, ...], str] = {(): ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]}
     found: list[tuple[int, Entry]] = []
     seen = _Seen()
     empty, repeated, beyond, files = raw.empty, 0, 0, MAX_FEED_ENCLOSURES
@@ -153,7 +153,7 @@ def read_language(tag: str) -> str | None:
 
 def _build_entry(
     raw: RawEntry,
-    authors: dict[tuple[str, ...], str],
+    authors: dict[tuple[str, ...], str],  # of the entries so far, by their raw names: most have the same
     loose: LooseDates,
     *,
     bases: tuple[str, ...],

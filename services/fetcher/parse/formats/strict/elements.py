@@ -6,7 +6,6 @@ description is a full text, how long a base holds. An element with another meani
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -16,6 +15,7 @@ from feedparser.urls import _urljoin, make_safe_absolute_uri
 from services.fetcher.parse.fields import Fields, is_html, is_text
 from services.fetcher.parse.formats.lenient.bounded_feedparser import MAX_SCOPE_CHARS
 from services.fetcher.parse.formats.lenient.guarded_feedparser import APART, MAX_TAGS, TITLES
+from services.fetcher.parse.formats.strict.hrefs import enforce_href, resolve, without_references
 from services.fetcher.parse.formats.strict.inline import (
     XHTML,
     MarkupWriter,
@@ -28,7 +28,7 @@ from services.fetcher.parse.formats.strict.inline import (
 )
 from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, named
 from services.fetcher.parse.model import Declined, Text
-from services.fetcher.parse.text.links import MAX_BASE_CHARS, is_resolvable, without_other_schemes
+from services.fetcher.parse.text.links import MAX_BASE_CHARS, without_other_schemes
 
 Handler = Callable[[Any, Element, Attributes, int], object]
 """Reads one element: the reader, the element, its attributes by feedparser's names, its depth in the document."""
@@ -39,9 +39,6 @@ _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 MAX_KEYWORDS = 10 * MAX_TAGS
 """So many terms of one list are read; some of them may be repeated."""
 
-_ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z0-9._~/%+&=-]+)?")
-"""Most addresses: joining such a one with a base changes nothing."""
-_QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
 """Attributes that also hold for the elements within; feedparser takes them without the prefix as well."""
 
@@ -228,19 +225,14 @@ class Elements:
         if "href" in attributes:
             if len(element):
                 raise Declined("elements within a link")
-            attributes["href"] = self._resolve(attributes["href"])
+            attributes["href"] = resolve(self.base, attributes["href"])
             return
         href = leaf_text(element)
-        href = repaired(self._resolve(href)) if href else ""
+        href = repaired(resolve(self.base, href)) if href else ""
         if "&" in href:
-            href = without_references(href) if self.depths is not None else _QUERY_REFERENCE.sub(r"&\1", href)
+            href = without_references(href.replace("&amp;", "&") if self.depths is not None else href)
         if href:
             self.fields["links"][-1] = {**attributes, "href": href, "is_text": True}
-
-    def _resolve(self, href: str) -> str:
-        if _ABSOLUTE.fullmatch(href) or not (self.base or ":///" in href) or not is_resolvable(href):
-            return href
-        return str(_urljoin(self.base, href))
 
     def guid(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read the entry's id."""
@@ -300,17 +292,3 @@ class Elements:
         if not attributes:
             for term in filter(None, map(str.strip, text.split(",", MAX_KEYWORDS)[:MAX_KEYWORDS])):
                 self.tag(term, scheme, None)
-
-
-def without_references(href: str) -> str:
-    """Return an entry's link without the references that were escaped once too often."""
-    return _QUERY_REFERENCE.sub(r"&\1", href.replace("&amp;", "&"))
-
-
-def enforce_href(attributes: Attributes) -> None:
-    """Have the address that an element carries stand in `href`."""
-    href = attributes.get("url", attributes.get("uri", attributes.get("href")))
-    if href:
-        attributes.pop("url", None)
-        attributes.pop("uri", None)
-        attributes["href"] = href

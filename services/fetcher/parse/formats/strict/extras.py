@@ -78,6 +78,20 @@ def itunes_category(reader: Elements, element: Element, attributes: Attributes, 
         itunes_category(reader, child, given, depth + 1)
 
 
+def nested_category(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
+    """Pass over a feed's categories within categories."""
+    for child in element:
+        if reader.names[child.tag] != "itunes_category" or depth >= MAX_DEPTH:
+            raise Declined("something within a category")
+        nested_category(reader, child, {}, depth + 1)
+
+
+def media_category(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
+    """Read a category of Media RSS."""
+    attributes.setdefault("scheme", "http://search.yahoo.com/mrss/category_schema")
+    reader.category(element, attributes, depth)
+
+
 def image_of_entry(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
     """Pass over the image of an entry, but for its title and description."""
     reader.title_depth = -1

@@ -21,13 +21,15 @@ from services.fetcher.parse.formats.strict.extras import (
     chapter,
     image_of_entry,
     itunes_category,
+    media_category,
+    nested_category,
     pass_person,
     place,
     read_author,
 )
-from services.fetcher.parse.formats.strict.handlers import Handlers, check_meaningless
+from services.fetcher.parse.formats.strict.handlers import Handlers, check_meaningless, plain_into, text_into
 from services.fetcher.parse.formats.strict.inline import leaf_text, plain_text, repaired
-from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, Tree, attributes_of
+from services.fetcher.parse.formats.strict.tree import Attributes, Tree, attributes_of
 from services.fetcher.parse.model import Deadline, Declined, RawEntry, RawFeed, check_time
 
 MAX_ENTRIES = 60_000
@@ -177,13 +179,6 @@ class _Reader(Elements):
         value = plain_text(element)
         self.fields[self.names[element.tag]] = "" if attributes else value
 
-    def nested(self, element: Element, _attributes: Attributes, depth: int) -> None:
-        """Pass over categories within categories."""
-        for child in element:
-            if self.names[child.tag] != "itunes_category" or depth >= MAX_DEPTH:
-                raise Declined("something within a category")
-            self.nested(child, {}, depth + 1)
-
 
 _OF_SEARCH_BOX = frozenset({"title", "link", "description", "name"})
 _OF_SOURCE = frozenset(
@@ -202,25 +197,6 @@ def _feed_author(reader: Elements, element: Element, attributes: Attributes, dep
     (read_author if reader.is_atom else pass_person)(reader, element, attributes, depth)
 
 
-def _media_category(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
-    attributes.setdefault("scheme", "http://search.yahoo.com/mrss/category_schema")
-    reader.category(element, attributes, depth)
-
-
-def _text(key: str, default: str) -> Handler:
-    def read(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
-        reader.text(element, attributes, depth, key, default)
-
-    return read
-
-
-def _plain(key: str) -> Handler:
-    def read(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
-        reader.plain(element, depth, key)
-
-    return read
-
-
 def _all(names: str, handler: Handler) -> dict[str, Any]:
     return dict.fromkeys(names.split(), handler)
 
@@ -229,12 +205,12 @@ _ENCODED = partial(Elements.content, default="text/html")
 
 _COMMON: dict[str, Any] = {
     "title": Elements.title,
-    **{name: _text(name, kind) if kind else _plain(name) for name, kind in APART.items()},
+    **{name: text_into(name, kind) if kind else plain_into(name) for name, kind in APART.items()},
     "link": Elements.link,
     **_all("guid id", Elements.guid),
-    **_all("subtitle tagline itunes_subtitle", _text("subtitle", "text/plain")),
-    **_all("rights copyright dc_rights", _text("rights", "text/plain")),
-    **_all("info feedburner_browserfriendly", _text("info", "text/plain")),
+    **_all("subtitle tagline itunes_subtitle", text_into("subtitle", "text/plain")),
+    **_all("rights copyright dc_rights", text_into("rights", "text/plain")),
+    **_all("info feedburner_browserfriendly", text_into("info", "text/plain")),
     "language": Elements.language_of,
     "media_group": Elements.transparent,
     "media_content": Elements.media_content,
@@ -254,16 +230,16 @@ _ENTRY: dict[str, Any] = {
     **_COMMON,
     "description": partial(Elements.summary, default="text/html"),
     "summary": Elements.summary,
-    "abstract": _text("summary", "text/plain"),
+    "abstract": text_into("summary", "text/plain"),
     "content": Elements.content,
     **_all("content_encoded fullitem", _ENCODED),
     **_all("body xhtml_body", Elements.full_text),
-    **_all("published issued pubdate", _plain("published")),
-    **_all("updated modified lastbuilddate", _plain("updated")),
-    "created": _plain("created"),
+    **_all("published issued pubdate", plain_into("published")),
+    **_all("updated modified lastbuilddate", plain_into("updated")),
+    "created": plain_into("created"),
     **_all("author managingeditor dc_author dc_creator itunes_author", read_author),
     **_all("category keywords dc_subject", Elements.category),
-    "media_category": _media_category,
+    "media_category": media_category,
     "itunes_category": itunes_category,
     "itunes_keywords": partial(Elements.keywords, scheme="http://www.itunes.com/"),
     "media_keywords": partial(Elements.keywords, scheme=None),
@@ -286,8 +262,8 @@ _FEED: dict[str, Any] = {
     **_COMMON,
     **_all("item entry", _Reader.entry),
     **_all("image textinput", _Reader.image),
-    "description": _text("subtitle", "text/html"),
-    "abstract": _text("subtitle", "text/plain"),
+    "description": text_into("subtitle", "text/html"),
+    "abstract": text_into("subtitle", "text/plain"),
     **_all("skiphours skipdays", _Reader.skipped),
     **_all("ttl sy_updateperiod sy_updatefrequency", _Reader.interval),
     **_all(
@@ -299,7 +275,7 @@ _FEED: dict[str, Any] = {
     "content": Elements.content,
     **_all("content_encoded fullitem", _ENCODED),
     "enclosure": Elements.enclosure,
-    "itunes_category": _Reader.nested,
+    "itunes_category": nested_category,
     **_all("author managingeditor dc_author dc_creator itunes_author", _feed_author),
     "itunes_owner": pass_person,
 }
