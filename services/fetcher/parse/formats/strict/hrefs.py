@@ -16,7 +16,7 @@ _QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 
 def resolve(base: str, href: str) -> str:
     """Return an address joined with the base in force, or as it is if there is none or joining would take long."""
-    if _ABSOLUTE.fullmatch(href) or not (base or ":///" in href) or not is_resolvable(href):
+    if not (base or ":///" in href) or _ABSOLUTE.fullmatch(href) or not is_resolvable(href):
         return href
     return str(_urljoin(base, href))
 
