@@ -89,6 +89,7 @@ class Slots:
         self._returned: deque[tuple[SlotRequest[Any], object]] = deque()
         """Requests that ended on their threads, with their results."""
         self._is_woken = False
+        self._looks_soon = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._review: asyncio.TimerHandle | None = None
@@ -171,7 +172,9 @@ class Slots:
                 if can_start:
                     self._intake.note_idle_host(is_new=is_new_host)
                 self._held.add(request)
-                self._start_due()
+                if not self._looks_soon:  # one look serves all jobs that arrive together
+                    self._looks_soon = True
+                    asyncio.get_running_loop().call_soon(self._start_due)
             case NoRoom(seconds):
                 request.room_in = seconds
                 self._defer(request)
@@ -239,6 +242,7 @@ class Slots:
 
     def _start_due(self) -> None:
         """Start the requests that are due, remove those that were evicted, and set the timer for the next look."""
+        self._looks_soon = False
         now, expired = self.clock(), list[SlotRequest[Any]]()
         while not isinstance(decision := self.board.next_decision(now), Idle):
             request = decision.ticket
