@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from contextlib import contextmanager
 from typing import Any
 
 import aio_pika
 import aiormq
-from aio_pika import DeliveryMode, ExchangeType
+from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractQueue, TimeoutType, UnderlayConnection
 from aio_pika.exceptions import AMQPError, ChannelPreconditionFailed
-from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
-from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
-from pamqp.commands import Basic
 from yarl import URL
 
-from shared.broker.port import Delivery, Publication
+from shared.broker.frames import FrameTransport
+from shared.broker.message_channel import MessageChannel
 from shared.broker.topology import Queue, Topology
 from shared.errors import BrokerUnavailable, TopologyMismatch
 
@@ -32,9 +28,6 @@ HEARTBEAT_SECONDS = 20
 
 AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
 """Every error of a lost or refusing broker (RuntimeError: "channel is closed" and the like)."""
-
-_SOCKET_OPTIONS = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
-"""A machine that vanished is noticed after 30 seconds, whether we send or not."""
 
 CLOSE_SECONDS = 5.0
 
@@ -49,21 +42,9 @@ class _Wire(aiormq.Connection):
 
     FRAME_BUFFER_SIZE = 0
 
-
-class _Watched(TransportFactory):
-    """Makes connections with TCP keepalive, so that a vanished peer is noticed."""
-
-    def __init__(self, factory: TransportFactory) -> None:
-        self._factory = factory
-
-    async def create(self, url: URL, **kwargs: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await self._factory.create(url, **kwargs)
-        connection = writer.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _SOCKET_OPTIONS.items():
-            with suppress(AttributeError):  # where the system doesn't know it
-                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        return reader, writer
+    def __init__(self, url: URL, **kwargs: Any) -> None:
+        self.ends = FrameTransport()
+        super().__init__(url, transport_factory=self.ends, **kwargs)
 
 
 class _Underlay(UnderlayConnection):
@@ -76,9 +57,8 @@ class _Underlay(UnderlayConnection):
         timeout: TimeoutType = None,  # noqa: ASYNC109 - as aio-pika declares it
         **kwargs: Any,
     ) -> aiormq.abc.AbstractConnection:
-        factory = _Watched(TLSTransportFactory() if url.scheme == "amqps" else TCPTransportFactory())
         properties = kwargs.pop("client_properties", None)
-        wire = _Wire(url, transport_factory=factory, **kwargs)
+        wire = _Wire(url, **kwargs)
         await asyncio.wait_for(wire.connect(client_properties=properties), timeout)
         return wire
 
@@ -147,10 +127,18 @@ async def close_quietly(connection: Connection) -> None:
 
 async def open_channel(connection: AbstractConnection, *, confirms: bool = False) -> Channel:
     """Return aiormq's channel of a new channel of aio-pika. Raises what the library raises."""
-    channel = await connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
+    channel = await connection.channel(publisher_confirms=confirms)
     underlay = await channel.get_underlay_channel()
     assert isinstance(underlay, Channel)
     return underlay
+
+
+async def open_message_channel(connection: AbstractConnection, *, confirms: bool = False) -> MessageChannel:
+    """Return a new channel for messages. Raises what the library raises."""
+    calls = await open_channel(connection, confirms=confirms)
+    wire = calls.connection
+    assert isinstance(wire, _Wire)
+    return MessageChannel(calls, wire.ends.reader, wire.ends.writer, wire.connection_tune.frame_max)
 
 
 async def declare_topology(connection: AbstractConnection, topology: Topology) -> None:
@@ -175,34 +163,3 @@ async def _declare_queue(channel: AbstractChannel, queue: Queue) -> AbstractQueu
             f"queue {queue.name} exists with other arguments: {error}. Let it drain, delete it in the"
             " management UI (or with `rabbitmqctl delete_queue`) and start again; it will be declared anew"
         ) from error
-
-
-def to_properties(publication: Publication) -> Basic.Properties:
-    """Return a publication's properties and headers."""
-    return Basic.Properties(
-        headers=dict(publication.headers),
-        content_type="application/json",
-        content_encoding=publication.content_encoding or "",
-        delivery_mode=DeliveryMode.PERSISTENT,
-        message_id=publication.message_id,
-        timestamp=datetime.now(UTC),
-        message_type=publication.type,
-        app_id="feedmill",
-    )
-
-
-def to_delivery(message: DeliveredMessage, queue: str) -> Delivery:
-    """Return a message of the library as a delivery from `queue`."""
-    assert message.delivery_tag is not None
-    properties = message.header.properties
-    headers = (properties.headers or {}).items()
-    return Delivery(
-        queue=queue,
-        body=message.body,
-        type=properties.message_type or "",
-        content_encoding=properties.content_encoding or None,
-        headers={key: value if isinstance(value, str | int) else str(value) for key, value in headers},
-        message_id=properties.message_id or "",
-        redelivered=bool(message.redelivered),
-        tag=message.delivery_tag,
-    )
