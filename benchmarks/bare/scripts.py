@@ -1,7 +1,7 @@
-"""Feed readers as people write them: threads that fetch, parse and INSERT … ON CONFLICT. They stand beside the pipeline.
+"""Feed readers as people write them, to stand beside the pipeline: threads that fetch, parse, INSERT … ON CONFLICT.
 
-They make conditional requests and keep validators and articles in PostgreSQL, a transaction per feed. They know no
-politeness, no queue, no retries, no changed articles, and no text but the HTML that came.
+They make conditional requests. Validators, articles and the last status are in PostgreSQL, a transaction per feed. They
+know no politeness, no queue, no retries, no changed articles, and no text but the HTML that came.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import fastfeedparser
 import feedparser
@@ -22,7 +21,9 @@ from psycopg_pool import ConnectionPool
 THREADS = 16
 
 TABLES = """
-CREATE TABLE script_feeds (url text PRIMARY KEY, etag text, last_modified text, due boolean);
+CREATE TABLE script_feeds (
+    url text PRIMARY KEY, etag text, last_modified text, polled_at timestamptz, status integer
+);
 CREATE TABLE script_articles (
     url text PRIMARY KEY, feed text NOT NULL, title text, body text, author text, published_at timestamptz
 );
@@ -31,6 +32,7 @@ INSERT = """
 INSERT INTO script_articles (url, feed, title, body, author, published_at) VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (url) DO NOTHING
 """
+UPDATE = "UPDATE script_feeds SET polled_at = now(), status = %s, etag = %s, last_modified = %s WHERE url = %s"
 
 
 class Answer(NamedTuple):
@@ -86,15 +88,13 @@ class Script(ABC):
     def _poll_feed(self, url: str, etag: str | None, last_modified: str | None) -> None:
         asked = {"If-None-Match": etag, "If-Modified-Since": last_modified}
         answer = self._fetch(url, {name: value for name, value in asked.items() if value})
-        if answer.status != 200:
-            return
-        rows = [(article.url, url, *article[1:]) for article in self._read(answer)]
+        articles = self._read(answer) if answer.status == 200 else []
         with self._database.connection() as connection:
-            connection.cursor().executemany(INSERT, rows)
-            connection.execute(
-                "UPDATE script_feeds SET etag = %s, last_modified = %s WHERE url = %s",
-                [answer.headers.get("ETag"), answer.headers.get("Last-Modified"), url],
-            )
+            if articles:
+                rows = [(article.url, url, *article[1:]) for article in articles]
+                connection.cursor().executemany(INSERT, rows)
+            validators = [answer.headers.get("ETag"), answer.headers.get("Last-Modified")]
+            connection.execute(UPDATE, [answer.status, *validators, url])
 
     @abstractmethod
     def _fetch(self, url: str, headers: dict[str, str]) -> Answer:
@@ -108,7 +108,7 @@ class Script(ABC):
 class UsualScript(Script):
     """httpx and feedparser, with what they do by default. feedparser reads no JSON Feed, so this reads it itself."""
 
-    NAME = "httpx + feedparser + INSERT"
+    NAME = "httpx + feedparser"
 
     def __init__(self, database_url: str) -> None:
         super().__init__(database_url)
@@ -144,7 +144,7 @@ class UsualScript(Script):
 class FastScript(Script):
     """The same with what is fastest: urllib3 and fastfeedparser, whose core is compiled."""
 
-    NAME = "urllib3 + fastfeedparser + INSERT"
+    NAME = "urllib3 + fastfeedparser"
 
     def __init__(self, database_url: str) -> None:
         super().__init__(database_url)

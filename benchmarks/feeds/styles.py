@@ -177,8 +177,8 @@ def _atom_xhtml_entry(page: Page, article: Article) -> str:
         f"  <id>{escape(article.entry_id)}</id>\n  <published>{_iso(article.published_at)}</published>\n"
         f"  <updated>{_iso(article.published_at)}</updated>\n  <author><name>{escape(article.author)}</name></author>\n"
         f'  <content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">\n{content}'
-        f'<p><a href="tags/{_number(article)}/">more</a> <img src="count/{page.tick}.png" alt=""/></p></div></content>\n'
-        "</entry>\n"
+        f'<p><a href="tags/{_number(article)}/">more</a> <img src="count/{page.tick}.png" alt=""/></p></div>'
+        "</content>\n</entry>\n"
     )
 
 
@@ -208,8 +208,9 @@ def _rdf_item(page: Page, article: Article) -> str:
 def _podcast(page: Page) -> str:
     return (
         f'{_XML}\n<rss version="2.0" {_declare("itunes", "content", "atom", "podcast")}>\n  <channel>\n'
-        f'    <atom:link href="{page.home}/rss" rel="self" type="application/rss+xml"/>\n    <title>{page.title}</title>\n'
-        f"    <pubDate>{_mail(page.updated_at)}</pubDate>\n    <language>en-us</language>\n    <link>{page.home}</link>\n"
+        f'    <atom:link href="{page.home}/rss" rel="self" type="application/rss+xml"/>\n'
+        f"    <title>{page.title}</title>\n    <pubDate>{_mail(page.updated_at)}</pubDate>\n"
+        f"    <language>en-us</language>\n    <link>{page.home}</link>\n"
         f"    <itunes:author>{page.title}</itunes:author>\n    <itunes:type>episodic</itunes:type>\n"
         f'    <itunes:category text="Society &amp; Culture"/>\n    <itunes:image href="{page.home}/cover.jpg"/>\n'
         f"{page.join(_podcast_item)}  </channel>\n</rss>\n"
@@ -223,16 +224,17 @@ def _podcast_item(page: Page, article: Article) -> str:
         f"</itunes:title>\n      <pubDate>{_mail(article.published_at)}</pubDate>\n"
         f'      <guid isPermaLink="false">{escape(article.entry_id)}</guid>\n      <link>{escape(article.url)}</link>\n'
         f"      <description><![CDATA[{_markup(page, article)}]]></description>\n"
-        f"      <itunes:duration>{1800 + number % 1800}</itunes:duration>\n      <itunes:explicit>false</itunes:explicit>\n"
+        f"      <itunes:duration>{1800 + number % 1800}</itunes:duration>\n"
+        "      <itunes:explicit>false</itunes:explicit>\n"
         f'      <enclosure url="{page.home}/audio/{number}.mp3" length="{10_000_000 + number}" type="audio/mpeg"/>\n'
-        f"      <podcast:soundbite startTime=\"{page.tick}\" duration=\"30\"/>\n    </item>\n"
+        f'      <podcast:soundbite startTime="{page.tick}" duration="30"/>\n    </item>\n'
     )
 
 
 def _video(page: Page) -> str:
     return (
         f'{_XML}\n<feed {_declare("yt", "media")} xmlns="{_NAMES["atom"]}">\n <id>yt:channel:{page.source}</id>\n'
-        f" <title>{page.title}</title>\n <link rel=\"alternate\" href=\"{page.home}\"/>\n"
+        f' <title>{page.title}</title>\n <link rel="alternate" href="{page.home}"/>\n'
         f" <author>\n  <name>{page.title}</name>\n  <uri>{page.home}</uri>\n </author>\n"
         f" <published>2020-01-01T00:00:00+00:00</published>\n{page.join(_video_entry)}</feed>\n"
     )
@@ -289,7 +291,8 @@ def _markup(page: Page, article: Article) -> str:
     number = _number(article)
     link = f'<a href="{page.home}/about/{number}?ref=feed&amp;from={number % 7}" rel="nofollow">read on</a>'
     opening = (
-        f'<figure><img src="{page.home}/i/{number}.jpg" alt="" width="640"><figcaption>{article.author}</figcaption></figure>',
+        f'<figure><img src="{page.home}/i/{number}.jpg" alt="" width="640"><figcaption>{article.author}</figcaption>'
+        "</figure>",
         "<h2>What happened</h2>",
         "",
         f"<blockquote><p>{link}</p></blockquote>",

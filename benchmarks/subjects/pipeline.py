@@ -47,7 +47,7 @@ GOALS = {"cold": 1.5, "same": 1.5, "grow": 1.0}
 """Our CPU time at most, in that of the fast script."""
 
 OURS = "ours"
-SIZES = {"feed_fetch_log": "row", "feed_items": "row", "pending_articles": "row"}
+TABLES = ("feed_fetch_log", "feed_items", "pending_articles")
 
 Connection = psycopg.AsyncConnection[DictRow]
 Laps = dict[tuple[str, str], list[Lap]]
@@ -108,7 +108,9 @@ class Race:
                 if change:
                     await change(farm)
                 for name in rotated([OURS, *self._scripts], number):
-                    lap = await (self._pipeline.poll() if name == OURS else self._run_script(self._scripts[name], feeds))
+                    lap = await (
+                        self._pipeline.poll() if name == OURS else self._run_script(self._scripts[name], feeds)
+                    )
                     self.laps.setdefault((case, name), []).append(lap)
             self._expected += await farm.articles()
         for name, stored in [
@@ -182,13 +184,15 @@ class Pipeline:
         return urls + ["counted twice"] * (row["new"] - len(urls))
 
     async def size_rows(self) -> list[Row]:
-        """Return the bytes of a row of each table, with indexes."""
-        rows = []
-        for table in SIZES:
-            (row,) = await self._query(
-                f"SELECT pg_total_relation_size('{table}') AS bytes, count(*) AS rows FROM {table}"
-            )
-            rows.append(Row(f"pipeline.size.{table}", row["bytes"] / row["rows"], "bytes/row", "-", 0.0))
+        """Return the bytes of a row of each table, with indexes, and the most memory that each service took."""
+        rows = [
+            Row(f"pipeline.memory.{name}", self._services.peak_rss_bytes(name) / 1e6, "MB", "-", 0.0)
+            for name in SERVICES
+        ]
+        for table in TABLES:
+            query = f"SELECT pg_total_relation_size('{table}')::float8 / count(*) AS bytes FROM {table}"
+            (found,) = await self._query(query)
+            rows.append(Row(f"pipeline.size.{table}", found["bytes"], "bytes/row", "-", 0.0))
         return rows
 
     async def _is_done(self) -> bool:
