@@ -37,7 +37,7 @@ class Router:
         self.sites: dict[tuple[str, str], Site] = {}
         for number in range(options.feeds):
             style = STYLES[number % len(STYLES)]
-            self.sites[loopback_host(number % options.hosts), f"/{number}/{style.file}"] = Site(
+            self.sites[loopback_host(number % options.hosts), f"/{number}/{style.name}"] = Site(
                 f"site-{number}",
                 style,
                 entries=options.entries,

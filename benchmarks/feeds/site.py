@@ -73,7 +73,7 @@ class Site:
     def _change(self) -> None:
         self._changed_at += timedelta(minutes=1)
         page = Page(self._name, self._listed, self._changed_at, self._tick)
-        body = self._style.render(page).encode()
+        body = self._style.render(page, self._style.name).encode()
         self._etag = f'"{self._published}-{self._tick}"'
         self._last_modified = format_datetime(self._changed_at, usegmt=True)
         about = [f"ETag: {self._etag}", f"Last-Modified: {self._last_modified}", "Vary: Accept-Encoding"]

@@ -14,7 +14,7 @@ from services.fetcher.parse import ParsedFeed, parse_feed
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.file)
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_every_article_of_a_style_is_read_without_complaint(style: Style) -> None:
     site = make_site(style)
     found = read(site, style)
@@ -26,7 +26,7 @@ def test_every_article_of_a_style_is_read_without_complaint(style: Style) -> Non
     assert len(later.entries) == 8
 
 
-@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.file)
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_a_tick_changes_the_document_and_no_article(style: Style) -> None:
     site = make_site(style)
     body, found = get(site), read(site, style)
