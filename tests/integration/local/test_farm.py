@@ -28,7 +28,7 @@ DELIVERING = [kind for kind in FeedKind if kind.delivers]
 
 @pytest.fixture
 def client() -> Iterator[httpx.Client]:
-    with httpx.Client(trust_env=False, verify=False, timeout=5) as client:
+    with httpx.Client(trust_env=False, verify=False, timeout=30) as client:
         yield client
 
 
@@ -277,7 +277,7 @@ def test_the_farm_of_the_benchmarks_does_what_it_is_told_and_ends_with_its_input
         assert tell("status")["cpu_seconds"] > 0
         assert tell("dance") == {"error": "unknown command 'dance'"}
         process.stdin.close()
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
 
 
 def test_a_farm_of_names_listens_on_one_address_and_goes_by_the_host_field(client: httpx.Client) -> None:

@@ -1,0 +1,207 @@
+"""Leaves known entries out of a feed: they are cut out of its text before it is read.
+
+An entry is known by a digest of its source (`FetchFeed.known`, from an earlier reading of the feed). The answer is that
+of a full reading without the known entries, or it is a full reading. For this, an entry's answer must depend on its
+source and on the *context* only, whose digest stands before those of the entries.
+
+- Only texts are cut that `pieces` splits for sure, and that the strictest tier of the format reads.
+- The context is computed from the reading of the rest. It names the reader's version, the tags around the entries, the
+  declarations that change names in the whole document, and the feed's statements that hold for its entries.
+- A document has no digests if an entry may change another: a base that holds beyond its element, a date that only the
+  feed's other dates explain (`dates.loose`), more entries or enclosures than are kept.
+- An entry has no digest if its answer depends on the time (`date_clamped`), or if it was dropped.
+- An entry with the url and title of a known one would have been dropped as a repetition, or the known one. So each
+  known entry's source must hold the `_traces` of its url and title. If the traces of another entry are all in there,
+  the whole text is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from services.fetcher.parse.entries import Built
+from services.fetcher.parse.formats import read_feed, read_strictly
+from services.fetcher.parse.known.pieces import MAX_ENTRIES, Pieces, digest_of, split
+from services.fetcher.parse.known.version import reader_version
+from services.fetcher.parse.model import Deadline, RawFeed, timely
+from shared.wire.jobs import DIGEST_BYTES
+from shared.wire.results import Entry, FeedInfo
+
+MAX_ENCLOSURES = 10
+"""An entry with more has no digest: there is a limit for the enclosures of all entries together."""
+MAX_FEED_ENCLOSURES = 40_000
+"""Together with those of 1,000 known entries, they stay within `entries.MAX_FEED_ENCLOSURES`."""
+MAX_WORDS = 12
+"""So many words of a title are traces."""
+
+MAX_TRIES = 50
+"""So many places of a trace are looked at."""
+MAX_SEARCHED_CHARS = 50_000_000
+"""Reading all is quicker than a longer search for repetitions."""
+
+_NONE = bytes(DIGEST_BYTES)
+"""The digest of an entry that can't be recognised."""
+_TIERS = frozenset({"strict", "json"})
+_WORD = re.compile("[A-Za-z0-9]+")
+
+
+class Found(NamedTuple):
+    """A feed as it was read."""
+
+    tier: str
+    raw: RawFeed
+    about: FeedInfo
+    built: Built
+
+
+class Reading(NamedTuple):
+    """A feed, the digests of the known entries left out of it, and the digests of its context and its entries."""
+
+    found: Found
+    known: bytes
+    digests: bytes
+
+
+class Rules(NamedTuple):
+    """The caller's wishes that change the answer."""
+
+    url: str
+    max_entries: int
+    keep_html: bool
+
+
+def read_unknown(
+    text: str,
+    known: bytes,
+    finish: Callable[[str, RawFeed], Found],
+    rules: Rules,
+    deadline: Deadline | None = None,
+) -> Reading:
+    """Return the feed in `text` without entries that are known.
+
+    Args:
+        text: the body as text, not empty.
+        known: the digest of a context, then those of entries; from one earlier reading. Empty: all entries are read.
+        finish: makes articles of what a tier has read.
+        rules: the same as `finish` follows.
+        deadline: returns whether the time is up.
+
+    Raises:
+        ParseError: as `read_feed`.
+    """
+    pieces = split(text)
+    if pieces is None:
+        return Reading(finish(*read_feed(text, deadline)), b"", b"")
+    digests = [digest_of(source) for source in pieces.entries]
+    if len(known) > DIGEST_BYTES:
+        reading = _read_rest(pieces, digests, known, finish, rules, deadline)
+        if reading is not None:
+            return reading
+    found = finish(*read_feed(text, deadline))
+    return Reading(found, b"", _digests(found, pieces, pieces.entries, digests, rules, 0))
+
+
+def _read_rest(
+    pieces: Pieces,
+    digests: Sequence[bytes],
+    known: bytes,
+    finish: Callable[[str, RawFeed], Found],
+    rules: Rules,
+    deadline: Deadline | None,
+) -> Reading | None:
+    """Return what is not known; None if the whole text has to be read."""
+    wanted = {known[at : at + DIGEST_BYTES] for at in range(DIGEST_BYTES, len(known), DIGEST_BYTES)} - {_NONE}
+    left_out = {digest: source for digest, source in zip(digests, pieces.entries, strict=True) if digest in wanted}
+    if not left_out:
+        return None
+    rest = [(digest, source) for digest, source in zip(digests, pieces.entries, strict=True) if digest not in wanted]
+    read = read_strictly(pieces.only(source for _, source in rest), deadline)
+    if read is None:
+        return None
+    found = finish(*read)
+    new = _digests(found, pieces, [source for _, source in rest], [digest for digest, _ in rest], rules, len(left_out))
+    if new[:DIGEST_BYTES] != known[:DIGEST_BYTES]:
+        return None
+    if _may_repeat(found.built.entries, [_unescaped(pieces, source) for source in left_out.values()], deadline):
+        return None
+    return Reading(found, b"".join(left_out), new)
+
+
+def _may_repeat(entries: Sequence[Entry], sources: Sequence[str], deadline: Deadline | None) -> bool:
+    """Return whether one of the entries may have the url and title of an entry with one of these sources."""
+    if len(entries) * sum(map(len, sources)) > MAX_SEARCHED_CHARS:
+        return True
+    return any(_leaves(traces, source) for traces in map(_traces, timely(entries, deadline)) for source in sources)
+
+
+def _digests(
+    found: Found, pieces: Pieces, sources: Sequence[str], digests: Sequence[bytes], rules: Rules, left_out: int
+) -> bytes:
+    """Return the digests of the context and of the entries, whose sources and their digests are given.
+
+    They are empty if nothing can be recognised, since an entry may have changed another or a limit been reached.
+    """
+    tier, raw, _, built = found
+    if (
+        tier not in _TIERS
+        or raw.scope is None
+        or len(raw.entries) + raw.empty != len(sources)
+        or len(sources) + left_out > min(MAX_ENTRIES, rules.max_entries)
+        or any(isinstance(date, str) for entry in raw.entries for date in (entry.published_at, entry.updated_at))
+        or sum(len(entry.enclosures) for entry in built.entries) >= MAX_FEED_ENCLOSURES
+    ):
+        return b""
+    places = [raw.places[at] for at in built.places]
+    return b"".join(
+        [_context(found, pieces, rules)]
+        + [
+            digests[place] if _is_recognisable(entry, _unescaped(pieces, sources[place])) else _NONE
+            for entry, place in zip(built.entries, places, strict=True)
+        ]
+    )
+
+
+def _context(found: Found, pieces: Pieces, rules: Rules) -> bytes:
+    """Return a digest of all that the answer of an entry depends on outside of its source."""
+    tier, raw, about, _ = found
+    of_feed = (tier, raw.format, raw.scope, raw.authors, about.site_url, about.language)
+    return digest_of(reader_version(), repr((rules.url, rules.keep_html, of_feed, pieces.frame)))
+
+
+def _is_recognisable(entry: Entry, source: str) -> bool:
+    return (
+        "date_clamped" not in entry.flags
+        and len(entry.enclosures) <= MAX_ENCLOSURES
+        and _leaves(_traces(entry), source)
+    )
+
+
+def _traces(entry: Entry) -> list[str]:
+    """Return texts that are in the source of each entry with this url and title.
+
+    They depend on nothing else, and not on the scheme of the url (`entries._Seen`).
+    """
+    _, _, path = entry.url.partition("://")[2].partition("/")
+    return [*sorted(filter(None, path.split("&")), key=len, reverse=True), *_WORD.findall(entry.title)[:MAX_WORDS]]
+
+
+def _leaves(traces: Sequence[str], source: str) -> bool:
+    """Return whether all of these texts are in `source`, each with no letter or digit behind it."""
+    return all(_occurs(trace, source) for trace in traces)
+
+
+def _occurs(text: str, source: str) -> bool:
+    at = -1
+    for _ in range(MAX_TRIES):
+        at = source.find(text, at + 1)
+        behind = source[at + len(text) : at + len(text) + 1]
+        if at < 0 or not (behind.isascii() and behind.isalnum()):
+            return at >= 0
+    return True  # the same for whichever entry leaves this trace, so no repetition is missed
+
+
+def _unescaped(pieces: Pieces, source: str) -> str:
+    """Return the source with the slashes that many writers of JSON escape."""
+    return source.replace("\\/", "/") if pieces.separator else source
