@@ -33,7 +33,7 @@ LAP_SECONDS = 7 * 86_400.0
 
 FEEDS_A_STEP = 500
 
-STILL_LISTED = "2 days"
+STILL_LISTED = "4 days"
 """`last_seen_at` may be a day old (ledger.LAST_SEEN_EVERY): a feed that was read sooner after it may still list the
 article."""
 
