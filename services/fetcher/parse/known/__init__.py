@@ -33,9 +33,11 @@ MAX_ENCLOSURES = 10
 """An entry with more has no digest: there is a limit for the enclosures of all entries together."""
 MAX_FEED_ENCLOSURES = 40_000
 """Together with those of 1,000 known entries, they stay within `entries.MAX_FEED_ENCLOSURES`."""
-MAX_WORDS = 12
-"""So many words of a title are traces."""
+MAX_WORDS = 6
+"""So many words and numbers of a title are traces."""
 
+MIN_PATH_CHARS = 6
+"""The end of a url's path is a trace, from the last slash before so many characters."""
 MAX_TRIES = 50
 """So many places of a trace are looked at."""
 MAX_SEARCHED_CHARS = 50_000_000
@@ -44,7 +46,7 @@ MAX_SEARCHED_CHARS = 50_000_000
 _NONE = bytes(DIGEST_BYTES)
 """The digest of an entry that can't be recognised."""
 _TIERS = frozenset({"strict", "json"})
-_WORD = re.compile("[A-Za-z0-9]+")
+_WORD = re.compile("[0-9]+|[A-Za-z]{4,}")
 
 
 class Found(NamedTuple):
@@ -178,28 +180,35 @@ def _is_recognisable(entry: Entry, source: str) -> bool:
     )
 
 
-def _traces(entry: Entry) -> list[str]:
-    """Return texts that are in the source of each entry with this url and title.
+def _traces(entry: Entry) -> tuple[list[str], list[str]]:
+    """Return texts that are in the source of each recognisable entry with this url and title.
 
-    They depend on nothing else, and not on the scheme of the url (`entries._Seen`).
+    They depend on nothing else, and not on the url's scheme, which `entries._Seen` ignores too. Those of the url are
+    whole: no letter or digit stands behind them. They are from its end, since a link may be relative.
     """
     _, _, path = entry.url.partition("://")[2].partition("/")
-    return [*sorted(filter(None, path.split("&")), key=len, reverse=True), *_WORD.findall(entry.title)[:MAX_WORDS]]
+    path = path[path.rfind("/", 0, max(0, len(path) - MIN_PATH_CHARS)) + 1 :]
+    chunks = sorted(filter(None, path.split("&")), key=len, reverse=True)  # an `&` is written in many ways
+    return chunks, _WORD.findall(entry.title)[:MAX_WORDS]
 
 
-def _leaves(traces: Sequence[str], source: str) -> bool:
-    """Return whether all of these texts are in `source`, each with no letter or digit behind it."""
-    return all(_occurs(trace, source) for trace in traces)
+def _leaves(traces: tuple[list[str], list[str]], source: str) -> bool:
+    """Return whether all of these texts are in `source`."""
+    chunks, words = traces
+    for chunk in chunks:
+        if not _occurs(chunk, source):
+            return False
+    return all(word in source for word in words)
 
 
-def _occurs(text: str, source: str) -> bool:
+def _occurs(chunk: str, source: str) -> bool:
     at = -1
     for _ in range(MAX_TRIES):
-        at = source.find(text, at + 1)
-        behind = source[at + len(text) : at + len(text) + 1]
+        at = source.find(chunk, at + 1)
+        behind = source[at + len(chunk) : at + len(chunk) + 1]
         if at < 0 or not (behind.isascii() and behind.isalnum()):
             return at >= 0
-    return True  # the same for whichever entry leaves this trace, so no repetition is missed
+    return True  # the same for whichever entry has this trace, so no repetition is missed
 
 
 def _unescaped(pieces: Pieces, source: str) -> str:

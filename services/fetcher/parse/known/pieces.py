@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 from services.fetcher.parse.document import strip_illegal
@@ -108,9 +109,14 @@ def _read_head(text: str, at: int) -> tuple[int, list[str]]:
     return len(text), channels
 
 
+@lru_cache(maxsize=32)
+def _token_of(name: str) -> re.Pattern[str]:
+    return re.compile(rf"<(?:[!?]|/?+{re.escape(name)}(?=[\s/>]))")
+
+
 def _end_of_entry(text: str, name: str, at: int) -> int:
     """Return where the entry ends whose start tag ends at `at`; -1 if that is not sure, e.g. with one within it."""
-    token = re.compile(rf"<(?:[!?]|/?+{re.escape(name)}(?=[\s/>]))")  # the module `re` keeps it
+    token = _token_of(name)
     while found := token.search(text, at):
         if found[0] in {"<!", "<?"}:
             at = _past_section(text, found.start())

@@ -1,0 +1,87 @@
+"""Polls of a feed by a fetcher and a writer that remember, and the promise that every poll has to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
+from shared.wire.jobs import DIGEST_BYTES
+from shared.wire.results import Entry
+from tests.unit.parse.feeds import NOW, URL
+
+NONE = bytes(DIGEST_BYTES)
+
+
+def listed(digests: bytes) -> list[bytes]:
+    """Return the digests of the entries, without the context's."""
+    return [digests[at : at + DIGEST_BYTES] for at in range(DIGEST_BYTES, len(digests), DIGEST_BYTES)]
+
+
+@dataclass
+class Polls:
+    """One feed, and what is known of it."""
+
+    known: bytes = b""
+    answers: dict[bytes, Entry] = field(default_factory=dict)
+    """What each known entry was when it was read."""
+    left_out: int = 0
+    """The number of entries that were cut out so far."""
+
+    def poll(
+        self,
+        body: str | bytes,
+        *,
+        url: str = URL,
+        now: datetime = NOW,
+        max_entries: int = 5000,
+        keep_html: bool = False,
+    ) -> ParsedFeed | None:
+        """Read `body` without what is known. Fail unless the answer is that of a full reading without known entries."""
+        raw = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+
+        def read(known: bytes | None) -> ParsedFeed:
+            return parse_feed(
+                raw, url=url, content_type=None, now=now, max_entries=max_entries, keep_html=keep_html, known=known
+            )
+
+        try:
+            full = read(None)
+        except ParseError as error:
+            full_error: ParseError | None = error
+        else:
+            full_error = None
+        try:
+            read_part = read(self.known)
+        except ParseError as error:
+            assert str(error) == str(full_error)
+            return None
+        assert full_error is None
+        self._check(read_part, full)
+        self._remember(read_part)
+        return read_part
+
+    def _check(self, part: ParsedFeed, full: ParsedFeed) -> None:
+        assert (full.known, full.digests) == (b"", b"")
+        assert (part.feed, part.hints, part.format, part.tier) == (full.feed, full.hints, full.format, full.tier)
+        rest = list(full.entries)
+        left_out = listed(NONE + part.known)
+        for digest in left_out:
+            assert self.answers[digest] in rest  # it would be read as it was before
+            rest.remove(self.answers[digest])
+        assert list(part.entries) == rest
+        assert len(set(left_out)) == len(left_out)
+        assert set(left_out) <= set(listed(self.known))
+        assert len(listed(part.digests)) == len(part.entries) or not part.digests
+        self.left_out += len(left_out)
+
+    def _remember(self, part: ParsedFeed) -> None:
+        if not part.digests:
+            assert not part.known
+            self.known = b""
+            return
+        for digest, entry in zip(listed(part.digests), part.entries, strict=True):
+            if digest != NONE:
+                self.answers[digest] = entry
+        new = [digest for digest in listed(part.digests) if digest != NONE]
+        self.known = b"".join([part.digests[:DIGEST_BYTES], part.known, *new])
