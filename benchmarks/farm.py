@@ -28,28 +28,8 @@ class FarmProcess:
         self._process = process
         self.urls = urls
 
-    async def publish(self, number: int) -> None:
-        """Let every feed list so many new articles."""
-        await self._send(f"publish {number}")
-
-    async def tick(self) -> None:
-        """Let every feed print something else in each of its entries. No article changes by it."""
-        await self._send("tick")
-
-    async def articles(self) -> list[str]:
-        """Return the links of all articles so far."""
-        articles: list[str] = (await self._send("articles"))["articles"]
-        return articles
-
-    async def set_latency(self, seconds: float) -> None:
-        """Delay every answer by so long."""
-        await self._send(f"latency {seconds}")
-
-    async def cpu_seconds(self) -> float:
-        """Return the CPU seconds of the farm so far."""
-        return float((await self._send("status"))["cpu_seconds"])
-
-    async def _send(self, command: str) -> dict[str, Any]:
+    async def tell(self, command: str) -> dict[str, Any]:
+        """Send a command of `python -m benchmarks.feeds`, and return the answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{command}\n".encode())
         answer = await _read_answer(self._process)

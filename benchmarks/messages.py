@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from local.farm.articles import write_article
 from services.fetcher.parse.identity import article_md5, content_hash
 from shared.broker.port import Delivery, Outgoing, Publication, Session
 from shared.politeness import politeness_group
-from shared.wire.jobs import FetchFeed
+from shared.wire.jobs import DIGEST_BYTES, FetchFeed
 from shared.wire.outcomes import Outcome
 from shared.wire.results import Entry, FeedFetched
 
@@ -26,14 +27,17 @@ BODY_CHARACTERS = 3000
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def write_jobs(fetches: Iterable[Fetch]) -> list[Publication]:
-    """Return a job for each fetch, addressed to the fetchers' queues. The feeds are 1, 2, …."""
+def write_jobs(fetches: Iterable[Fetch], known: int = 0) -> list[Publication]:
+    """Return a job for each fetch, addressed to the fetchers' queues. The feeds are 1, 2, ….
+
+    Each names so many `known` entries, which no feed has.
+    """
     stage = read_topology().fetcher
-    jobs = [_make_job(number, fetch) for number, fetch in enumerate(fetches, start=1)]
+    jobs = [_make_job(number, fetch, known) for number, fetch in enumerate(fetches, start=1)]
     return [Outgoing.into(stage.queue_of(job.group), job).to_publication() for job in jobs]
 
 
-def _make_job(feed_id: int, fetch: Fetch) -> FetchFeed:
+def _make_job(feed_id: int, fetch: Fetch, known: int) -> FetchFeed:
     now = datetime.now(UTC)
     return FetchFeed(
         feed_id=feed_id,
@@ -41,6 +45,7 @@ def _make_job(feed_id: int, fetch: Fetch) -> FetchFeed:
         etag=fetch.headers.get("If-None-Match"),
         last_modified=fetch.headers.get("If-Modified-Since"),
         validators_url=fetch.url,
+        known=os.urandom((known + 1) * DIGEST_BYTES) if known else b"",
         group=politeness_group(fetch.url),
         claim_id=uuid4(),
         not_after=now + timedelta(hours=1),

@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import fastfeedparser
 import feedparser
@@ -29,29 +29,17 @@ CREATE TABLE script_articles (
 );
 """
 INSERT = """
-INSERT INTO script_articles (url, feed, title, body, author, published_at) VALUES (%s, %s, %s, %s, %s, %s)
+INSERT INTO script_articles (feed, url, title, body, author, published_at) VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (url) DO NOTHING
 """
 UPDATE = "UPDATE script_feeds SET polled_at = now(), status = %s, etag = %s, last_modified = %s WHERE url = %s"
 
 
-class Answer(NamedTuple):
-    """What a server answered."""
+Answer = tuple[int, Any, bytes]
+"""Status, headers by name in any case, and body."""
 
-    status: int
-    body: bytes
-    headers: Any
-    """By name, in any case."""
-
-
-class Article(NamedTuple):
-    """One entry of a feed."""
-
-    url: str
-    title: str
-    body: str
-    author: str
-    published: str | None
+Row = tuple[str, str, str, str, str | None]
+"""Link, title, body, author and publication time of an article."""
 
 
 class Script(ABC):
@@ -87,21 +75,19 @@ class Script(ABC):
 
     def _poll_feed(self, url: str, etag: str | None, last_modified: str | None) -> None:
         asked = {"If-None-Match": etag, "If-Modified-Since": last_modified}
-        answer = self._fetch(url, {name: value for name, value in asked.items() if value})
-        articles = self._read(answer) if answer.status == 200 else []
+        status, headers, body = self._fetch(url, {name: value for name, value in asked.items() if value})
+        rows = self._read(body, headers["Content-Type"]) if status == 200 else []
         with self._database.connection() as connection:
-            if articles:
-                rows = [(article.url, url, *article[1:]) for article in articles]
-                connection.cursor().executemany(INSERT, rows)
-            validators = [answer.headers.get("ETag"), answer.headers.get("Last-Modified")]
-            connection.execute(UPDATE, [answer.status, *validators, url])
+            if rows:
+                connection.cursor().executemany(INSERT, [(url, *row) for row in rows])
+            connection.execute(UPDATE, [status, headers.get("ETag"), headers.get("Last-Modified"), url])
 
     @abstractmethod
     def _fetch(self, url: str, headers: dict[str, str]) -> Answer:
         """Send one request."""
 
     @abstractmethod
-    def _read(self, answer: Answer) -> list[Article]:
+    def _read(self, body: bytes, content_type: str) -> list[Row]:
         """Return the entries of a feed."""
 
 
@@ -114,30 +100,23 @@ class UsualScript(Script):
         super().__init__(database_url)
         self._client = httpx.Client(timeout=30.0, follow_redirects=True)
 
-    def close(self) -> None:
-        """Close the client, too."""
-        super().close()
-        self._client.close()
-
     def _fetch(self, url: str, headers: dict[str, str]) -> Answer:
         answer = self._client.get(url, headers=headers)
-        return Answer(answer.status_code, answer.content, answer.headers)
+        return answer.status_code, answer.headers, answer.content
 
-    def _read(self, answer: Answer) -> list[Article]:
-        if "json" in answer.headers["Content-Type"]:
-            items = json.loads(answer.body)["items"]
-            return [
-                Article(item["url"], item["title"], item["content_html"], "", item["date_published"]) for item in items
-            ]
+    def _read(self, body: bytes, content_type: str) -> list[Row]:
+        if "json" in content_type:
+            items = json.loads(body)["items"]
+            return [(item["url"], item["title"], item["content_html"], "", item["date_published"]) for item in items]
         return [
-            Article(
+            (
                 entry.link,
                 entry.title,
                 entry.content[0].value if "content" in entry else entry.get("summary", ""),
                 entry.get("author", ""),
                 entry.get("published"),
             )
-            for entry in feedparser.parse(answer.body).entries
+            for entry in feedparser.parse(body).entries
         ]
 
 
@@ -148,20 +127,20 @@ class FastScript(Script):
 
     def __init__(self, database_url: str) -> None:
         super().__init__(database_url)
-        self._client = urllib3.PoolManager(num_pools=THREADS, timeout=30.0)
+        self._client = urllib3.PoolManager(timeout=30.0)
 
     def _fetch(self, url: str, headers: dict[str, str]) -> Answer:
         answer = self._client.request("GET", url, headers={**headers, "Accept-Encoding": "gzip"})
-        return Answer(answer.status, answer.data, answer.headers)
+        return answer.status, answer.headers, answer.data
 
-    def _read(self, answer: Answer) -> list[Article]:
+    def _read(self, body: bytes, content_type: str) -> list[Row]:
         return [
-            Article(
+            (
                 entry["link"],
                 entry["title"],
                 entry["content"][0]["value"] if entry.get("content") else entry.get("description", ""),
                 entry.get("author", ""),
                 entry.get("published"),
             )
-            for entry in fastfeedparser.parse(answer.body).entries
+            for entry in fastfeedparser.parse(body).entries
         ]

@@ -96,7 +96,7 @@ async def run(bench: Bench) -> list[Row]:
 
 
 async def _run_case(case: Case, feed_set: FeedSet, clients: Mapping[str, Fetchers | BareLoop], size: Size) -> Laps:
-    await feed_set.farm.set_latency(case.latency)
+    await feed_set.farm.tell(f"latency {case.latency}")
     contenders: dict[str, Contender] = {}
     for name in (OURS, *case.beside):
         times = case.jobs if name in {OURS, PAIR} else 1

@@ -19,6 +19,9 @@ from services.admin.registry import connect
 from shared.broker.port import Outgoing
 from shared.wire.results import FeedFetched
 
+KNOWN = 60
+"""Entries that a job says are known."""
+
 FEEDS = """
 INSERT INTO feeds (url, politeness_group, etag, last_modified, validators_url, body_hash, next_fetch_at, pace)
 SELECT format('https://host%%s.example/feed/%%s.xml', n %% 5000, n), format('host%%s.example', n %% 5000),
@@ -53,6 +56,7 @@ async def _pile_up(bench: Bench) -> list[Row]:
     new = new_results(results, edition="pile", claim_id=uuid4())
     for name, publications in (
         ("job", write_jobs(fetches)),
+        (f"job_{KNOWN}_known", write_jobs(fetches, KNOWN)),
         ("result", [Outgoing(result, FeedFetched.KIND).to_publication() for result in new]),
     ):
         async with open_session(bench.make_place(f"pile_{name}").amqp_url, topology) as session:
