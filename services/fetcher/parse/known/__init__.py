@@ -12,13 +12,15 @@ source and on the *context* only, whose digest stands before those of the entrie
 - An entry has no digest if its answer depends on the time (`date_clamped`), or if it was dropped.
 - An entry with the url and title of a known one would have been dropped as a repetition, or the known one. So each
   known entry's source must hold the `_traces` of its url and title. If the traces of another entry are all in there,
-  the whole text is read.
+  both are read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from services.fetcher.parse.entries import Built
@@ -38,6 +40,8 @@ MAX_WORDS = 6
 
 MIN_PATH_CHARS = 6
 """The end of a url's path is a trace, from the last slash before so many characters."""
+MAX_READINGS = 2
+"""So often the rest is read before all is read: the second time together with what it may repeat."""
 MAX_TRIES = 50
 """So many places of a trace are looked at."""
 MAX_SEARCHED_CHARS = 50_000_000
@@ -96,73 +100,84 @@ def read_unknown(
     pieces = split(text)
     if pieces is None:
         return Reading(finish(*read_feed(text, deadline)), b"", b"")
-    digests = [digest_of(source) for source in pieces.entries]
-    if len(known) > DIGEST_BYTES:
-        reading = _read_rest(pieces, digests, known, finish, rules, deadline)
-        if reading is not None:
-            return reading
-    found = finish(*read_feed(text, deadline))
-    return Reading(found, b"", _digests(found, pieces, pieces.entries, digests, rules, 0))
+    listing = _Listing(pieces, tuple(map(digest_of, pieces.entries)), finish, rules, deadline)
+    starts = range(DIGEST_BYTES, len(known), DIGEST_BYTES)
+    wanted = {known[at : at + DIGEST_BYTES] for at in starts}.intersection(listing.digests) - {_NONE}
+    context, reading = known[:DIGEST_BYTES], None
+    for _ in range(MAX_READINGS):
+        reading, repeated = listing.read_without(wanted, context) if wanted else (None, wanted)
+        if not repeated:
+            break
+        reading, wanted = None, wanted - repeated
+    return reading or listing.read_all(text)
 
 
-def _read_rest(
-    pieces: Pieces,
-    digests: Sequence[bytes],
-    known: bytes,
-    finish: Callable[[str, RawFeed], Found],
-    rules: Rules,
-    deadline: Deadline | None,
-) -> Reading | None:
-    """Return what is not known; None if the whole text has to be read."""
-    wanted = {known[at : at + DIGEST_BYTES] for at in range(DIGEST_BYTES, len(known), DIGEST_BYTES)} - {_NONE}
-    left_out = {digest: source for digest, source in zip(digests, pieces.entries, strict=True) if digest in wanted}
-    if not left_out:
-        return None
-    rest = [(digest, source) for digest, source in zip(digests, pieces.entries, strict=True) if digest not in wanted]
-    read = read_strictly(pieces.only(source for _, source in rest), deadline)
-    if read is None:
-        return None
-    found = finish(*read)
-    new = _digests(found, pieces, [source for _, source in rest], [digest for digest, _ in rest], rules, len(left_out))
-    if new[:DIGEST_BYTES] != known[:DIGEST_BYTES]:
-        return None
-    if _may_repeat(found.built.entries, [_unescaped(pieces, source) for source in left_out.values()], deadline):
-        return None
-    return Reading(found, b"".join(left_out), new)
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The pieces of a feed's text, and what it takes to read them."""
+
+    pieces: Pieces
+    digests: Sequence[bytes]
+    """The digest of each entry's source."""
+    finish: Callable[[str, RawFeed], Found]
+    rules: Rules
+    deadline: Deadline | None
+
+    def read_all(self, text: str) -> Reading:
+        """Return all entries. Raises ParseError."""
+        found = self.finish(*read_feed(text, self.deadline))
+        return Reading(found, b"", self._digest(found, set()))
+
+    def read_without(self, known: AbstractSet[bytes], context: bytes) -> tuple[Reading | None, set[bytes]]:
+        """Return the entries that are not known, and the known ones which one of them may repeat.
+
+        Returns None if the rest can't be read alone, or if it has another context.
+        """
+        entries = dict(zip(self.digests, self.pieces.entries, strict=True))
+        rest = [source for digest, source in zip(self.digests, self.pieces.entries, strict=True) if digest not in known]
+        read = read_strictly(self.pieces.only(rest), self.deadline)
+        if read is None:
+            return None, set()
+        found = self.finish(*read)
+        digests = self._digest(found, known)
+        if digests[:DIGEST_BYTES] != context:
+            return None, set()
+        left_out = {digest: self.pieces.plain(entries[digest]) for digest in self.digests if digest in known}
+        repeated = _repeated(found.built.entries, left_out, self.deadline)
+        return Reading(found, b"".join(left_out), digests), repeated
+
+    def _digest(self, found: Found, known: AbstractSet[bytes]) -> bytes:
+        """Return the digests of the context and of the entries that were read.
+
+        They are empty if nothing can be recognised, since an entry may have changed another or a limit been reached.
+        """
+        tier, raw, _, built = found
+        rest = [at for at, digest in enumerate(self.digests) if digest not in known]
+        if (
+            tier not in _TIERS
+            or raw.scope is None
+            or len(raw.entries) + raw.empty != len(rest)
+            or len(self.digests) > min(MAX_ENTRIES, self.rules.max_entries)
+            or any(isinstance(date, str) for entry in raw.entries for date in (entry.published_at, entry.updated_at))
+            or sum(len(entry.enclosures) for entry in built.entries) >= MAX_FEED_ENCLOSURES
+        ):
+            return b""
+        digests = [_context(found, self.pieces, self.rules)]
+        for entry, at in zip(built.entries, built.places, strict=True):
+            place = rest[raw.places[at]]
+            source = self.pieces.plain(self.pieces.entries[place])
+            digests.append(self.digests[place] if _is_recognisable(entry, source) else _NONE)
+        return b"".join(digests)
 
 
-def _may_repeat(entries: Sequence[Entry], sources: Sequence[str], deadline: Deadline | None) -> bool:
-    """Return whether one of the entries may have the url and title of an entry with one of these sources."""
-    if len(entries) * sum(map(len, sources)) > MAX_SEARCHED_CHARS:
-        return True
-    return any(_leaves(traces, source) for traces in map(_traces, timely(entries, deadline)) for source in sources)
-
-
-def _digests(
-    found: Found, pieces: Pieces, sources: Sequence[str], digests: Sequence[bytes], rules: Rules, left_out: int
-) -> bytes:
-    """Return the digests of the context and of the entries, whose sources and their digests are given.
-
-    They are empty if nothing can be recognised, since an entry may have changed another or a limit been reached.
-    """
-    tier, raw, _, built = found
-    if (
-        tier not in _TIERS
-        or raw.scope is None
-        or len(raw.entries) + raw.empty != len(sources)
-        or len(sources) + left_out > min(MAX_ENTRIES, rules.max_entries)
-        or any(isinstance(date, str) for entry in raw.entries for date in (entry.published_at, entry.updated_at))
-        or sum(len(entry.enclosures) for entry in built.entries) >= MAX_FEED_ENCLOSURES
-    ):
-        return b""
-    places = [raw.places[at] for at in built.places]
-    return b"".join(
-        [_context(found, pieces, rules)]
-        + [
-            digests[place] if _is_recognisable(entry, _unescaped(pieces, sources[place])) else _NONE
-            for entry, place in zip(built.entries, places, strict=True)
-        ]
-    )
+def _repeated(entries: Sequence[Entry], known: Mapping[bytes, str], deadline: Deadline | None) -> set[bytes]:
+    """Return the digests of known sources that may give the url and title of one of the entries."""
+    if len(entries) * sum(map(len, known.values())) > MAX_SEARCHED_CHARS:
+        return {*known}
+    traces = [_traces(entry) for entry in timely(entries, deadline)]
+    return {
+        digest for digest, source in timely(known.items(), deadline) for leaving in traces if _leaves(leaving, source)
+    }
 
 
 def _context(found: Found, pieces: Pieces, rules: Rules) -> bytes:
@@ -209,8 +224,3 @@ def _occurs(chunk: str, source: str) -> bool:
         if at < 0 or not (behind.isascii() and behind.isalnum()):
             return at >= 0
     return True  # the same for whichever entry has this trace, so no repetition is missed
-
-
-def _unescaped(pieces: Pieces, source: str) -> str:
-    """Return the source with the slashes that many writers of JSON escape."""
-    return source.replace("\\/", "/") if pieces.separator else source

@@ -60,6 +60,10 @@ class Pieces:
         """Return the text of the same feed with these entries only."""
         return f"{self.head}{self.separator.join(entries)}{self.tail}"
 
+    def plain(self, source: str) -> str:
+        """Return the source of an entry with plain slashes, which many writers of JSON escape."""
+        return source.replace("\\/", "/") if self.separator else source
+
 
 def digest_of(*texts: str) -> bytes:
     """Return a digest of texts."""

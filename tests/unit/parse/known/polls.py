@@ -40,26 +40,21 @@ class Polls:
         """Read `body` without what is known. Fail unless the answer is that of a full reading without known entries."""
         raw = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
 
-        def read(known: bytes | None) -> ParsedFeed:
-            return parse_feed(
-                raw, url=url, content_type=None, now=now, max_entries=max_entries, keep_html=keep_html, known=known
-            )
+        def read(known: bytes | None) -> ParsedFeed | str:
+            try:
+                return parse_feed(
+                    raw, url=url, content_type=None, now=now, max_entries=max_entries, keep_html=keep_html, known=known
+                )
+            except ParseError as error:
+                return str(error)
 
-        try:
-            full = read(None)
-        except ParseError as error:
-            full_error: ParseError | None = error
-        else:
-            full_error = None
-        try:
-            read_part = read(self.known)
-        except ParseError as error:
-            assert str(error) == str(full_error)
+        part, full = read(self.known), read(None)
+        if isinstance(part, str) or isinstance(full, str):
+            assert part == full
             return None
-        assert full_error is None
-        self._check(read_part, full)
-        self._remember(read_part)
-        return read_part
+        self._check(part, full)
+        self._remember(part)
+        return part
 
     def _check(self, part: ParsedFeed, full: ParsedFeed) -> None:
         assert (full.known, full.digests) == (b"", b"")

@@ -43,8 +43,10 @@ USUAL = {
     "rdf": [rdf(item(1) + item(2)), rdf(item(3) + item(1) + item(2))],
     "json": [json_feed(post(1), post(2)), json_feed(post(3), post(1), post(2), title="u")],
     "code": [rss(item(1, CODE) + item(2, REMARK)), rss(item(3, CODE) + item(1, CODE) + item(2, REMARK))],
-    "a new head": [rss(item(1) + item(2)), rss(item(3) + item(1) + item(2), "<title>Old</title><link>/</link>")][:1]
-    + [rss(item(3) + item(1) + item(2), "<title>New</title><link>https://example.org/</link><ttl>5</ttl>")],
+    "a new head": [
+        rss(item(1) + item(2)),
+        rss(item(3) + item(1) + item(2), "<title>New</title><link>https://example.org/</link><ttl>5</ttl>"),
+    ],
     "prefixes": [
         f"<a:feed xmlns:a='http://www.w3.org/2005/Atom'>{entries}</a:feed>".replace("<entry", "<a:entry")
         .replace("</entry", "</a:entry")
@@ -102,8 +104,7 @@ def test_an_entry_with_a_volatile_part_is_read_each_time() -> None:
 
 LATE = "<item><title>Old</title><link>/old</link><guid>1</guid><{0}:title xmlns:{0}='urn:u'>Y</{0}:title></item>"
 HEAD = "<title>News</title><link>https://example.org/</link>"
-TWICE = "<description>first</description><description>the second, which is longer</description>"
-BIG = "<description>" + "<b/>" * 30 + "</description>"
+THRICE = "".join(f"<description>{text}</description>" for text in ("one", "two", "three"))
 
 TRAPS: dict[str, list[str]] = {
     # One entry changes another
@@ -116,9 +117,17 @@ TRAPS: dict[str, list[str]] = {
         atom("<entry xml:base='https://other.example/'/>" + entry(3) + entry(2)),
         atom("<entry xml:base='https://third.example/'/>" + entry(4) + entry(2)),
     ],
+    "the last entry's base holds beyond it": [
+        atom(entry(2) + entry(1, "<content xml:base='https://other.example/'>x</content>")),
+        atom(entry(1, "<content xml:base='https://other.example/'>x</content>") + entry(2)),
+    ],
+    "the last entry's base holds beyond it, and it is empty": [
+        atom(entry(2) + "<entry xml:base='https://other.example/'/>"),
+        atom("<entry xml:base='https://other.example/'/>" + entry(2)),
+    ],
     "a text of the channel changes the first entry": [
-        with_prefixes(rss(item(1, TWICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
-        with_prefixes(rss(item(3) + item(1, TWICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
+        with_prefixes(rss(item(1, THRICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
+        with_prefixes(rss(item(3) + item(1, THRICE) + item(2), HEAD + "<content:encoded>x</content:encoded>")),
     ],
     "a namespace gets two prefixes": [
         rss(item(1, "<x:title xmlns:x='urn:u'>X</x:title>")),
