@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from struct import pack, unpack
 from typing import NamedTuple
 from uuid import UUID
 
@@ -34,10 +35,27 @@ class ListedEntry(NamedTuple):
     """Of its source, by the fetcher."""
     name: str
     """Of its article."""
-    address: int
-    """`canonical.address_digest` of its link."""
-    has_lasting_id: bool
-    """Whether the feed's own article is known by the entry's id."""
+    address_and_flag: int
+    """`canonical.address_digest` of its link, and in the last bit `has_lasting_id`."""
+
+    @classmethod
+    def of(cls, digest: bytes, name: str, address: int, *, has_lasting_id: bool) -> ListedEntry:
+        """Return the entry with this address, of which the last bit is 0."""
+        return cls(digest, name, address | has_lasting_id)
+
+    @property
+    def address(self) -> int:
+        """`canonical.address_digest` of its link."""
+        return self.address_and_flag & ~1
+
+    @property
+    def has_lasting_id(self) -> bool:
+        """Whether the feed's own article is known by the entry's id."""
+        return bool(self.address_and_flag & 1)
+
+    def without_lasting_id(self) -> ListedEntry:
+        """Return the entry of a feed that has used its id for another article."""
+        return self._replace(address_and_flag=self.address)
 
 
 @dataclass(frozen=True)
@@ -54,22 +72,17 @@ class Listing:
     def unpack(cls, digests: bytes, names: bytes, addresses: bytes, full_at: datetime | None) -> Listing:
         """Return the listing with these columns of `feed_listings`."""
         context, *parts = split_digests(digests)
-        hexadecimal = names.hex()
-        step = 2 * NAME_BYTES
-        entries = (
-            ListedEntry(digest, hexadecimal[at * step : (at + 1) * step], number & ~1, bool(number & 1))
-            for at, (digest, number) in enumerate(
-                zip(parts, (int.from_bytes(part, "big") for part in split_digests(addresses)), strict=True)
-            )
-        )
-        return cls(context, tuple(entries), full_at)
+        step, in_hex = 2 * NAME_BYTES, names.hex()
+        texts = [in_hex[at : at + step] for at in range(0, len(in_hex), step)]
+        numbers = unpack(f">{len(parts)}Q", addresses)
+        return cls(context, tuple(map(ListedEntry, parts, texts, numbers)), full_at)
 
     def pack(self) -> tuple[bytes, bytes, bytes]:
         """Return the columns `digests`, `names` and `addresses`."""
         return (
-            self.context + b"".join(entry.digest for entry in self.entries),
-            bytes.fromhex("".join(entry.name for entry in self.entries)),
-            b"".join((entry.address | entry.has_lasting_id).to_bytes(DIGEST_BYTES, "big") for entry in self.entries),
+            self.context + b"".join([entry.digest for entry in self.entries]),
+            bytes.fromhex("".join([entry.name for entry in self.entries])),
+            pack(f">{len(self.entries)}Q", *[entry.address_and_flag for entry in self.entries]),
         )
 
 
@@ -82,6 +95,8 @@ class KnownEntry(NamedTuple):
     content_hash: str = ""
     key: UUID | None = None
     url: str = ""
+    is_own: bool = True
+    """Whether the feed has brought the article."""
 
     @classmethod
     def alone(cls, listed: ListedEntry) -> KnownEntry:
@@ -91,8 +106,9 @@ class KnownEntry(NamedTuple):
     @classmethod
     def of_row(cls, listed: ListedEntry, row: Row, url: str, feed_id: int) -> KnownEntry:
         """Return the entry of a feed with its article's row. It was listed because the row equalled it."""
-        title_md5 = row.title_md5 if row.feed_id == feed_id else row.name  # another feed may have changed the title
-        return cls(listed, title_md5, row.content_hash, row.key, url)
+        is_own = row.feed_id == feed_id
+        title_md5 = row.title_md5 if is_own else row.name  # another feed may have changed the title
+        return cls(listed, title_md5, row.content_hash, row.key, url, is_own)
 
     @classmethod
     def forgotten(cls, digest: bytes) -> KnownEntry:
@@ -100,7 +116,7 @@ class KnownEntry(NamedTuple):
 
         Then no new article is taken for a stored one; that ids are new with each fetch is unlikely in such a feed.
         """
-        return cls.alone(ListedEntry(digest, NO_NAME, 0, has_lasting_id=True))
+        return cls.alone(ListedEntry.of(digest, NO_NAME, 0, has_lasting_id=True))
 
 
 def split_digests(packed: bytes) -> list[bytes]:

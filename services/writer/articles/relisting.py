@@ -70,16 +70,20 @@ def relist(
         row = ledger.rows[name]
         is_own = row.feed_id == document.feed_id
         is_alike = (row.title_md5, row.content_hash, row.key) == (entry.md5, entry.content_hash, key)
-        # Another feed may change the title of its article. It is found for this entry only by its name then.
-        if name in unsure or not is_alike or not (is_own or name == entry.md5):
+        # Another feed may change the title of its article: then only the name leads to it, unless the id leads to an
+        # article of this feed.
+        is_found = is_own or (name == entry.md5 and not ledger.under_key(document.feed_id, key))
+        if name in unsure or not is_alike or not is_found:
             unlike.add(name)
         elif digest != NO_DIGEST:
             has_lasting_id = is_own and key is not None and key not in reused
-            listed[digest] = ListedEntry(digest, name, address_digest(entry.url), has_lasting_id)
+            listed[digest] = ListedEntry.of(digest, name, address_digest(entry.url), has_lasting_id=has_lasting_id)
     if before is not None and before.context == context:
         for known in document.known:
-            lasts = known.listed.has_lasting_id and known.key not in reused
-            listed.setdefault(known.listed.digest, known.listed._replace(has_lasting_id=lasts))
+            if known.key not in reused:
+                listed.setdefault(known.listed.digest, known.listed)
+            elif known.is_own:
+                listed.setdefault(known.listed.digest, known.listed.without_lasting_id())
     unlike.add(NO_NAME)
     kept = tuple(entry for entry in listed.values() if entry.name not in unlike)
     if not 0 < len(kept) <= MAX_LISTED:
