@@ -82,7 +82,7 @@ class FeedSpec:
     text_length: int = 400
     """Characters of text in an article, about."""
     delay_seconds: float = 0.0
-    """The delay of each answer, in addition to the farm's latency."""
+    """The delay of each answer."""
     failures: int = 0
     """Requests that fail before the feed recovers (`recovers`, `throttled`, `truncated`)."""
     retry_after_seconds: int = 1

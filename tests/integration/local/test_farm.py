@@ -203,12 +203,12 @@ def test_a_shared_article_is_expected_once(client: httpx.Client) -> None:
 
 def test_a_slow_site_delays_its_answers_and_nobody_elses(client: httpx.Client) -> None:
     slow = make_spec(FeedKind.SLOW, name="two", host="127.0.0.3", delay_seconds=0.3)
-    with Farm([make_spec(), slow], latency_seconds=0.05) as farm, ThreadPoolExecutor(4) as pool:
+    with Farm([make_spec(), slow]) as farm, ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(client.get, farm.url(slow)) for _ in range(3)]
         quick = client.get(farm.url(farm.specs[0]))
-        assert quick.elapsed >= timedelta(seconds=0.05)
+        assert quick.is_success
         assert not any(answer.done() for answer in answers)
-        assert all(answer.result().elapsed >= timedelta(seconds=0.35) for answer in answers)
+        assert all(answer.result().elapsed >= timedelta(seconds=0.3) for answer in answers)
         load = farm.host_loads()["127.0.0.3"]
         assert (load.peak_in_flight, load.in_flight) == (3, 0)
         assert farm.host_loads()[HOST].peak_in_flight == 1
