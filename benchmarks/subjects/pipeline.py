@@ -55,7 +55,7 @@ Laps = dict[tuple[str, str], list[Lap]]
 
 async def run(bench: Bench) -> list[Row]:
     """Return the rows of all cases."""
-    feeds, most, seconds = (45, 1, 60.0) if bench.quick else (200, 5, 240.0)
+    feeds, most, seconds = (36, 1, 60.0) if bench.quick else (120, 4, 200.0)
     async with contextlib.AsyncExitStack() as stack:
         place = bench.make_place("pipeline")
         services = await stack.enter_async_context(run_services(SERVICES, place.environment()))
