@@ -201,7 +201,7 @@ def _raw_feed(feed: object, items: _Items) -> RawFeed:
         facts=_facts(feed),
         empty=items.empty,
         places=tuple(items.places),
-        scope=None if items.odd or items.beyond else "",
+        scope="",
     )
 
 

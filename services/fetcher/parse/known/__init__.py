@@ -9,25 +9,23 @@ source and on the *context* only, whose digest stands before those of the entrie
   declarations that change names in the whole document, and the feed's statements that hold for its entries.
 - A document has no digests if an entry may change another: a base that holds beyond its element, a date that only the
   feed's other dates explain (`dates.loose`), more entries or enclosures than are kept.
-- An entry has no digest if its answer depends on the time (`date_clamped`), or if it was dropped.
-- An entry with the url and title of a known one would have been dropped as a repetition, or the known one. So each
-  known entry's source must hold the `_traces` of its url and title. If the traces of another entry are all in there,
-  both are read.
+- An entry has no digest if its answer depends on the time (`date_clamped`), or if it leaves no traces in its source.
+- A known entry that another one may repeat (`repetition`) is read too.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from services.fetcher.parse.entries import Built
 from services.fetcher.parse.formats import read_feed, read_strictly
-from services.fetcher.parse.known.pieces import MAX_ENTRIES, Pieces, digest_of, split
+from services.fetcher.parse.known.pieces import Pieces, digest_of, split
+from services.fetcher.parse.known.repetition import find_repeated, leaves_traces
 from services.fetcher.parse.known.version import reader_version
-from services.fetcher.parse.model import Deadline, RawFeed, timely
+from services.fetcher.parse.model import Deadline, RawFeed
 from shared.wire.jobs import DIGEST_BYTES
 from shared.wire.results import Entry, FeedInfo
 
@@ -35,22 +33,12 @@ MAX_ENCLOSURES = 10
 """An entry with more has no digest: there is a limit for the enclosures of all entries together."""
 MAX_FEED_ENCLOSURES = 40_000
 """Together with those of 1,000 known entries, they stay within `entries.MAX_FEED_ENCLOSURES`."""
-MAX_WORDS = 6
-"""So many words and numbers of a title are traces."""
-
-MIN_PATH_CHARS = 6
-"""The end of a url's path is a trace, from the last slash before so many characters."""
 MAX_READINGS = 2
 """So often the rest is read before all is read: the second time together with what it may repeat."""
-MAX_TRIES = 50
-"""So many places of a trace are looked at."""
-MAX_SEARCHED_CHARS = 50_000_000
-"""Reading all is quicker than a longer search for repetitions."""
 
 _NONE = bytes(DIGEST_BYTES)
 """The digest of an entry that can't be recognised."""
 _TIERS = frozenset({"strict", "json"})
-_WORD = re.compile("[0-9]+|[A-Za-z]{4,}")
 
 
 class Found(NamedTuple):
@@ -102,7 +90,7 @@ def read_unknown(
         return Reading(finish(*read_feed(text, deadline)), b"", b"")
     listing = _Listing(pieces, tuple(map(digest_of, pieces.entries)), finish, rules, deadline)
     starts = range(DIGEST_BYTES, len(known), DIGEST_BYTES)
-    wanted = {known[at : at + DIGEST_BYTES] for at in starts}.intersection(listing.digests) - {_NONE}
+    wanted = {known[at : at + DIGEST_BYTES] for at in starts}.intersection(listing.digests)
     context, reading = known[:DIGEST_BYTES], None
     for _ in range(MAX_READINGS):
         reading, repeated = listing.read_without(wanted, context) if wanted else (None, wanted)
@@ -143,7 +131,7 @@ class _Listing:
         if digests[:DIGEST_BYTES] != context:
             return None, set()
         left_out = {digest: self.pieces.plain(entries[digest]) for digest in self.digests if digest in known}
-        repeated = _repeated(found.built.entries, left_out, self.deadline)
+        repeated = find_repeated(found.built.entries, left_out, self.deadline)
         return Reading(found, b"".join(left_out), digests), repeated
 
     def _digest(self, found: Found, known: AbstractSet[bytes]) -> bytes:
@@ -157,7 +145,7 @@ class _Listing:
             tier not in _TIERS
             or raw.scope is None
             or len(raw.entries) + raw.empty != len(rest)
-            or len(self.digests) > min(MAX_ENTRIES, self.rules.max_entries)
+            or len(self.digests) > self.rules.max_entries
             or any(isinstance(date, str) for entry in raw.entries for date in (entry.published_at, entry.updated_at))
             or sum(len(entry.enclosures) for entry in built.entries) >= MAX_FEED_ENCLOSURES
         ):
@@ -170,16 +158,6 @@ class _Listing:
         return b"".join(digests)
 
 
-def _repeated(entries: Sequence[Entry], known: Mapping[bytes, str], deadline: Deadline | None) -> set[bytes]:
-    """Return the digests of known sources that may give the url and title of one of the entries."""
-    if len(entries) * sum(map(len, known.values())) > MAX_SEARCHED_CHARS:
-        return {*known}
-    traces = [_traces(entry) for entry in timely(entries, deadline)]
-    return {
-        digest for digest, source in timely(known.items(), deadline) for leaving in traces if _leaves(leaving, source)
-    }
-
-
 def _context(found: Found, pieces: Pieces, rules: Rules) -> bytes:
     """Return a digest of all that the answer of an entry depends on outside of its source."""
     tier, raw, about, _ = found
@@ -189,38 +167,5 @@ def _context(found: Found, pieces: Pieces, rules: Rules) -> bytes:
 
 def _is_recognisable(entry: Entry, source: str) -> bool:
     return (
-        "date_clamped" not in entry.flags
-        and len(entry.enclosures) <= MAX_ENCLOSURES
-        and _leaves(_traces(entry), source)
+        "date_clamped" not in entry.flags and len(entry.enclosures) <= MAX_ENCLOSURES and leaves_traces(entry, source)
     )
-
-
-def _traces(entry: Entry) -> tuple[list[str], list[str]]:
-    """Return texts that are in the source of each recognisable entry with this url and title.
-
-    They depend on nothing else, and not on the url's scheme, which `entries._Seen` ignores too. Those of the url are
-    whole: no letter or digit stands behind them. They are from its end, since a link may be relative.
-    """
-    _, _, path = entry.url.partition("://")[2].partition("/")
-    path = path[path.rfind("/", 0, max(0, len(path) - MIN_PATH_CHARS)) + 1 :]
-    chunks = sorted(filter(None, path.split("&")), key=len, reverse=True)  # an `&` is written in many ways
-    return chunks, _WORD.findall(entry.title)[:MAX_WORDS]
-
-
-def _leaves(traces: tuple[list[str], list[str]], source: str) -> bool:
-    """Return whether all of these texts are in `source`."""
-    chunks, words = traces
-    for chunk in chunks:
-        if not _occurs(chunk, source):
-            return False
-    return all(word in source for word in words)
-
-
-def _occurs(chunk: str, source: str) -> bool:
-    at = -1
-    for _ in range(MAX_TRIES):
-        at = source.find(chunk, at + 1)
-        behind = source[at + len(chunk) : at + len(chunk) + 1]
-        if at < 0 or not (behind.isascii() and behind.isalnum()):
-            return at >= 0
-    return True  # the same for whichever entry has this trace, so no repetition is missed

@@ -1,14 +1,16 @@
-"""Polls of a feed by a fetcher and a writer that remember, and the promise that every poll has to keep."""
+"""Polls of a feed by a fetcher and a writer that remember; the promise that every poll has to keep; feeds to poll."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from services.fetcher.parse import ParsedFeed, ParseError, parse_feed
 from shared.wire.jobs import DIGEST_BYTES
 from shared.wire.results import Entry
-from tests.unit.parse.feeds import NOW, URL
+from tests.unit.parse.feeds import NOW, RDF, URL
 
 NONE = bytes(DIGEST_BYTES)
 
@@ -80,3 +82,24 @@ class Polls:
                 self.answers[digest] = entry
         new = [digest for digest in listed(part.digests) if digest != NONE]
         self.known = b"".join([part.digests[:DIGEST_BYTES], part.known, *new])
+
+
+def item(name: object, more: str = "", link: str = "https://example.org/posts/{}") -> str:
+    return f"<item><title>Post number {name}</title><link>{link.format(name)}</link>{more}</item>"
+
+
+def entry(name: object, more: str = "", attributes: str = "") -> str:
+    return f'<entry {attributes}><title>Post number {name}</title><link href="posts/{name}"/>{more}</entry>'
+
+
+def rdf(items: str) -> str:
+    body = RDF.format(namespace='xmlns="http://purl.org/rss/1.0/"')
+    return body[: body.index("<item ")] + items + "</rdf:RDF>"
+
+
+def json_feed(*items: Any, **members: Any) -> str:
+    return json.dumps({"version": "https://jsonfeed.org/version/1.1", "title": "t", **members, "items": items})
+
+
+def post(name: object, **members: Any) -> dict[str, Any]:
+    return {"id": name, "url": f"https://example.org/posts/{name}", "title": f"Post number {name}", **members}
