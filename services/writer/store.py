@@ -125,9 +125,8 @@ def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], no
 def _find_articles(ledger: Ledger, readings: Iterable[Reading], feeds: Mapping[int, FeedState]) -> dict[str, Article]:
     """Return the batch's articles by name, each with the newest entry of the feed that owns it.
 
-    Updates `ledger`, and gives the readings the names of their entries' articles.
-
     Without such an entry (the owner does not list it here, or only in an outdated document) any entry stands for it.
+    Updates `ledger`, and gives the readings the names of their entries' articles.
     """
     articles: dict[str, Article] = {}
     for reading in readings:
@@ -137,7 +136,7 @@ def _find_articles(ledger: Ledger, readings: Iterable[Reading], feeds: Mapping[i
         seen = names_of(reading.document.known)
         for place, name in enumerate(reading.names):
             if name in seen:
-                continue  # the first entry counts if a document has an article twice, but a known one always
+                continue  # if a document has an article twice, the known entry counts, else the first one
             seen.add(name)
             entry, row, before = fetched.entries[place], ledger.rows[name], articles.get(name)
             brought_by = before.brought_by if before else fetched.result_id

@@ -19,12 +19,11 @@ from services.writer.articles.rows import Ledger
 
 
 def are_apart(ledger: Ledger, document: Document) -> bool:
-    """Whether the known entries say nothing of the other entries' articles, but that ids last.
+    """Whether the known entries don't bear on which articles the other entries are, but for showing that ids last.
 
-    Otherwise their rows are needed. The known entries have their rows' titles, texts and keys. So if none of these rows
-    was read for the others, no known entry has a title or key of theirs. A key that equals that of another feed's
-    article, and a shared address, show as equal `address_digest`. The text of a known entry bears on an entry that is
-    known by its key under another title (`identity`: ids that are positions).
+    If they may, their rows are needed. A known entry has the title and key of its article's row. So it shares neither
+    with an entry for which that row was not read. An entry with the key of another feed's article shares its address.
+    An entry that is known by its key under another title depends on all texts (`identity`: ids that are positions).
     """
     names = names_of(document.known)
     addresses = {known.listed.address for known in document.known}

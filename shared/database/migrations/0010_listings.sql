@@ -7,7 +7,8 @@ CREATE TABLE feed_listings (
     addresses bytea NOT NULL,
     full_at timestamptz,
     CONSTRAINT feed_listings_parallel CHECK (
-        octet_length(names) = 2 * (octet_length(digests) - 8) AND octet_length(addresses) = octet_length(digests) - 8
+        octet_length(digests) % 8 = 0 AND octet_length(addresses) = octet_length(digests) - 8
+        AND octet_length(names) = 2 * octet_length(addresses)
     )
 );
 -- Digests can't be compressed.
@@ -18,3 +19,18 @@ COMMENT ON COLUMN feed_listings.digests IS 'The digest of the entries'' context,
 COMMENT ON COLUMN feed_listings.names IS 'The name (feed_items.md5) of each entry''s article: 16 bytes each.';
 COMMENT ON COLUMN feed_listings.addresses IS 'A digest of each entry''s link: 8 bytes each. The last bit is 1 if the entry is known by its id.';
 COMMENT ON COLUMN feed_listings.full_at IS 'When all listed entries were read last; null: they have to be read next time.';
+
+-- The scheduler may have a role of its own (docs/how-to/operate.md): who may read feeds may read what they list.
+DO $$
+DECLARE
+    reader text;
+BEGIN
+    FOR reader IN
+        SELECT DISTINCT CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END
+        FROM pg_class CROSS JOIN LATERAL aclexplode(relacl)
+        WHERE pg_class.oid = 'feeds'::regclass AND privilege_type = 'SELECT' AND grantee <> relowner
+    LOOP
+        EXECUTE format('GRANT SELECT ON feed_listings TO %s', reader);
+    END LOOP;
+END
+$$;
