@@ -111,7 +111,7 @@ def _log_row(fetched: FeedFetched, items_new: int, now: datetime) -> dict[str, o
         "started_at": max(min(fetched.started_at, now), min(fetched.queued_at, now)),
         "ok": fetched.outcome.is_success,
         "outcome": fetched.outcome.value,
-        "items_seen": len(fetched.entries),
+        "items_seen": fetched.items_seen,
         "items_new": items_new,
     }
 

@@ -104,3 +104,11 @@ def duplicate_keys(urls: Sequence[str], wanted: Iterable[int]) -> dict[int, UUID
 def _stem(url: str) -> str:
     """Return the address without scheme and arguments: equal addresses within a feed have an equal stem."""
     return url.partition("#")[0].partition("?")[0].partition("://")[2].rstrip("/")
+
+
+def address_digest(url: str) -> int:
+    """Return 63 bits and a final 0: equal for entries of a feed with one link, or with one canonical URL and stem."""
+    address, _, query = url.partition("#")[0].partition("?")
+    stem = _stem(address)
+    text = f"{stem}?{_query(query)}" if query else f"{stem}?"
+    return int.from_bytes(md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[:8], "big") & ~1

@@ -122,7 +122,7 @@ def _after_success(feed: FeedState, fetched: FeedFetched, new: NewItems, now: da
         feed.pace,
         now=fetched.started_at,
         new_items=new.count,
-        items_seen=len(fetched.entries) if was_read else None,
+        items_seen=fetched.items_seen if was_read else None,
         published=sure_dates(fetched.entries) if feed.pace.seen_at is None else new.published,
     )
     wait = next_poll(rate, now=fetched.started_at, limits=_limits(feed, rules))

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from services.batch.service import Claims
-from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
+from services.scheduler.store import CLAIM_LOCK, FULL_EVERY_SECONDS, claim_due_feeds, must_read_all, release_claims
 from services.scheduler.tick import IN_FLIGHT, Tick, Ticker
 from shared.broker.topology import build_topology
 from shared.clock import ServerClock
@@ -157,7 +157,7 @@ async def test_many_crowds_one_behind_the_other_are_looked_through_once(database
             FROM generate_series(1, 90000) AS n
             """
         )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         jobs = await claim(database, limit=500, per_group=400)
     assert len(jobs) == 500
     assert max(groups(jobs).values()) <= 6
@@ -200,7 +200,7 @@ async def test_what_a_writer_holds_is_passed_over_and_waited_for_by_nobody(
     async with database.transaction() as writer:
         cursor = await writer.execute("SELECT id FROM feeds ORDER BY id LIMIT 1 FOR NO KEY UPDATE")
         (held,) = await cursor.fetchall()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             jobs = await claim(database)
     assert len(jobs) == 2
     assert [job.feed_id for job in await claim(database)] == [held["id"]]
@@ -429,9 +429,12 @@ async def test_giving_back_takes_the_way_of_the_ids_and_only_what_is_still_its_o
                 await release_claims(connection, jobs)
 
         releasing = asyncio.create_task(give_back())
-        await asyncio.sleep(0.3)
-        async with asyncio.timeout(0.5):  # a deadlock would be broken after a second
-            await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE", [second])
+        async with asyncio.timeout(30):
+            waiting = b"SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+            while not (await writer.execute(waiting)).rowcount:
+                await asyncio.sleep(0.01)
+        # It holds no other row: two that lock in different orders would wait for each other.
+        await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE NOWAIT", [second])
     await releasing
     assert sorted(job.feed_id for job in await claim(database)) == [first, second]
 
@@ -460,7 +463,7 @@ async def test_a_scheduler_killed_between_claim_and_publish_loses_nothing(
 ) -> None:
     add(database_url, 1)
     (lost,) = await claim(database, seconds=0.05)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not (again := await claim(database)):
             await asyncio.sleep(0.01)
     assert (again[0].feed_id, again[0].claim_id == lost.claim_id) == (lost.feed_id, False)
@@ -473,3 +476,56 @@ async def test_a_run_from_cron_goes_by_the_databases_clock(database: Database, d
     assert len(jobs) == 1
     assert clock.now() < jobs[0].not_after
     assert clock.offset_seconds() == pytest.approx(7200, abs=30)
+
+
+def listing(database_url: str, digests: bytes, full_at: str, **columns: object) -> None:
+    """Add a feed with a listing."""
+    add(database_url, 1, **columns)
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            f"INSERT INTO feed_listings SELECT max(id), %s, %s, %s, {full_at} FROM feeds".encode(),
+            [digests, bytes(2 * len(digests) - 16), bytes(len(digests) - 8)],
+        )
+
+
+async def test_a_job_knows_what_its_feed_listed(database: Database, database_url: str) -> None:
+    digests = bytes(range(8 * 3))
+    listing(database_url, digests, "now()")
+    listing(database_url, digests, "now() - interval '25 hours'")
+    listing(database_url, digests, "NULL")
+    add(database_url, 1)
+    known = {job.url: job.known for job in await claim(database)}
+    assert known.pop("http://h0.example/") == digests
+    assert set(known.values()) == {b""}
+    assert len(known) == 3
+
+
+async def test_a_probe_reads_everything(database: Database, database_url: str) -> None:
+    listing(database_url, bytes(24), "now()", last_outcome="not_modified", lying_since=datetime.now(UTC))
+    (job,) = await claim(database)
+    assert (job.probe, job.known) == (True, b"")
+
+
+def test_each_feed_is_read_in_full_once_a_day_and_many_feeds_at_all_times() -> None:
+    start, hour = datetime(2026, 11, 22, 12, tzinfo=UTC), timedelta(hours=1)
+    day = timedelta(seconds=FULL_EVERY_SECONDS)
+    feeds = range(1, 2401)
+    assert not any(must_read_all(id_, start, start) for id_ in feeds)
+    assert all(must_read_all(id_, start, start + day) for id_ in feeds)
+    due = Counter(next(n for n in range(1, 25) if must_read_all(id_, start, start + n * hour)) for id_ in feeds)
+    assert set(due) == set(range(1, 25))
+    assert max(due.values()) < 1.1 * min(due.values())
+
+
+async def test_the_claim_looks_up_the_listings_of_the_feeds_that_it_gives_only(
+    database: Database, database_url: str
+) -> None:
+    for _ in range(20):
+        listing(database_url, bytes(24), "now()")
+    async with database.transaction() as connection:
+        await connection.execute("ANALYZE feeds, feed_listings")
+        await claim_due_feeds(connection, limit=3, claim_seconds=60.0)
+        looked = await connection.execute(
+            "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'feed_listings'"
+        )
+        assert await looked.fetchall() == [{"seq_scan": 0, "idx_scan": 3}]

@@ -233,7 +233,7 @@ def test_tables_of_another_role_are_named_with_what_hands_them_over(
         superuser.execute(remedy.encode())
         assert len(migrate(url)) == 1
         if not by_superuser:
-            superuser.execute(f"DROP OWNED BY {owner}; DROP ROLE {owner}".encode())
+            superuser.execute(f"DROP OWNED BY {owner} CASCADE; DROP ROLE {owner}".encode())
 
 
 def superuser_url(connection: psycopg.Connection) -> str:

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.writer.articles.identity import (
-    MAX_BRIEF,
-    MAX_UPDATES,
-    Document,
-    Ledger,
-    Row,
-    entry_key,
-    identify,
-    other_name,
-)
+from services.writer.articles.identity import MAX_BRIEF, Document, entry_key, identify, other_name
+from services.writer.articles.rows import MAX_UPDATES, Ledger, Row
 from shared.wire.results import Entry
 from tests.factories import make_entry
 
