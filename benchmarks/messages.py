@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,14 +31,17 @@ CONTEXT = b"bench..."
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def write_jobs(fetches: Iterable[Fetch]) -> list[Publication]:
-    """Return a job for each fetch, addressed to the fetchers' queues. The feeds are 1, 2, …."""
+def write_jobs(fetches: Iterable[Fetch], known: int = 0) -> list[Publication]:
+    """Return a job for each fetch, addressed to the fetchers' queues. The feeds are 1, 2, ….
+
+    Each names so many `known` entries, which no feed has.
+    """
     stage = read_topology().fetcher
-    jobs = [_make_job(number, fetch) for number, fetch in enumerate(fetches, start=1)]
+    jobs = [_make_job(number, fetch, known) for number, fetch in enumerate(fetches, start=1)]
     return [Outgoing.into(stage.queue_of(job.group), job).to_publication() for job in jobs]
 
 
-def _make_job(feed_id: int, fetch: Fetch) -> FetchFeed:
+def _make_job(feed_id: int, fetch: Fetch, known: int) -> FetchFeed:
     now = datetime.now(UTC)
     return FetchFeed(
         feed_id=feed_id,
@@ -45,6 +49,7 @@ def _make_job(feed_id: int, fetch: Fetch) -> FetchFeed:
         etag=fetch.headers.get("If-None-Match"),
         last_modified=fetch.headers.get("If-Modified-Since"),
         validators_url=fetch.url,
+        known=os.urandom((known + 1) * DIGEST_BYTES) if known else b"",
         group=politeness_group(fetch.url),
         claim_id=uuid4(),
         not_after=now + timedelta(hours=1),
