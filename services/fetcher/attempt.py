@@ -181,6 +181,7 @@ class FeedFetcher:
             request.config,
             max_entries=self._limits.max_entries,
             keep_html=self._limits.keep_html,
+            known=request.job.known,
             deadline=seldom(lambda: self._clock.cpu() > end),
         )
         with self._large if len(response.body) > LARGE_BYTES else self._small:

@@ -3,16 +3,19 @@
     bytes -> text (text/charset) -> RawFeed (formats) -> ParsedFeed (entries)
 
 Whatever the bytes are, the answer is a `ParsedFeed` or a `ParseError`. `formats` lists the formats and the tiers that
-read them; a new format is added there. `entries` states the rules by which an entry becomes an article.
+read them; a new format is added there. `entries` states the rules by which an entry becomes an article. `known` leaves
+out what need not be read again.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from services.fetcher.parse.entries import build_entries, read_info
 from services.fetcher.parse.formats import read_feed
+from services.fetcher.parse.known import Found, Reading, Rules, read_unknown
 from services.fetcher.parse.model import (
     Deadline,
     FeedFacts,
@@ -20,6 +23,7 @@ from services.fetcher.parse.model import (
     OutOfTime,
     ParsedFeed,
     ParseError,
+    RawFeed,
     Unparseable,
 )
 from services.fetcher.parse.text.charset import decode
@@ -37,6 +41,7 @@ def parse_feed(
     max_entries: int = 5000,
     keep_html: bool = False,
     deadline: Deadline | None = None,
+    known: bytes | None = None,
 ) -> ParsedFeed:
     """Return the feed in `body`.
 
@@ -48,6 +53,8 @@ def parse_feed(
         max_entries: of a larger feed the newest entries are kept.
         keep_html: HTML bodies are also returned as HTML that is safe to show (`text.markup`).
         deadline: returns whether the time is up. A thread can't be stopped, so the reader asks often and stops itself.
+        known: digests from an earlier reading (`FetchFeed.known`); these entries are left out if that changes nothing
+            else (package `known`). None: all entries are read, and no digests are returned.
 
     Raises:
         NotAFeed: the body is something else; the message says what.
@@ -60,27 +67,46 @@ def parse_feed(
     text = text.lstrip("\x00 \t\r\n")
     if not text:
         raise NotAFeed("an empty body")
-    tier, raw = read_feed(text, deadline)
+    finish = partial(_finish, url=url, now=now, max_entries=max_entries, keep_html=keep_html, deadline=deadline)
+    if known is None:
+        reading = Reading(finish(*read_feed(text, deadline)), b"", b"")
+    else:
+        reading = read_unknown(text, known, finish, Rules(url, max_entries, keep_html), deadline)
+    tier, raw, about, built = reading.found
+    return ParsedFeed(
+        feed=about,
+        hints=raw.hints,
+        format=raw.format,
+        tier=tier,
+        entries=built.entries,
+        warnings=(*decoded.warnings, *raw.warnings, *built.warnings),
+        facts=_absolute_facts(raw.facts, tuple(filter(None, (url, about.site_url)))),
+        known=reading.known,
+        digests=reading.digests,
+    )
+
+
+def _finish(
+    tier: str,
+    raw: RawFeed,
+    *,
+    url: str,
+    now: datetime,
+    max_entries: int,
+    keep_html: bool,
+    deadline: Deadline | None,
+) -> Found:
     about = read_info(raw, url)
-    bases = tuple(filter(None, (about.site_url, url)))
-    entries, notes = build_entries(
+    built = build_entries(
         raw,
-        bases=bases,
+        bases=tuple(filter(None, (about.site_url, url))),
         language=about.language,
         now=now,
         max_entries=max_entries,
         keep_html=keep_html,
         deadline=deadline,
     )
-    return ParsedFeed(
-        feed=about,
-        hints=raw.hints,
-        format=raw.format,
-        tier=tier,
-        entries=entries,
-        warnings=(*decoded.warnings, *raw.warnings, *notes),
-        facts=_absolute_facts(raw.facts, bases[::-1]),
-    )
+    return Found(tier, raw, about, built)
 
 
 def _absolute_facts(facts: FeedFacts, bases: tuple[str, ...]) -> FeedFacts:

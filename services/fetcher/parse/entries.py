@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
+from typing import NamedTuple
 
 from services.fetcher.parse.dates import Date, bound_date
 from services.fetcher.parse.dates.loose import LooseDates
@@ -55,6 +56,16 @@ MAX_LOOKED_AT = 1_000
 _NO_DATE = datetime.min.replace(tzinfo=UTC)
 
 
+class Built(NamedTuple):
+    """The articles of a feed."""
+
+    entries: tuple[Entry, ...]
+    warnings: tuple[str, ...]
+    """Warnings that count the entries left out."""
+    places: tuple[int, ...]
+    """The place of each article in `RawFeed.entries`."""
+
+
 def build_entries(
     raw: RawFeed,
     *,
@@ -64,8 +75,8 @@ def build_entries(
     max_entries: int,
     keep_html: bool = False,
     deadline: Deadline | None = None,
-) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Return the feed's entries by the rules above, and warnings that count the entries left out."""
+) -> Built:
+    """Return the feed's entries by the rules above."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     loose = LooseDates(timely(dates, deadline), now=now, language=language)
     authors: dict[tuple[str, ...], str] = {(): ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]}
@@ -93,8 +104,9 @@ def build_entries(
         (repeated, "with the url and title of an earlier one dropped"),
         (beyond, f"beyond the newest {max_entries} dropped"),
     )
-    entries = [entry for _, entry in sorted(found, key=itemgetter(0))]
-    return tuple(entries), tuple(f"entries {what}: {number}" for number, what in counted if number)
+    found.sort(key=itemgetter(0))
+    warnings = tuple(f"entries {what}: {number}" for number, what in counted if number)
+    return Built(tuple([entry for _, entry in found]), warnings, tuple([at for at, _ in found]))
 
 
 class _Seen:

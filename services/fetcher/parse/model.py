@@ -106,6 +106,10 @@ class ParsedFeed:
     warnings: tuple[str, ...]
     """What is wrong with the feed although it was read, for people; each kind once."""
     facts: FeedFacts = field(default_factory=FeedFacts)
+    known: bytes = b""
+    """Digests of listed entries that are not in `entries`, since the caller knows them (`FeedFetched.known`)."""
+    digests: bytes = b""
+    """Digests of the context and of `entries` (`FeedFetched.digests`); empty if nothing can be recognised."""
 
 
 # A feed has many of these three, and a named tuple is made five times as fast as a frozen dataclass.
@@ -167,3 +171,10 @@ class RawFeed:
     facts: FeedFacts = field(default_factory=FeedFacts)
     empty: int = 0
     """The number of entries without any content. They are not in `entries`, since there may be a million of them."""
+    places: tuple[int, ...] = field(default=(), compare=False)
+    """The place in the document of each of `entries`, with empty ones counted. Only tiers with a `scope` say so."""
+    scope: str | None = field(default=None, compare=False)
+    """All that one entry's meaning depends on outside of its source, but for the tags around it and the fields here.
+
+    None: the tier can't tell, or the source of one entry may change another.
+    """

@@ -57,7 +57,8 @@ def read_strict(document: Document, deadline: Deadline | None = None) -> RawFeed
         days=reader.days,
         warnings=document.warnings,
     )
-    return replace(feed, empty=reader.empty) if reader.empty else feed
+    scope = None if reader.is_leaky else tree.scope()
+    return replace(feed, empty=reader.empty, places=tuple(reader.places), scope=scope)
 
 
 def _version(tree: Tree) -> str:
@@ -81,6 +82,9 @@ class _Reader(Elements):
         self.entries: list[RawEntry] = []
         self.empty = 0
         """The number of entries without content, which are not in `entries`."""
+        self.places: list[int] = []
+        self.is_leaky = False
+        """Whether what stands before an entry, for example another entry, may have changed its meaning."""
         self.hours: list[str] = []
         self.days: list[str] = []
         self._has_channel = False
@@ -117,6 +121,7 @@ class _Reader(Elements):
             check_time(self._deadline)
         if count >= MAX_ENTRIES:
             raise Declined("more entries than anyone should send")
+        self._check_leaks()
         about = ""
         if attributes:
             _check_no_cdf(attributes)
@@ -132,11 +137,18 @@ class _Reader(Elements):
         self.read_children(element, depth)
         self._add(raw_entry(self.fields))
         self.fields, self.depths, self.table, self.has_content = self.feed, None, table, False
+        self._check_leaks()
+
+    def _check_leaks(self) -> None:
+        """Note a base or a state that holds beyond its element."""
+        if self.has_content or (self.base and not self.outer_base):
+            self.is_leaky = True
 
     def _add(self, entry: RawEntry) -> None:
         if entry.is_empty():
             self.empty += 1
         else:
+            self.places.append(len(self.entries) + self.empty)
             self.entries.append(entry)
 
     def image(self, element: Element, _attributes: Attributes, depth: int) -> None:
