@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
+from typing import NamedTuple
 
-from pamqp.commands import Basic
+from pamqp.header import ContentHeader
 
 from shared.broker.frames import BODY, FRAME_END, HEADER, METHOD
-from shared.broker.port import Delivery, Headers, Publication
+from shared.broker.port import Headers, Publication
 
 CLASS = 60
 PUBLISH, RETURN, DELIVER, ACK, REJECT, NACK = (CLASS << 16 | method for method in (40, 50, 60, 80, 90, 120))
@@ -108,16 +109,62 @@ def read_deliver(payload: bytes) -> tuple[str, int, bool]:
     return payload[5:end].decode(), tag, bool(redelivered)
 
 
-def make_delivery(queue: str, tag: int, properties: Basic.Properties, body: bytes, *, redelivered: bool) -> Delivery:
-    """Return what came from `queue` as a delivery."""
-    headers = (properties.headers or {}).items()
-    return Delivery(
-        queue=queue,
-        body=body,
-        type=properties.message_type or "",
-        content_encoding=properties.content_encoding or None,
-        headers={key: value if isinstance(value, str | int) else str(value) for key, value in headers},
-        message_id=properties.message_id or "",
-        redelivered=redelivered,
-        tag=tag,
+class Content(NamedTuple):
+    """The header of a message, as far as we read it."""
+
+    size: int
+    """Of the body, in bytes."""
+    encoding: str | None
+    headers: Headers
+    message_id: str
+    type: str
+
+
+def read_content(payload: bytes) -> Content:
+    """Return the header in a frame's payload. Raises ValueError for what is none."""
+    _, _, size, flags = _CONTENT.unpack_from(payload)
+    if flags & ~_CONTENT_ENCODING == _ALWAYS:
+        at = _skip_text(payload, _CONTENT.size)
+        encoding, at = _read_text(payload, at) if flags & _CONTENT_ENCODING else (None, at)
+        headers, at = _read_table(payload, at)
+        if headers is not None:
+            message_id, at = _read_text(payload, at + len(_PERSISTENT))
+            kind, _ = _read_text(payload, at + 8)
+            return Content(size, encoding, headers, message_id, kind)
+    header = ContentHeader()  # of another publisher, or with headers of the broker's
+    header.unmarshal(payload)
+    known = header.properties
+    return Content(
+        size,
+        known.content_encoding or None,
+        {key: value if isinstance(value, str | int) else str(value) for key, value in (known.headers or {}).items()},
+        known.message_id or "",
+        known.message_type or "",
     )
+
+
+def _skip_text(payload: bytes, at: int) -> int:
+    return at + 1 + payload[at]
+
+
+def _read_text(payload: bytes, at: int) -> tuple[str, int]:
+    end = _skip_text(payload, at)
+    return payload[at + 1 : end].decode(), end
+
+
+def _read_table(payload: bytes, at: int) -> tuple[dict[str, str | int] | None, int]:
+    """Return the headers at this place, and the place behind them; None if one has another type than ours."""
+    table: dict[str, str | int] = {}
+    at += 4
+    end = at + int.from_bytes(payload[at - 4 : at], "big")
+    while at < end:
+        name, at = _read_text(payload, at)
+        kind = payload[at : at + 1]
+        if kind == b"l":
+            table[name], at = int.from_bytes(payload[at + 1 : at + 9], "big", signed=True), at + 9
+        elif kind == b"S":
+            size = int.from_bytes(payload[at + 1 : at + 5], "big")
+            table[name], at = payload[at + 5 : at + 5 + size].decode(), at + 5 + size
+        else:
+            return None, end
+    return table, end

@@ -6,13 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
-from aiormq.exceptions import AMQPError, ChannelInvalidStateError, DeliveryError, PublishError
+from aiormq.exceptions import AMQPError, ChannelInvalidStateError, DeliveryError
 from pamqp.commands import Basic
-from pamqp.header import ContentHeader
 
-from shared.broker.frames import METHOD, FrameReader, FrameWriter
+from shared.broker.frames import HEADER, METHOD, FrameReader, FrameWriter
 from shared.broker.marshalling import (
     ACK,
     CLOSE,
@@ -20,8 +18,9 @@ from shared.broker.marshalling import (
     NACK,
     REJECT,
     RETURN,
-    make_delivery,
+    Content,
     read_confirm,
+    read_content,
     read_deliver,
     write_publication,
     write_settlement,
@@ -58,7 +57,7 @@ class MessageChannel:
         self._names: dict[str, int] = {}
         self._method = b""
         """The delivery or return whose content is arriving."""
-        self._header = ContentHeader()
+        self._content: Content | None = None
         self._body: list[bytes] = []
         self._missing = 0
         reader.channels[calls.number] = self._take
@@ -117,7 +116,7 @@ class MessageChannel:
     def publish(self, publication: Publication) -> asyncio.Future[None]:
         """Send a publication; return a future that is done once the broker has confirmed it.
 
-        Its error is DeliveryError (refused), PublishError (no queue takes it), or what has closed the channel.
+        Its error is DeliveryError (refused), Returned (no queue takes it), or what has closed the channel.
 
         Raises:
             ChannelInvalidStateError: the channel is closed.
@@ -154,30 +153,30 @@ class MessageChannel:
             return False
         if not self._method:
             return False
-        if not self._missing:  # the header comes first
-            self._header = ContentHeader()
-            self._header.unmarshal(payload)
-            self._missing = self._header.body_size
+        if kind == HEADER:
+            self._content = read_content(payload)
+            self._missing = self._content.size
         else:
             self._body.append(payload)
             self._missing -= len(payload)
-        if not self._missing:
+        if self._content and not self._missing:
             method_arguments, self._method = self._method, b""
             body, self._body = b"".join(self._body), []
-            self._finish(method_arguments, body)
+            self._finish(method_arguments, self._content, body)
         return True
 
-    def _finish(self, method: bytes, body: bytes) -> None:
-        """Hand on a message whose content is complete."""
+    def _finish(self, method: bytes, content: Content, body: bytes) -> None:
+        """Hand on a message that is complete."""
         if int.from_bytes(method[:4], "big") == RETURN:
-            self._note_return(body)
+            self._note_return(content.message_id)
             return
         consumer, tag, redelivered = read_deliver(method)
         queue, receive, needs_ack = self._consumers.get(consumer, ("", None, True))
         if needs_ack:
             self._unsettled[tag] = None
         if receive is not None:
-            receive(make_delivery(queue, tag, self._header.properties, body, redelivered=redelivered))
+            _, encoding, headers, message_id, kind = content
+            receive(Delivery(queue, body, kind, encoding, headers, message_id, redelivered, tag))
 
     def _note_confirm(self, payload: bytes, *, is_refused: bool) -> None:
         tag, multiple = read_confirm(payload)
@@ -190,14 +189,11 @@ class MessageChannel:
                 else:
                     confirm.set_result(None)
 
-    def _note_return(self, body: bytes) -> None:
+    def _note_return(self, name: str) -> None:
         """Note that no queue takes a publication. Its confirm follows and says nothing."""
-        properties = self._header.properties
-        confirm = self._confirms.get(self._names.get(properties.message_id or "", 0))
+        confirm = self._confirms.get(self._names.get(name, 0))
         if confirm is not None and not confirm.done():
-            returned = Basic.Return()
-            message = DeliveredMessage(delivery=returned, header=self._header, body=body, channel=self.calls)
-            confirm.set_exception(PublishError(message, returned))
+            confirm.set_exception(Returned("the broker returned it"))
 
     def _end(self, closing: asyncio.Future[object]) -> None:
         """Fail what waits for a confirm with the error that has closed the channel."""
@@ -209,6 +205,10 @@ class MessageChannel:
             if not confirm.done():
                 confirm.set_exception(error if isinstance(error, AMQPError) else ChannelClosedUnconfirmed(str(error)))
         self._confirms.clear()
+
+
+class Returned(AMQPError):
+    """No queue takes a publication."""
 
 
 class ChannelClosedUnconfirmed(AMQPError):

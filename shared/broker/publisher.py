@@ -11,11 +11,10 @@ from aiormq.exceptions import (
     ChannelNotFoundEntity,
     ChannelPreconditionFailed,
     DeliveryError,
-    PublishError,
 )
 
 from shared.broker.amqp import AWAY, Connection, open_message_channel
-from shared.broker.message_channel import MessageChannel
+from shared.broker.message_channel import MessageChannel, Returned
 from shared.broker.port import Publication
 from shared.errors import BrokerUnavailable, MessageTooLarge, Unconfirmed, Unroutable
 
@@ -90,7 +89,7 @@ class Publisher:
     def _note_confirm(self, confirm: asyncio.Future[None]) -> None:
         """Note that a queue is missing: the session is lost with it, also if nobody waits for this publication."""
         error = None if confirm.cancelled() else confirm.exception()
-        if isinstance(error, PublishError | ChannelNotFoundEntity):
+        if isinstance(error, Returned | ChannelNotFoundEntity):
             self.lost.set()
 
     def _check(self, publication: Publication, confirm: asyncio.Future[None]) -> None:
@@ -99,7 +98,7 @@ class Publisher:
         target = f"{publication.exchange} {publication.routing_key}".lstrip()
         try:
             confirm.result()
-        except (PublishError, ChannelNotFoundEntity) as error:
+        except (Returned, ChannelNotFoundEntity) as error:
             raise Unroutable(f"no queue takes what is published to {target}: {error!r}") from error
         except DeliveryError as error:
             raise BrokerUnavailable(f"the broker refused a message for {target}") from error

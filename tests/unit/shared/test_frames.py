@@ -16,7 +16,7 @@ from pamqp import body, commands, frame, header
 from pamqp.heartbeat import Heartbeat
 
 from shared.broker.frames import FrameReader
-from shared.broker.marshalling import ACK, NACK, REJECT, write_publication, write_settlement
+from shared.broker.marshalling import ACK, NACK, REJECT, Content, read_content, write_publication, write_settlement
 from shared.broker.message_channel import MessageChannel
 from shared.broker.port import Delivery, Publication
 
@@ -24,7 +24,7 @@ MOST_BYTES = 4096
 
 TEXTS = st.text(max_size=60)
 HEADERS = st.dictionaries(
-    st.text(min_size=1, max_size=60), TEXTS | st.integers(-(2**63), 2**63 - 1) | st.just("x" * 300), max_size=5
+    st.text(min_size=1, max_size=30), TEXTS | st.integers(-(2**63), 2**63 - 1) | st.just("x" * 300), max_size=5
 )
 PUBLICATIONS = st.builds(
     Publication,
@@ -66,6 +66,32 @@ def test_the_library_reads_a_publication_as_it_was_written(publication: Publicat
     assert (properties.delivery_mode, properties.timestamp) == (2, datetime.fromtimestamp(1_700_000_000, UTC))
     assert b"".join(piece.value for _, piece in pieces) == publication.body
     assert {channel for channel, _ in pieces} <= {7}
+
+
+@given(PUBLICATIONS)
+def test_a_header_is_read_as_it_was_written_by_us_and_by_the_library(publication: Publication) -> None:
+    (_, _), (_, head), *_ = frames_in(write_publication(7, publication, 1_700_000_000.9, MOST_BYTES))
+    expected = Content(
+        len(publication.body),
+        publication.content_encoding,
+        publication.headers,
+        publication.message_id,
+        publication.type,
+    )
+    assert read_content(head_payload(publication)) == expected
+    head.properties.priority = 3
+    head.properties.headers |= {"x-death": [{"count": 1}], "x-flag": True}
+    of_library = read_content(head.marshal())
+    assert of_library.headers == {**publication.headers, "x-death": "[{'count': 1}]", "x-flag": True}
+    assert of_library._replace(headers=publication.headers) == expected
+
+
+def head_payload(publication: Publication) -> bytes:
+    """Return the payload of the header's frame."""
+    data = write_publication(7, publication, 1_700_000_000.9, MOST_BYTES)
+    first, _, _ = frame.unmarshal(data)
+    second, _, _ = frame.unmarshal(data[first:])
+    return data[first + 7 : first + second - 1]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +230,7 @@ async def test_confirms_come_one_by_one_and_together_and_a_return_names_its_mess
     wire.reader.feed_data(confirms(*returned, commands.Basic.Ack(5)))
     wire.closing.set_exception(ConnectionError("gone"))
     found = [await outcome(one) for one in sent]
-    assert found == ["NoneType"] * 3 + ["DeliveryError", "PublishError", "ChannelClosedUnconfirmed"]
+    assert found == ["NoneType"] * 3 + ["DeliveryError", "Returned", "ChannelClosedUnconfirmed"]
 
 
 async def test_nothing_is_sent_on_a_channel_that_the_broker_closes() -> None:
