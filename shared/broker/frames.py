@@ -1,7 +1,7 @@
 """The bytes of an AMQP connection, cut into frames: those of messages pass the library by.
 
 aiormq reads each frame in three steps, looks at it in two tasks, and starts a task and several futures per message.
-That was half of what an unchanged feed cost the fetcher's event loop. So frames of messages (deliveries, returns,
+That was a third of what an unchanged feed cost the fetcher's event loop. So frames of messages (deliveries, returns,
 confirms) go straight to their `MessageChannel`. All others (handshake, calls and answers, heartbeats, closing) go to
 the library as before.
 """

@@ -149,7 +149,7 @@ def _skip_text(payload: bytes, at: int) -> int:
 
 def _read_text(payload: bytes, at: int) -> tuple[str, int]:
     end = _skip_text(payload, at)
-    return payload[at + 1 : end].decode(), end
+    return payload[at + 1 : end].decode(errors="replace"), end
 
 
 def _read_table(payload: bytes, at: int) -> tuple[dict[str, str | int] | None, int]:
@@ -164,7 +164,7 @@ def _read_table(payload: bytes, at: int) -> tuple[dict[str, str | int] | None, i
             table[name], at = int.from_bytes(payload[at + 1 : at + 9], "big", signed=True), at + 9
         elif kind == b"S":
             size = int.from_bytes(payload[at + 1 : at + 5], "big")
-            table[name], at = payload[at + 5 : at + 5 + size].decode(), at + 5 + size
+            table[name], at = payload[at + 5 : at + 5 + size].decode(errors="replace"), at + 5 + size
         else:
             return None, end
     return table, end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 
@@ -26,6 +27,8 @@ from shared.broker.marshalling import (
     write_settlement,
 )
 from shared.broker.port import Delivery, Publication
+
+log = logging.getLogger(__name__)
 
 Receive = Callable[[Delivery], None]
 
@@ -122,12 +125,13 @@ class MessageChannel:
             ChannelInvalidStateError: the channel is closed.
         """
         self._check_open()
-        self._published += 1
+        frames = write_publication(self.calls.number, publication, time.time(), self._most_bytes)
+        self._published += 1  # not sooner: the broker counts what was sent
         confirm: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._confirms[self._published] = confirm
         self._names[publication.message_id] = self._published
         confirm.add_done_callback(lambda _: self._names.pop(publication.message_id, None))
-        self._writer.write(write_publication(self.calls.number, publication, time.time(), self._most_bytes))
+        self._writer.write(frames)
         return confirm
 
     async def drain(self) -> None:
@@ -174,9 +178,13 @@ class MessageChannel:
         queue, receive, needs_ack = self._consumers.get(consumer, ("", None, True))
         if needs_ack:
             self._unsettled[tag] = None
-        if receive is not None:
-            _, encoding, headers, message_id, kind = content
+        if receive is None:
+            return
+        _, encoding, headers, message_id, kind = content
+        try:
             receive(Delivery(queue, body, kind, encoding, headers, message_id, redelivered, tag))
+        except Exception:  # an error here would end the connection
+            log.exception("a message of %s was not received", queue)
 
     def _note_confirm(self, payload: bytes, *, is_refused: bool) -> None:
         tag, multiple = read_confirm(payload)

@@ -120,11 +120,11 @@ class Wire:
         self.got: list[Delivery] = []
         self.channel.receive("ours", "writer", self.got.append)
 
-    def deliver(self, tag: int, content: bytes = b"{}") -> bytes:
+    def deliver(self, tag: int, content: bytes = b"{}", consumer: str = "ours") -> bytes:
         """Return the bytes of a delivery."""
         properties = commands.Basic.Properties(message_id=f"id {tag}", headers={"entries": tag})
         parts: list[Any] = [
-            commands.Basic.Deliver("ours", tag, False, "feedmill", "feed.fetched.v1"),
+            commands.Basic.Deliver(consumer, tag, False, "feedmill", "feed.fetched.v1"),
             header.ContentHeader(body_size=len(content), properties=properties),
             *(body.ContentBody(content[at : at + 10]) for at in range(0, len(content), 10)),
         ]
@@ -231,6 +231,28 @@ async def test_confirms_come_one_by_one_and_together_and_a_return_names_its_mess
     wire.closing.set_exception(ConnectionError("gone"))
     found = [await outcome(one) for one in sent]
     assert found == ["NoneType"] * 3 + ["DeliveryError", "Returned", "ChannelClosedUnconfirmed"]
+
+
+async def test_a_publication_that_no_frame_can_hold_counts_for_no_confirm() -> None:
+    wire = Wire()
+    with pytest.raises(OverflowError):
+        wire.channel.publish(Publication("k" * 256, b"", "e", "t"))
+    sent = wire.channel.publish(Publication("k", b"", "e", "t"))
+    wire.reader.feed_data(confirms(commands.Basic.Ack(1)))
+    assert sent.done()
+    assert len(frames_in(wire.written.getvalue())) == 2
+
+
+async def test_a_receiver_that_fails_costs_its_message_and_not_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    wire = Wire()
+
+    def fail(_: Delivery) -> None:
+        raise RecursionError
+
+    wire.channel.receive("theirs", "hello", fail)
+    wire.reader.feed_data(wire.deliver(1, consumer="theirs") + wire.deliver(2))
+    assert [one.tag for one in wire.got] == [2]
+    assert "a message of hello was not received" in caplog.text
 
 
 async def test_nothing_is_sent_on_a_channel_that_the_broker_closes() -> None:
