@@ -64,7 +64,7 @@ async def test_a_listener_has_its_lock_for_as_long_as_its_session_stands(broker:
             assert await other.is_locked("fetcher.alive.x")
             assert await one.is_locked("fetcher.alive.x")
             assert not await other.listen(FETCHERS, lambda _: None, name="fetcher.alive.x")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while await other.is_locked("fetcher.alive.x"):
                 await asyncio.sleep(0.02)
         assert not other.lost.is_set()

@@ -91,7 +91,7 @@ async def test_a_requeued_letter_starts_afresh_where_it_failed(broker: Broker) -
     inbox: list[Delivery] = []
     async with broker.connect(TOPOLOGY) as session:
         await session.consume("fetcher.00", prefetch=1, deliver=inbox.append)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not inbox:
                 await asyncio.sleep(0.01)
     assert inbox[0].headers == {"attempt": 4}

@@ -24,7 +24,7 @@ TOPOLOGY = build_topology(
 
 async def until_locked(session: Session, name: str) -> None:
     """Wait for a lock whose session has just ended; the broker notices a moment later."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not await session.lock(name):
             await asyncio.sleep(0.02)
 

@@ -438,7 +438,7 @@ def test_new_articles_are_announced_once_per_transaction(db: Connection, databas
             fill(db, 3, start=4)
         claim(db)
         ack(db, pending(db))
-        heard = list(listener.notifies(timeout=2, stop_after=1)) + list(listener.notifies(timeout=0.2))
+        heard = list(listener.notifies(timeout=30, stop_after=1)) + list(listener.notifies(timeout=0.2))
     assert [(notify.channel, notify.payload) for notify in heard] == [("feedmill_pending", "")]
 
 

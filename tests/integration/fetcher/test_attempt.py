@@ -187,9 +187,8 @@ def test_a_slow_resolver_of_ours_is_no_slow_host(
     monkeypatch.setattr(socket, "getaddrinfo", Resolver(0.7))
     with serving(saying(answer(status, body=FEED, Location="mailto:x"))) as server:
         found = attempt(saying(b""), url=server.url().replace("127.0.0.1", "slow.example"))
-    assert found.fetched.elapsed_seconds > 0.7
     assert found.report.latency_seconds is not None
-    assert found.report.latency_seconds < 0.5
+    assert found.report.latency_seconds <= found.fetched.elapsed_seconds - 0.7
 
 
 @pytest.mark.parametrize(
@@ -237,7 +236,7 @@ def test_a_wait_for_room_that_was_in_vain_is_no_slow_host() -> None:
     assert isinstance(found, FeedFetched)
     assert found.error_class == "timeout"
     assert report.latency_seconds is not None
-    assert report.latency_seconds < 0.5
+    assert report.latency_seconds <= found.elapsed_seconds - 0.7
 
 
 def test_a_throttle_behind_a_redirect_does_not_throttle_the_origin(attempt: Callable[..., Attempt]) -> None:

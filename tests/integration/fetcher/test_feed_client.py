@@ -58,7 +58,7 @@ def test_a_request_counts_as_sent_when_it_has_left(client: FeedClient) -> None:
         connection.sendall(answer(body=b"x"))
 
     with serving(reply) as server:
-        client.get(HttpRequest(server.url(), sent=lambda: seen_by_then.append(arrived.wait(5))))
+        client.get(HttpRequest(server.url(), sent=lambda: seen_by_then.append(arrived.wait(30))))
     assert seen_by_then == [True]
 
 

@@ -30,7 +30,7 @@ DELIVERING = [kind for kind in FeedKind if kind.delivers]
 
 @pytest.fixture
 def client() -> Iterator[httpx.Client]:
-    with httpx.Client(trust_env=False, verify=False, timeout=5) as client:
+    with httpx.Client(trust_env=False, verify=False, timeout=30) as client:
         yield client
 
 
@@ -286,7 +286,7 @@ def test_the_farm_runs_in_its_own_process_and_ends_when_told(client: httpx.Clien
             process.stdin.close()
         else:
             os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
 
 
 def test_a_farm_of_names_listens_on_one_address_and_goes_by_the_host_field(client: httpx.Client) -> None:

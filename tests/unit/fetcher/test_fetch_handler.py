@@ -107,7 +107,7 @@ async def test_a_held_job_is_held_no_longer_than_the_hold(build: Callable[..., H
     first = asyncio.create_task(harness.handle(feed_id=1))
     await harness.until_started(1)
     second = asyncio.create_task(harness.handle(feed_id=2))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await until_shut_then_applied(harness.prefetch_limit)
     with pytest.raises(NackAndRequeue):
         await second

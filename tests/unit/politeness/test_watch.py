@@ -47,7 +47,7 @@ def test_the_lock_knows_how_long_it_was_waited_for() -> None:
     with lock:
         thread = threading.Thread(target=wait_for_it)
         thread.start()
-        waiting.wait(5)
+        waiting.wait(30)
         while not lock.contended:
             time.sleep(0)
     thread.join()
@@ -76,10 +76,10 @@ def test_a_dump_tells_of_groups_and_threads_and_masks_what_is_secret(
 
     def work() -> None:
         running.set()
-        done.wait(5)
+        done.wait(30)
 
     workers.submit("feed 7 http://me:secret@news.example/", work)
-    assert running.wait(5)
+    assert running.wait(30)
     with caplog.at_level(logging.CRITICAL):
         watch.log_dump()
     done.set()

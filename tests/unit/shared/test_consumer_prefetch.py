@@ -125,7 +125,7 @@ async def test_a_stop_while_the_prefetch_changes_cuts_no_call_off_and_loses_no_w
     for _ in range(10):
         await asyncio.sleep(0)
     may_end.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, 30)
     results = [FeedFetched.decode(p.body, p.content_encoding).feed_id for p in broker.publications("writer")]
     assert sorted(results) == list(range(20))
     assert not any(broker.bodies(queue) for queue in topology.fetcher.queues), "delivered again"
