@@ -100,13 +100,17 @@ class RabbitMQSession(Publisher):
 
         async def subscribe() -> None:
             async with self._subscribing:
-                tag = f"{queue} {next(self._numbers)}"
+                tag = self._new_tag(queue)
                 await self._channel.basic_qos(prefetch_count=prefetch)  # for the consumers that begin after it
                 self._messages.receive(tag, queue, deliver)
                 await self._channel.basic_consume(queue, _nothing, consumer_tag=tag)
                 self._consumer_tags[queue] = tag
 
         await self._call(f"consume {queue}", subscribe())
+
+    def _new_tag(self, queue: str) -> str:
+        """Return a consumer tag that no other consumer of this session has."""
+        return f"{queue} {next(self._numbers)}"
 
     async def stop_consuming(self, queue: str | None = None) -> None:
         """End the consumer of `queue` (None: all); what it delivered stays ours to settle."""
@@ -194,8 +198,9 @@ class RabbitMQSession(Publisher):
 
         async def subscribe() -> None:
             await self._channel.queue_bind(name, exchange)
-            self._messages.receive(name, name, lambda delivery: receive(delivery.body), needs_ack=False)
-            await self._channel.basic_consume(name, _nothing, no_ack=True, consumer_tag=name)
+            tag = self._new_tag(name)
+            self._messages.receive(tag, name, lambda delivery: receive(delivery.body), needs_ack=False)
+            await self._channel.basic_consume(name, _nothing, no_ack=True, consumer_tag=tag)
 
         await self._call(f"listen to {exchange}", subscribe())
         return True
