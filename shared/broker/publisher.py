@@ -23,7 +23,7 @@ CONFIRM_TIMEOUT_SECONDS = 30.0
 confirm. (A broker under a resource alarm reads nothing from publishers.)"""
 
 SMALL_BYTES = 65536
-"""A larger message is drained to the socket before the next one is sent: this bounds the backlog in memory."""
+"""A larger message is drained to the socket before the next large one is sent: this bounds the backlog in memory."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Publisher:
         self._confirms: dict[str, asyncio.Future[None]] = {}
         self._unsent: dict[str, asyncio.Task[None]] = {}
         self._publish_channel: MessageChannel | None = None
-        self._reopening = asyncio.Lock()
+        self._draining = asyncio.Lock()
 
     def lose(self, *_: object) -> None:
         """Mark the session as lost."""
@@ -80,10 +80,12 @@ class Publisher:
         return confirm
 
     async def _send_later(self, publication: Publication) -> None:
-        channel = await self._ready_channel()
-        confirm = channel.publish(publication)
-        self._unsent.pop(publication.message_id, None)
-        await channel.drain()
+        async with self._draining:
+            channel = await self._ready_channel()
+            confirm = channel.publish(publication)
+            confirm.add_done_callback(self._note_confirm)
+            self._unsent.pop(publication.message_id, None)
+            await channel.drain()
         await confirm
 
     def _note_confirm(self, confirm: asyncio.Future[None]) -> None:
@@ -124,10 +126,8 @@ class Publisher:
         channel = self._publish_channel
         if channel is not None and channel.is_open:
             return channel
-        async with self._reopening:
-            if self._publish_channel is None or not self._publish_channel.is_open:
-                self._publish_channel = await open_message_channel(self._publishing, confirms=True)
-            return self._publish_channel
+        self._publish_channel = await open_message_channel(self._publishing, confirms=True)
+        return self._publish_channel
 
 
 def _refused_size(error: ChannelPreconditionFailed) -> tuple[int, int]:
