@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import aio_pika
 import aiormq
-from aio_pika import ExchangeType
+from aio_pika import DeliveryMode, ExchangeType
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractQueue, TimeoutType, UnderlayConnection
 from aio_pika.exceptions import AMQPError, ChannelPreconditionFailed
+from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
+from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
+from pamqp.commands import Basic
 from yarl import URL
 
-from shared.broker.frames import FrameTransport
-from shared.broker.message_channel import MessageChannel
+from shared.broker.port import Delivery, Publication
 from shared.broker.topology import Queue, Topology
 from shared.errors import BrokerUnavailable, TopologyMismatch
 
@@ -28,6 +32,9 @@ HEARTBEAT_SECONDS = 20
 
 AWAY = (AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
 """Every error of a lost or refusing broker (RuntimeError: "channel is closed" and the like)."""
+
+_SOCKET_OPTIONS = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
+"""A machine that vanished is noticed after 30 seconds, whether we send or not."""
 
 CLOSE_SECONDS = 5.0
 
@@ -42,9 +49,61 @@ class _Wire(aiormq.Connection):
 
     FRAME_BUFFER_SIZE = 0
 
-    def __init__(self, url: URL, **kwargs: Any) -> None:
-        self.ends = FrameTransport()
-        super().__init__(url, transport_factory=self.ends, **kwargs)
+
+class _TurnWriter(asyncio.StreamWriter):
+    """Sends everything that is written in one turn of the event loop at once.
+
+    The library writes each frame alone. Together they cost the fetcher and the broker a fifth less for an unchanged
+    feed.
+    """
+
+    def __init__(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader) -> None:
+        self._event_loop = asyncio.get_running_loop()
+        super().__init__(writer.transport, writer.transport.get_protocol(), reader, self._event_loop)
+        self._first = writer  # it closes the connection when it is deleted
+        self._pending: list[bytes | bytearray | memoryview] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send `data` at the end of this turn."""
+        if not self._pending:
+            self._event_loop.call_soon(self._flush)
+        self._pending.append(data)
+
+    async def drain(self) -> None:
+        """Send what is pending, and wait until the socket has taken most of it."""
+        self._flush()
+        await super().drain()
+
+    def write_eof(self) -> None:
+        """Send what is pending, and end."""
+        self._flush()
+        super().write_eof()
+
+    def close(self) -> None:
+        """Send what is pending, and close."""
+        self._flush()
+        super().close()
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, []
+        if pending and not self.transport.is_closing():
+            super().write(b"".join(pending))
+
+
+class _Watched(TransportFactory):
+    """Makes connections with TCP keepalive, so that a vanished peer is noticed, and with `_TurnWriter`."""
+
+    def __init__(self, factory: TransportFactory) -> None:
+        self._factory = factory
+
+    async def create(self, url: URL, **kwargs: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await self._factory.create(url, **kwargs)
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _SOCKET_OPTIONS.items():
+            with suppress(AttributeError):  # where the system doesn't know it
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return reader, _TurnWriter(writer, reader)
 
 
 class _Underlay(UnderlayConnection):
@@ -57,8 +116,9 @@ class _Underlay(UnderlayConnection):
         timeout: TimeoutType = None,  # noqa: ASYNC109 - as aio-pika declares it
         **kwargs: Any,
     ) -> aiormq.abc.AbstractConnection:
+        factory = _Watched(TLSTransportFactory() if url.scheme == "amqps" else TCPTransportFactory())
         properties = kwargs.pop("client_properties", None)
-        wire = _Wire(url, **kwargs)
+        wire = _Wire(url, transport_factory=factory, **kwargs)
         await asyncio.wait_for(wire.connect(client_properties=properties), timeout)
         return wire
 
@@ -127,18 +187,10 @@ async def close_quietly(connection: Connection) -> None:
 
 async def open_channel(connection: AbstractConnection, *, confirms: bool = False) -> Channel:
     """Return aiormq's channel of a new channel of aio-pika. Raises what the library raises."""
-    channel = await connection.channel(publisher_confirms=confirms)
+    channel = await connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
     underlay = await channel.get_underlay_channel()
     assert isinstance(underlay, Channel)
     return underlay
-
-
-async def open_message_channel(connection: AbstractConnection, *, confirms: bool = False) -> MessageChannel:
-    """Return a new channel for messages. Raises what the library raises."""
-    calls = await open_channel(connection, confirms=confirms)
-    wire = calls.connection
-    assert isinstance(wire, _Wire)
-    return MessageChannel(calls, wire.ends.reader, wire.ends.writer, wire.connection_tune.frame_max)
 
 
 async def declare_topology(connection: AbstractConnection, topology: Topology) -> None:
@@ -163,3 +215,34 @@ async def _declare_queue(channel: AbstractChannel, queue: Queue) -> AbstractQueu
             f"queue {queue.name} exists with other arguments: {error}. Let it drain, delete it in the"
             " management UI (or with `rabbitmqctl delete_queue`) and start again; it will be declared anew"
         ) from error
+
+
+def to_properties(publication: Publication) -> Basic.Properties:
+    """Return a publication's properties and headers."""
+    return Basic.Properties(
+        headers=dict(publication.headers),
+        content_type="application/json",
+        content_encoding=publication.content_encoding or "",
+        delivery_mode=DeliveryMode.PERSISTENT,
+        message_id=publication.message_id,
+        timestamp=datetime.now(UTC),
+        message_type=publication.type,
+        app_id="feedmill",
+    )
+
+
+def to_delivery(message: DeliveredMessage, queue: str) -> Delivery:
+    """Return a message of the library as a delivery from `queue`."""
+    assert message.delivery_tag is not None
+    properties = message.header.properties
+    headers = (properties.headers or {}).items()
+    return Delivery(
+        queue=queue,
+        body=message.body,
+        type=properties.message_type or "",
+        content_encoding=properties.content_encoding or None,
+        headers={key: value if isinstance(value, str | int) else str(value) for key, value in headers},
+        message_id=properties.message_id or "",
+        redelivered=bool(message.redelivered),
+        tag=message.delivery_tag,
+    )

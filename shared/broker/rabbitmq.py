@@ -1,7 +1,8 @@
 """RabbitMQ behind the port of `shared/broker/port.py`: connect, declare the topology, open a session.
 
-Only this module, `session`, `publisher` and `amqp` know the AMQP library, and the three modules through which messages
-pass it by: `message_channel`, `marshalling`, `frames`.
+Only this module, `session`, `publisher` and `amqp` know the AMQP library. Messages go straight through aiormq's
+channel, on which aio-pika is built: aio-pika's objects, tasks and futures were a seventh of what an unchanged feed cost
+the fetcher.
 
 A session has two connections, one to consume and one to publish: a broker that throttles publishers (memory or disk
 alarm) then still accepts acknowledgements. Nothing is repaired in place. When either connection ends, the session is

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
 from aiormq.exceptions import (
     AMQPError,
@@ -22,7 +22,7 @@ from shared.broker.amqp import (
     Connection,
     declare_topology,
     open_channel,
-    open_message_channel,
+    to_delivery,
     translated,
 )
 from shared.broker.port import Delivery
@@ -58,7 +58,6 @@ class RabbitMQSession(Publisher):
         self._consuming = consuming
         self._calls: set[asyncio.Task[Any]] = set()
         self._consumer_tags: dict[str, str] = {}
-        self._numbers = itertools.count(1)
         self._subscribing = asyncio.Lock()
         self._ask_channel: Channel | None = None
         self._asking = asyncio.Lock()
@@ -69,8 +68,7 @@ class RabbitMQSession(Publisher):
             connection.close_callbacks.add(lambda *_: self.lose())
         if topology is not None and topology.declared_on_connect:
             await self._call("declare the queues", declare_topology(self._publishing, topology))
-        self._messages = await self._call("open a channel", open_message_channel(self._consuming))
-        self._channel = self._messages.calls
+        self._channel = await self._call("open a channel", open_channel(self._consuming))
         self._channel.closing.add_done_callback(self.lose)
         # The broker ends a consumer whose queue is deleted; without this we would wait for ever.
         self._channel.on_consumer_cancel_callbacks.add(self.lose)
@@ -98,19 +96,17 @@ class RabbitMQSession(Publisher):
     async def consume(self, queue: str, *, prefetch: int, deliver: Callable[[Delivery], None]) -> None:
         """Start a consumer; the prefetch count is its own (basic.qos before basic.consume)."""
 
+        async def on_message(message: DeliveredMessage) -> None:
+            deliver(to_delivery(message, queue))
+
         async def subscribe() -> None:
             async with self._subscribing:
-                tag = self._new_tag(queue)
                 await self._channel.basic_qos(prefetch_count=prefetch)  # for the consumers that begin after it
-                self._messages.receive(tag, queue, deliver)
-                await self._channel.basic_consume(queue, _nothing, consumer_tag=tag)
-                self._consumer_tags[queue] = tag
+                started = await self._channel.basic_consume(queue, on_message)
+                assert started.consumer_tag is not None
+                self._consumer_tags[queue] = started.consumer_tag
 
         await self._call(f"consume {queue}", subscribe())
-
-    def _new_tag(self, queue: str) -> str:
-        """Return a consumer tag that no other consumer of this session has."""
-        return f"{queue} {next(self._numbers)}"
 
     async def stop_consuming(self, queue: str | None = None) -> None:
         """End the consumer of `queue` (None: all); what it delivered stays ours to settle."""
@@ -121,24 +117,23 @@ class RabbitMQSession(Publisher):
                     tag = self._consumer_tags.pop(name, None)
                     if tag is not None:
                         await self._channel.basic_cancel(tag)
-                        self._messages.forget(tag)
 
         await self._call(f"end the consumer of {queue or 'all queues'}", unsubscribe())
 
     async def ack(self, delivery: Delivery) -> None:
         """Acknowledge (basic.ack)."""
         with translated("acknowledge a message"):
-            self._messages.ack(delivery.tag)
+            await self._channel.basic_ack(delivery.tag, wait=False)
 
     async def requeue(self, delivery: Delivery) -> None:
         """Nack and requeue (basic.nack)."""
         with translated("requeue a message"):
-            self._messages.nack(delivery.tag, requeue=True)
+            await self._channel.basic_nack(delivery.tag, requeue=True, wait=False)
 
     async def reject(self, delivery: Delivery) -> None:
         """Reject without requeueing (basic.reject): the broker dead-letters the message."""
         with translated("reject a message"):
-            self._messages.nack(delivery.tag, requeue=False)
+            await self._channel.basic_reject(delivery.tag, requeue=False, wait=False)
 
     async def count_ready(self, queue: str) -> int | None:
         """Return how many messages wait in `queue`; None if there is no such queue."""
@@ -196,11 +191,12 @@ class RabbitMQSession(Publisher):
         if not await self.lock(name):
             return False
 
+        async def on_message(message: DeliveredMessage) -> None:
+            receive(message.body)
+
         async def subscribe() -> None:
             await self._channel.queue_bind(name, exchange)
-            tag = self._new_tag(name)
-            self._messages.receive(tag, name, lambda delivery: receive(delivery.body), needs_ack=False)
-            await self._channel.basic_consume(name, _nothing, no_ack=True, consumer_tag=tag)
+            await self._channel.basic_consume(name, on_message, no_ack=True)
 
         await self._call(f"listen to {exchange}", subscribe())
         return True
@@ -211,7 +207,6 @@ class RabbitMQSession(Publisher):
             return
         try:
             with translated("flush"):
-                self._messages.send_acks()
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._channel.basic_qos(prefetch_count=1)  # any call: it is answered in order
         except BrokerUnavailable as error:
@@ -220,7 +215,3 @@ class RabbitMQSession(Publisher):
 
 async def _declare_transient(channel: Channel, name: str) -> Queue.DeclareOk:
     return await channel.queue_declare(name, exclusive=True, arguments=TRANSIENT)
-
-
-async def _nothing(message: object) -> None:
-    """Receive nothing: `MessageChannel` takes the messages before the library sees them."""
