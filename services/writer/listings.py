@@ -42,7 +42,8 @@ async def add_known(
         return whole
     cursor = await connection.execute(
         """
-        SELECT md5 AS name, feed_id, coalesce(title_md5, md5) AS title_md5, content_hash, entry_key AS key, url
+        SELECT md5 AS name, feed_id, coalesce(title_md5, md5) AS title_md5, content_hash,
+            replace(entry_key::text, '-', '') AS key, url
         FROM feed_items WHERE md5 = ANY(%b::text[])
         """,
         [list({entry.listed.name for at in entangled for entry in whole[at].known})],

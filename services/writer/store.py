@@ -129,7 +129,7 @@ def _find_articles(ledger: Ledger, readings: Iterable[Reading], feeds: Mapping[i
     Updates `ledger`, and gives the readings the names of their entries' articles.
     """
     articles: dict[str, Article] = {}
-    for reading in readings:
+    for number, reading in enumerate(readings):
         fetched = reading.fetched
         is_outdated = _is_outdated(feeds[fetched.feed_id], fetched)
         reading.names = identify(ledger, reading.document)
@@ -139,8 +139,8 @@ def _find_articles(ledger: Ledger, readings: Iterable[Reading], feeds: Mapping[i
                 continue  # if a document has an article twice, the known entry counts, else the first one
             seen.add(name)
             entry, row, before = fetched.entries[place], ledger.rows[name], articles.get(name)
-            brought_by = before.brought_by if before else fetched.result_id
-            article = Article(name, fetched.feed_id, entry, fetched.result_id, place, brought_by)
+            brought_by = before.brought_by if before else number
+            article = Article(name, fetched.feed_id, entry, number, place, brought_by)
             if row.feed_id == fetched.feed_id and not (is_outdated and name in ledger.stored):
                 ledger.put(row.show(entry))
                 articles[name] = article
@@ -201,12 +201,12 @@ def _set_canonical(readings: Sequence[Reading], articles: Iterable[Article]) -> 
 
     An article whose name is made with its id gets none: another article has its address, and is not its original.
     """
-    by_result: dict[UUID, dict[int, Article]] = {}
+    by_result: list[dict[int, Article]] = [{} for _ in readings]
     for article in articles:
         if article.name == article.entry.md5:
-            by_result.setdefault(article.result_id, {})[article.place] = article
-    for reading in readings:
-        if wanted := by_result.get(reading.fetched.result_id):
+            by_result[article.result][article.place] = article
+    for reading, wanted in zip(readings, by_result, strict=True):
+        if wanted:
             document = reading.document
             urls = [entry.url for entry in document.entries] + [known.url for known in document.known]
             for place, key in duplicate_keys(urls, wanted).items():
@@ -244,7 +244,7 @@ def _relist(
 
 def _count_new(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUID, NewItems]:
     """Return the new items of each result."""
-    entries: dict[UUID, list[Entry]] = {fetched.result_id: [] for fetched in batch}
+    entries: list[list[Entry]] = [[] for _ in batch]
     for article in new:
         entries[article.brought_by].append(article.entry)
-    return {id_: NewItems(len(own), sure_dates(own)) for id_, own in entries.items()}
+    return {fetched.result_id: NewItems(len(own), sure_dates(own)) for fetched, own in zip(batch, entries, strict=True)}

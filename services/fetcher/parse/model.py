@@ -55,6 +55,21 @@ def timely(items: Iterable[T], is_late: Deadline | None) -> Iterator[T]:
         yield item
 
 
+def seldom(is_late: Deadline, questions: int = 16) -> Deadline:
+    """Return a deadline that asks `is_late` once in so many questions: a clock of CPU time takes over a microsecond."""
+    left = 1
+
+    def ask() -> bool:
+        nonlocal left
+        left -= 1
+        if left:
+            return False
+        left = 1 if is_late() else questions
+        return left == 1
+
+    return ask
+
+
 class Declined(Exception):
     """The tier is not sure of its answer: the next tier reads the document."""
 

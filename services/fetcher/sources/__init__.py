@@ -99,7 +99,13 @@ class SourceType(Generic[C]):
 
     def read_config(self, config: Mapping[str, object]) -> C:
         """Return a feed's settings. Raises BadOptions, which names the field and what is expected."""
-        return read_config(self.config, config)
+        return read_config(self.config, config) if config else _read_nothing(self.config)
+
+
+@cache
+def _read_nothing(schema: type[C]) -> C:
+    """Return the settings of the feeds that have none of their own: most of them."""
+    return read_config(schema, {})
 
 
 def make_reading(raw: RawFeed, context: ReadContext[C]) -> Reading:

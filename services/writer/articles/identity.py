@@ -20,9 +20,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import md5
-from uuid import UUID
 
 from services.writer.articles.listing import KnownEntry
 from services.writer.articles.rows import Ledger, Row
@@ -37,23 +36,23 @@ MAX_ALIKE = 1000
 """The most articles of a feed with one link and title: each fetch reads them all."""
 
 
-def entry_key(entry: Entry) -> UUID | None:
-    """Return the digest of the feed's id and the link; None if the feed gives no id.
+def entry_key(entry: Entry) -> str | None:
+    """Return the digest (hexadecimal) of the feed's id and the link; None if the feed gives no id.
 
     Fetchers of earlier versions don't send `id_is_given`: then any id that was not made from the entry counts as given.
     """
     if entry.entry_id in {"", entry.url, entry.md5} and not entry.id_is_given:
         return None
-    return UUID(bytes=_digest(f"{entry.entry_id}\n{entry.url}"))
+    return _digest(f"{entry.entry_id}\n{entry.url}")
 
 
 def other_name(entry: Entry) -> str:
     """Return the name of an article if MD5(url + title) names another one already."""
-    return _digest(f"{entry.url}{entry.title}\n{entry.entry_id}").hex()
+    return _digest(f"{entry.url}{entry.title}\n{entry.entry_id}")
 
 
-def _digest(text: str) -> bytes:
-    return md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()
+def _digest(text: str) -> str:
+    return md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Document:
 
     feed_id: int
     entries: Sequence[Entry]
-    keys: Sequence[UUID | None]
+    keys: Sequence[str | None]
     """The `entry_key` of each entry."""
     known: Sequence[KnownEntry] = ()
     """What the document has beside these entries. Where it stands among them is not known."""
@@ -95,9 +94,9 @@ def identify(ledger: Ledger, document: Document) -> list[str]:
     return [matching.names[place] for place in range(len(document.entries))]
 
 
-def reused_keys(ledger: Ledger, document: Document) -> set[UUID]:
+def reused_keys(ledger: Ledger, document: Document) -> set[str]:
     """Return the keys that several entries of the document have, or several articles of the feed."""
-    titles: dict[UUID, set[str]] = defaultdict(set)
+    titles: dict[str, set[str]] = defaultdict(set)
     for key, entry in zip(document.keys, document.entries, strict=True):
         if key is not None:
             titles[key].add(entry.md5)
@@ -128,7 +127,7 @@ class _Matching:
         self.have_moved = False
         self.has_new_articles = False
         # Of articles that are stored under another key.
-        self.newer_keys: dict[str, UUID] = {}
+        self.newer_keys: dict[str, str] = {}
         self.reused = reused_keys(ledger, document)
 
     def has_telling_key(self, place: int) -> bool:
@@ -164,8 +163,10 @@ class _Matching:
 
     def find_by_title(self, rows: Sequence[Row], places: Sequence[int]) -> None:
         """Find the entries with a row's id, then those with its text; this feed's rows take precedence."""
+        if not rows:
+            return
         rows = sorted(rows, key=self._is_own)  # the last one of a key or text counts
-        by_key: dict[UUID | None, Row] = {row.key: row for row in rows if row.key is not None}
+        by_key: dict[str | None, Row] = {row.key: row for row in rows if row.key is not None}
         for place in self._open(places):
             self._take(place, by_key.get(self.keys[place]))
         by_text = {self.texts.get(row.name, row.content_hash): row for row in rows}
@@ -183,7 +184,7 @@ class _Matching:
         self.find_by_title(rows, places)
         free = iter(self._free(rows, places))
         first = rows[0] if rows else None
-        here: dict[UUID | str | None, Row] = {}
+        here: dict[str | None, Row] = {}
         for place in self._open(places):
             key, content_hash = self.keys[place], self.entries[place].content_hash
             row = here.get(content_hash) or (here.get(key) if key else None)
@@ -221,7 +222,7 @@ class _Matching:
         if not self._is_own(row) or key is None or key == row.key or not is_first:
             return
         if row.key is None or self.have_moved or (self.has_telling_key(place) and row.show(entry) != row):
-            self.ledger.put(replace(row, key=key))
+            self.ledger.put(row._replace(key=key))
         elif self.has_telling_key(place):
             self.newer_keys[row.name] = key
 
@@ -235,13 +236,13 @@ class _Matching:
             self.ledger.newer_keys |= self.newer_keys
             return
         for name, key in self.newer_keys.items():
-            self.ledger.put(replace(self.ledger.rows[name], key=key))
+            self.ledger.put(self.ledger.rows[name]._replace(key=key))
 
     def _add(self, place: int) -> Row:
         entry = self.entries[place]
         name = entry.md5 if entry.md5 not in self.ledger.rows else other_name(entry)
         while name in self.texts:  # another entry of this document keeps that name, though its id has changed
-            name = _digest(f"{name}\n{entry.entry_id}").hex()
+            name = _digest(f"{name}\n{entry.entry_id}")
         if name not in self.ledger.rows:
             self.has_new_articles = True
             self.ledger.put(Row(name, self.feed_id, entry.md5, entry.content_hash, self.keys[place]))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from struct import pack, unpack
 from typing import NamedTuple
-from uuid import UUID
 
 from services.writer.articles.rows import Row
 from shared.wire.jobs import DIGEST_BYTES
@@ -93,7 +92,7 @@ class KnownEntry(NamedTuple):
     md5: str
     """MD5(url + title). Without the article's row: its name, so that it equals no other entry's."""
     content_hash: str = ""
-    key: UUID | None = None
+    key: str | None = None
     url: str = ""
     is_own: bool = True
     """Whether the feed has brought the article."""

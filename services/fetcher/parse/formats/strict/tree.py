@@ -27,6 +27,8 @@ _USUAL = frozenset(_STANDARD.values()) - {""}
 _ASKED_FOR = frozenset({"rdf", "xhtml"})
 """Prefixes that the tables of the strict tier use."""
 _CASELESS = frozenset({"rel", "type"})
+_PLAIN_NAMES = frozenset({"url", "href", "length", "width", "height", "medium", "term", "scheme", "label", "text"})
+"""The most frequent names of attributes, which are lower-case already."""
 
 Attributes = dict[str, str]
 
@@ -167,10 +169,18 @@ def local_name(element: Element) -> str:
 
 def attributes_of(element: Element) -> Attributes:
     """Return the attributes of an element by feedparser's names, in a new dictionary."""
+    return named(element.items())
+
+
+def named(given: Iterable[tuple[str, str]]) -> Attributes:
+    """Return attributes by feedparser's names, in a new dictionary."""
     found: Attributes = {}
-    for key, value in element.items():
+    for key, value in given:
+        if key in _PLAIN_NAMES:
+            found[key] = value
+            continue
         if " " in key:
-            return _namespaced(element.items())
+            return _namespaced(given)
         name = key.lower()
         found[name] = value.lower() if name in _CASELESS else value
     return found
