@@ -39,12 +39,12 @@ def clean_tag(text: str) -> str:
     return tag
 
 
-def merge_tags(present: Iterable[str], more: Iterable[str]) -> list[str]:
-    """Return the tags of both, each once, as the first of its spellings; in their order, and at most `MAX_TAGS`."""
+def merge_tags(present: Iterable[str], more: Iterable[str], most: int | None = MAX_TAGS) -> list[str]:
+    """Return the tags of both, each once, in its first spelling and in their order; `most` of them."""
     merged: dict[str, str] = {}
     for tag in (*present, *more):
         merged.setdefault(tag.lower(), tag)
-    return list(merged.values())[:MAX_TAGS]
+    return list(merged.values())[:most]
 
 
 def change_tags(connection: Connection, id_: int, add: Sequence[str], remove: Sequence[str]) -> None:
@@ -55,11 +55,10 @@ def change_tags(connection: Connection, id_: int, add: Sequence[str], remove: Se
     """
     if not (add or remove):
         return
-    added, removed = map(clean_tag, add), {clean_tag(tag).lower() for tag in remove}
+    removed = {clean_tag(tag).lower() for tag in remove}
     row = connection.execute("SELECT tags FROM feeds WHERE id = %s FOR NO KEY UPDATE", [id_]).fetchone()
     kept = [tag for tag in row["tags"] if tag.lower() not in removed] if row else []
-    wanted = {tag.lower(): tag for tag in (*added, *kept)}  # the spelling that the feed has prevails
-    if len(wanted) > MAX_TAGS:
-        raise ConfigurationError(f"feed {id_} would have {len(wanted)} tags; a feed has at most {MAX_TAGS}")
-    tags = merge_tags(kept, wanted.values())
+    tags = merge_tags(kept, map(clean_tag, add), most=None)
+    if len(tags) > MAX_TAGS:
+        raise ConfigurationError(f"feed {id_} would have {len(tags)} tags; a feed has at most {MAX_TAGS}")
     connection.execute("UPDATE feeds SET tags = %s WHERE id = %s", [tags, id_])

@@ -54,7 +54,7 @@ def open_list(file: BinaryIO, form: Format | None = None, *, salvage: bool = Fal
     """Return the list in a file, after reading all of it once.
 
     Args:
-        file: at its beginning.
+        file: at its beginning; `seekable` makes a pipe one that can be read twice.
         form: how it is written; None: recognised by its content.
         salvage: read what can be read of a broken file. Its flaws say what is wrong.
 

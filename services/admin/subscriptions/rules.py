@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,7 +10,10 @@ from services.admin.registry import NewFeed, registered_url
 from services.admin.subscriptions.model import Listed
 from services.fetcher.http.address_guard import Blocked, Network, check_address
 from services.fetcher.http.options import BadOptions
-from shared.politeness import DEFAULT_PORTS, MAX_URL_CHARACTERS, BadUrl, clean_url, host_of
+from shared.politeness import DEFAULT_PORTS, MAX_URL_CHARACTERS, BadUrl, host_of
+
+_IPV4 = re.compile(r"[0-9.]+")  # `host_of` spells addresses in one way
+_SITE_URL = re.compile(r"https?://\S{1,1990}", re.IGNORECASE)
 
 
 class Reason(StrEnum):
@@ -49,37 +52,50 @@ class Skipped:
 
 
 def check_listed(listed: Listed, allowed: tuple[Network, ...]) -> NewFeed | Skipped:
-    """Return the feed to register, with its URL as it is registered, or why it can't be."""
-    if not listed.url.strip():
-        return Skipped(listed.line, Reason.NO_URL, "no URL", listed.name)
-    if refused := _refusal(listed, allowed):
-        return Skipped(listed.line, *refused, listed.url)
-    return NewFeed(
-        clean_url(listed.url),
-        name=listed.name or None,
-        tags=listed.tags,
-        site_url=_site_url(listed.site_url),
-        source_type=listed.source_type,
-    )
+    """Return the feed to register, with its URL as it is registered, or why it can't be.
 
-
-def _refusal(listed: Listed, allowed: tuple[Network, ...]) -> tuple[Reason, str] | None:
-    url = listed.url.strip()
-    if len(url) > MAX_URL_CHARACTERS:
-        return Reason.TOO_LONG, f"the URL has {len(url)} characters; at most {MAX_URL_CHARACTERS} are taken"
-    scheme, colon, _ = url.partition(":")
-    if colon and scheme.isalnum() and scheme.lower() not in DEFAULT_PORTS and "." not in scheme:
-        return Reason.NOT_HTTP, f"the scheme is {scheme.lower()!r}; only http and https feeds can be fetched"
+    Args:
+        listed: the feed.
+        allowed: networks that may be fetched from although they are not public.
+    """
     try:
-        registered_url(NewFeed(url, source_type=listed.source_type))
-        _check_host(host_of(url), allowed)
+        return NewFeed(
+            _check_url(listed, allowed),
+            name=listed.name or None,
+            tags=listed.tags,
+            site_url=listed.site_url if _SITE_URL.fullmatch(listed.site_url) else None,
+            source_type=listed.source_type,
+        )
+    except _Refused as refused:
+        return Skipped(listed.line, refused.reason, str(refused), listed.url or listed.name)
+
+
+class _Refused(Exception):
+    def __init__(self, reason: Reason, detail: object) -> None:
+        super().__init__(str(detail))
+        self.reason = reason
+
+
+def _check_url(listed: Listed, allowed: tuple[Network, ...]) -> str:
+    url = listed.url.strip()
+    if not url:
+        raise _Refused(Reason.NO_URL, "no URL")
+    if len(url) > MAX_URL_CHARACTERS:
+        raise _Refused(Reason.TOO_LONG, f"the URL has {len(url)} characters; at most {MAX_URL_CHARACTERS} are taken")
+    scheme, colon, _ = url.partition(":")
+    if colon and scheme.isalnum() and scheme.lower() not in DEFAULT_PORTS:
+        detail = f"the scheme is {scheme.lower()!r}; only http and https feeds can be fetched"
+        raise _Refused(Reason.NOT_HTTP, detail)
+    try:
+        clean = registered_url(NewFeed(url, source_type=listed.source_type))
+        _check_host(host_of(clean), allowed)
     except BadUrl as error:
-        return Reason.BAD_URL, str(error)
+        raise _Refused(Reason.BAD_URL, error) from None
     except BadOptions as error:
-        return Reason.UNKNOWN_SOURCE_TYPE, str(error)
+        raise _Refused(Reason.UNKNOWN_SOURCE_TYPE, error) from None
     except Blocked as error:
-        return Reason.REFUSED_ADDRESS, str(error)
-    return None
+        raise _Refused(Reason.REFUSED_ADDRESS, error) from None
+    return clean
 
 
 def _check_host(host: str, allowed: tuple[Network, ...]) -> None:
@@ -87,15 +103,5 @@ def _check_host(host: str, allowed: tuple[Network, ...]) -> None:
     name = host.removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         name = "127.0.0.1"
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return
-    check_address(name, allowed)
-
-
-def _site_url(url: str) -> str | None:
-    try:
-        return clean_url(url) if url else None
-    except BadUrl:
-        return None
+    if ":" in name or _IPV4.fullmatch(name):
+        check_address(name, allowed)

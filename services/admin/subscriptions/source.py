@@ -12,6 +12,7 @@ import io
 import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import BinaryIO
 
@@ -40,7 +41,7 @@ class Source:
     """A file that can be read as text more than once.
 
     Args:
-        file: at its beginning. What can't be read twice (a pipe) is copied to a temporary file.
+        file: at its beginning; `seekable` makes it one that can be read twice.
         flaws: where those of its encoding are noted.
 
     Raises:
@@ -48,7 +49,7 @@ class Source:
     """
 
     def __init__(self, file: BinaryIO, flaws: Flaws) -> None:
-        self._file = file if file.seekable() else _copy(file)
+        self._file = file
         if self._file.seek(0, io.SEEK_END) > MAX_BYTES:
             raise BadList(1, f"the file has more than {MAX_BYTES // 2**20} MiB: split it")
         self._file.seek(0)
@@ -71,7 +72,7 @@ class Source:
             more = bool(data)
             text = newlines.decode(decoder.decode(data, not more), final=not more)
             text = text if text.isascii() else text.translate(_STRAYS)
-            clean = strip_illegal(text)
+            clean = strip_illegal(text.replace("\0", ""))  # NUL by itself, since a file may hold nothing else
             if len(clean) < len(text):
                 flaws.note("control characters were left out", partial(_line_of, line, text, clean))
             line += text.count("\n")
@@ -141,9 +142,14 @@ def _line_of(line: int, text: str, clean: str) -> int:
     return line + text.count("\n", 0, low)
 
 
-def _copy(file: BinaryIO) -> BinaryIO:
-    """Return what can be read from a pipe; of an endless one a little more than the largest file may have."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - its last reference closes it
-    while copy.tell() <= MAX_BYTES and (data := file.read(BLOCK_BYTES)):
-        copy.write(data)
-    return copy
+@contextmanager
+def seekable(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Yield `file`, or a temporary copy of what can be read from a pipe; of an endless one as much as is refused."""
+    if file.seekable():
+        yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        while copy.tell() <= MAX_BYTES and (data := file.read(BLOCK_BYTES)):
+            copy.write(data)
+        copy.seek(0)
+        yield copy

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -38,7 +38,7 @@ EXIT_REFUSED = 3
 
 FORMATS = "opml|csv|list"
 
-URL_CHARACTERS = 200
+SHOWN_CHARACTERS = 300
 
 
 def import_(
@@ -115,12 +115,14 @@ def _explain(error: BadList) -> str:
 
 @contextmanager
 def _open(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
+    from services.admin.subscriptions.source import seekable
+
     try:
-        with Path(file).open("rb") as opened:
-            yield opened
+        with (
+            nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as opened,
+            seekable(opened) as source,
+        ):
+            yield source
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise ConfigurationError(f"{file} can't be read: {error.strerror}") from error
 
@@ -175,8 +177,8 @@ class _Report:
             print(",\n" if self._printed else '{"skipped": [\n', ascii_json(found), sep="", end="")
             self._printed += 1
         elif self._verbose or not skipped.reason.is_known:
-            said = ": ".join(filter(None, (skipped.url[:URL_CHARACTERS], skipped.detail)))
-            console.print(f"line {skipped.line:,}: {safe_to_show(said)}", soft_wrap=True, highlight=False)
+            said = ": ".join(safe_to_show(text, SHOWN_CHARACTERS) for text in (skipped.url, skipped.detail) if text)
+            console.print(f"line {skipped.line:,}: {said}", soft_wrap=True, highlight=False)
 
     def end(self, feeds: FeedList, *, dry_run: bool) -> None:
         """Print the summary."""
