@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, TextIO
 from xml.sax.saxutils import quoteattr
@@ -44,24 +43,18 @@ CSV_HEADER = ("url", "name", "tags", "site_url", "source_type")
 Row = dict[str, Any]
 
 
-@dataclass
-class Exported:
-    """What was written."""
+def export_feeds(connection: Connection, out: TextIO, form: Format, tag: str | None = None) -> int:
+    """Write the feeds, or those with `tag`, to `out`; the rows come from the server a thousand at a time.
 
-    feeds: int
-    secrets: int
-    """Feeds whose URL holds a password or a token. The list has it in full, or the feeds could not be fetched."""
-
-
-def export_feeds(connection: Connection, out: TextIO, form: Format, tag: str | None = None) -> Exported:
-    """Write the feeds, or those with `tag`, to `out`; the rows come from the server a thousand at a time."""
+    Returns:
+        how many feeds have a URL that holds a password or a token. The list has these in full, since such a feed can't
+        be fetched without it.
+    """
     statement = _BY_FOLDER if form is Format.OPML else _BY_FEED
-    feeds: set[int] = set()
     secrets: set[int] = set()
 
     def rows(cursor: Iterable[Row]) -> Iterator[Row]:
         for row in cursor:
-            feeds.add(row["id"])
             if mask_credentials(row["url"]) != row["url"]:
                 secrets.add(row["id"])
             yield row | {"name": " ".join((row["name"] or "").split())[:MAX_NAME_CHARACTERS].rstrip()}
@@ -70,7 +63,7 @@ def export_feeds(connection: Connection, out: TextIO, form: Format, tag: str | N
         cursor.itersize = ROWS_AT_ONCE
         cursor.execute(statement.encode(), {"tag": None if tag is None else clean_tag(tag)})
         out.writelines(WRITERS[form](rows(cursor)))
-    return Exported(len(feeds), len(secrets))
+    return len(secrets)
 
 
 def write_opml(rows: Iterable[Row]) -> Iterator[str]:

@@ -8,8 +8,8 @@ AT_ONCE = 100
 """So many feeds of an import are due at once."""
 
 PER_SECOND = 25.0
-"""The others become due at this rate. A first poll writes all entries of a feed: a small machine manages
-a hundred such polls a second, and the feeds that are known already need most of that."""
+"""The others become due at this rate. A first poll writes all entries of a feed: a small machine manages a hundred
+such polls a second, and the feeds that are known already need most of that."""
 
 
 class FirstPolls:

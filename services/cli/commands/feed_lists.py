@@ -177,7 +177,8 @@ class _Report:
             print(",\n" if self._printed else '{"skipped": [\n', ascii_json(found), sep="", end="")
             self._printed += 1
         elif self._verbose or not skipped.reason.is_known:
-            said = ": ".join(safe_to_show(text, SHOWN_CHARACTERS) for text in (skipped.url, skipped.detail) if text)
+            # The URL is last: a secret at its end would be masked up to the next space.
+            said = ": ".join(safe_to_show(text, SHOWN_CHARACTERS) for text in (skipped.detail, skipped.url) if text)
             console.print(f"line {skipped.line:,}: {said}", soft_wrap=True, highlight=False)
 
     def end(self, feeds: FeedList, *, dry_run: bool) -> None:
@@ -231,11 +232,11 @@ def export(
     with tempfile.TemporaryFile() as file:  # a transaction must not wait for who reads our output
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         with connect_here() as connection:
-            exported = export_feeds(connection, text, chosen, tag)
+            secrets = export_feeds(connection, text, chosen, tag)
         file.seek(0)
         shutil.copyfileobj(file, sys.stdout.buffer)
         text.detach()
     sys.stdout.buffer.flush()
-    if exported.secrets:
-        said = f"warning: the URLs of {exported.secrets:,} feeds hold passwords or tokens, and so does this list"
+    if secrets:
+        said = f"warning: the URLs of {secrets:,} feeds hold passwords or tokens, and so does this list"
         Terminal(stderr=True).print(said, soft_wrap=True)

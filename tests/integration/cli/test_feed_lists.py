@@ -47,15 +47,16 @@ def test_an_import_reports_every_line_that_it_skips(feeds: Run) -> None:
     result = feeds("import", "-", typed=LIST)
     assert result.exit_code == 3
     assert result.stdout.splitlines() == [
-        "line 7: http://10.0.0.1/feed: 10.0.0.1 is not a public address; if feeds are meant to be fetched from there,"
-        " name its network in FEEDMILL_ALLOW_NETWORKS",
-        "line 8: Gone: no URL",
-        "line 9: HTTPS://A.example/feed#x: the feed of line 4 again",
+        "line 7: 10.0.0.1 is not a public address; if feeds are meant to be fetched from there, name its network in"
+        " FEEDMILL_ALLOW_NETWORKS: http://10.0.0.1/feed",
+        "line 8: no URL: Gone",
+        "line 9: the feed of line 4 again: HTTPS://A.example/feed#x",
         "5 listed (opml), 2 added, 0 there already, 1 twice in the list, 2 refused",
     ]
     assert result.stderr == "warning: line 4: &nbsp; is not defined in XML: read as in HTML\n"
     again = feeds("import", "-", "--verbose", typed=LIST).stdout
-    assert "line 6: http://***@b.example/feed?token=***: there already as feed" in again
+    assert "line 6: there already as feed" in again
+    assert ": http://***@b.example/feed?token=***\n" in again
     assert "0 added, 2 there already" in again
     assert "hunter2" not in again
 
