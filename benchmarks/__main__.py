@@ -78,11 +78,11 @@ async def _await(rows: Awaitable[list[Row]]) -> list[Row]:
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measures Feedmill beside the bare things that it stands on, on loopback, with throw-away servers.",
+        description="Measures Feedmill beside something simpler, on loopback, with throw-away servers.",
     )
     names = f"{', '.join(SUBJECTS)}; or simulation, which has options of its own"
     parser.add_argument("names", nargs="*", metavar="name", choices=[[], *SUBJECTS], help=names)
-    parser.add_argument("--quick", action="store_true", help="fewer feeds and rounds: under a minute, more noise")
+    parser.add_argument("--quick", action="store_true", help="fewer feeds and rounds: two minutes in all, more noise")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The farm in a process of its own, and the sets of feeds that all clients fetch from it."""
+"""The farm of `benchmarks.feeds` in its process, and the sets of feeds that all clients fetch from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ FARM_SECONDS = 60.0
 ANSWER_BYTES = 16 * 1024 * 1024
 
 ITEMS = 19
-BODY_BYTES = 57_000
+TEXT_LENGTH = 1_200
+"""Characters of an article: with its markup and the other fields 19 of them make a feed of about 57 KB."""
 
 
 class FarmProcess:
@@ -27,19 +28,8 @@ class FarmProcess:
         self._process = process
         self.urls = urls
 
-    async def publish(self) -> None:
-        """Let every feed replace all its articles, so that the next fetch of each is a 200."""
-        await self._send("publish")
-
-    async def set_latency(self, seconds: float) -> None:
-        """Delay every answer by so long."""
-        await self._send(f"latency {seconds}")
-
-    async def cpu_seconds(self) -> float:
-        """Return the CPU seconds of the farm so far."""
-        return float((await self._send("status"))["cpu_seconds"])
-
-    async def _send(self, command: str) -> dict[str, Any]:
+    async def tell(self, command: str) -> dict[str, Any]:
+        """Send a command of `python -m benchmarks.feeds`, and return the answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{command}\n".encode())
         answer = await _read_answer(self._process)
@@ -49,11 +39,13 @@ class FarmProcess:
 
 
 @asynccontextmanager
-async def run_farm(*, feeds: int, items: int, body_bytes: int, edition: str) -> AsyncIterator[FarmProcess]:
-    """Run a farm with a host for every twelve feeds for the length of the block."""
-    numbers = {"feeds": feeds, "hosts": max(4, feeds // 12), "items": items, "body-bytes": body_bytes}
+async def run_farm(
+    *, feeds: int, entries: int, text_length: int, edition: str, hosts: int | None = None
+) -> AsyncIterator[FarmProcess]:
+    """Run a farm for the length of the block. Without `hosts` there is a host for every twelve feeds."""
+    numbers = {"feeds": feeds, "hosts": hosts or max(4, feeds // 12), "entries": entries, "text-length": text_length}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "local.farm", "--edition", edition),
+        *(sys.executable, "-m", "benchmarks.feeds", "--edition", edition),
         *(word for name, number in numbers.items() for word in (f"--{name}", str(number))),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -105,8 +97,8 @@ class FeedSet:
 async def open_feed_sets(size: Size, loop: BareLoop) -> AsyncIterator[tuple[FeedSet, FeedSet]]:
     """Yield feeds that answer 304, with the validators for it, and larger ones that answer 200."""
     async with AsyncExitStack() as stack:
-        still_farm = run_farm(feeds=size.still_feeds, items=5, body_bytes=4_000, edition="still")
-        busy_farm = run_farm(feeds=size.busy_feeds, items=ITEMS, body_bytes=BODY_BYTES, edition="busy")
+        still_farm = run_farm(feeds=size.still_feeds, entries=5, text_length=100, edition="still")
+        busy_farm = run_farm(feeds=size.busy_feeds, entries=ITEMS, text_length=TEXT_LENGTH, edition="busy")
         still, busy = [await stack.enter_async_context(farm) for farm in (still_farm, busy_farm)]
         yield (
             FeedSet(still, await loop.ask_validators(still.urls), 304),

@@ -23,6 +23,8 @@ class Lap:
     cpu: Mapping[str, float] = field(default_factory=dict)
     errors: int = 0
     """Failed fetches among them. The farm never fails, so the client or its library did."""
+    wal_bytes: int = 0
+    """The growth of PostgreSQL's write-ahead log."""
 
     @property
     def rate(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import idna
@@ -47,6 +48,7 @@ def politeness_group(url: str, proxy_hosts: frozenset[str] = frozenset()) -> str
     return group
 
 
+@lru_cache(maxsize=1000)  # a fetch asks three times
 def host_of(url: str) -> str:
     """Return the host of `url` for the name look-up: one spelling for all spellings of a host.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -37,6 +38,7 @@ def run_service(name: str, settings_class: type[S], serve: Serve[S]) -> None:
     try:
         settings = read_settings(settings_class)
         configure_logging(name, settings.log_level, settings.log_format)
+        gc.freeze()  # what is loaded by now stays: the collector has to look at it never again
         asyncio.run(_run(name, settings, serve))
     except ConfigurationError as error:
         print(f"feedmill {name}: {safe_to_show(error, None)}", file=sys.stderr)  # noqa: T201 - may precede logging

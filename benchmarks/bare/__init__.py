@@ -1,1 +1,1 @@
-"""What stands beside Feedmill in a row: loops that only fetch, and SQL that only stores."""
+"""What stands beside Feedmill in a row: scripts that people write, a loop that only fetches, SQL that only stores."""

@@ -1,7 +1,7 @@
 """The fetcher alone: its jobs wait in its queue, its results stay in the writer's queue.
 
-Beside it, over the same URLs and in as many threads: bare loops of httpx, of `http.client` and of our own client; the
-shared client of httpx with a large pool that one would write without a thought; and two fetchers instead of one.
+Beside it, over the same URLs and in as many threads: a bare loop of httpx; the shared client with a large pool that one
+would write without a thought; and two fetchers instead of one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, groupby
 
 from benchmarks.bare import fetching
-from benchmarks.bare.fetching import BESIDE, BareLoop, ClientLoop, Fetch, Loop, StandardLoop
+from benchmarks.bare.fetching import BESIDE, BareLoop, Fetch
 from benchmarks.bench import Bench, open_session, read_topology
 from benchmarks.farm import FeedSet, Size, open_feed_sets
 from benchmarks.laps import (
@@ -41,7 +41,7 @@ PROCESS = "fetcher"
 OUTCOMES = {200: Outcome.FETCHED, 304: Outcome.NOT_MODIFIED}
 GOALS = {200: 0.25, 304: 0.7}
 
-OURS, HTTPX, STANDARD, CLIENT, NAIVE, PAIR = "fetcher", "httpx", "http.client", "client", "naive", "pair"
+OURS, HTTPX, NAIVE, PAIR = "fetcher", "httpx", "naive", "pair"
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,11 @@ class Case:
 
 
 CASES = (
-    Case(304, 0.0, 64, (HTTPX, STANDARD, CLIENT), jobs=2),
-    Case(304, 0.1, 64, (HTTPX,), jobs=2),
-    Case(200, 0.0, 64, (HTTPX, STANDARD, CLIENT)),
-    Case(200, 0.1, 64, (HTTPX,)),
-    Case(304, 0.1, 200, (HTTPX, STANDARD, CLIENT, NAIVE, PAIR), jobs=2),
-    Case(200, 0.1, 200, (HTTPX, NAIVE), jobs=2),
-    Case(304, 0.1, 16, (PAIR,)),
+    Case(304, 0.0, 64, (HTTPX,), jobs=2),
+    Case(304, 0.1, 64, (HTTPX, PAIR), jobs=2),
+    Case(200, 0.0, 64, (HTTPX,)),
+    Case(200, 0.1, 64, (HTTPX, PAIR)),
+    Case(304, 0.1, 200, (HTTPX, NAIVE, PAIR), jobs=2),
 )
 
 Laps = dict[str, list[Lap]]
@@ -97,8 +95,8 @@ async def run(bench: Bench) -> list[Row]:
     return [*rows, error_row("fetcher", BESIDE, ours, bare)]
 
 
-async def _run_case(case: Case, feed_set: FeedSet, clients: Mapping[str, Fetchers | Loop], size: Size) -> Laps:
-    await feed_set.farm.set_latency(case.latency)
+async def _run_case(case: Case, feed_set: FeedSet, clients: Mapping[str, Fetchers | BareLoop], size: Size) -> Laps:
+    await feed_set.farm.tell(f"latency {case.latency}")
     contenders: dict[str, Contender] = {}
     for name in (OURS, *case.beside):
         times = case.jobs if name in {OURS, PAIR} else 1
@@ -106,15 +104,10 @@ async def _run_case(case: Case, feed_set: FeedSet, clients: Mapping[str, Fetcher
     return await run_rounds(contenders, size.rounds, size.seconds)
 
 
-async def _open_client(bench: Bench, name: str, threads: int, stack: AsyncExitStack) -> Fetchers | Loop:
+async def _open_client(bench: Bench, name: str, threads: int, stack: AsyncExitStack) -> Fetchers | BareLoop:
     """Return a bare loop, or one or two fetchers on a vhost of their own; `stack` closes it."""
-    match name:
-        case "http.client":
-            return StandardLoop(threads)
-        case "client":
-            return stack.enter_context(ClientLoop(threads))
-        case "httpx" | "naive":
-            return stack.enter_context(BareLoop(threads, keep_alive=name == NAIVE))
+    if name in {HTTPX, NAIVE}:
+        return stack.enter_context(BareLoop(threads, keep_alive=name == NAIVE))
     place, topology = bench.make_place(name), read_topology()
     names = [f"fetcher-{threads}-{name}-{number}" for number in range(2 if name == PAIR else 1)]
     services = await stack.enter_async_context(run_services(names, place.environment() | fetcher_settings(threads)))
@@ -169,21 +162,12 @@ def _case_rows(case: Case, laps: Laps) -> list[Row]:
 
     if HTTPX in laps:
         add("feeds", OURS, HTTPX, BESIDE, GOALS[case.status])
-        rows.append(_cpu_row(f"{case.name}.cpu", laps, OURS, HTTPX, BESIDE))
-    if STANDARD in laps:
-        add("feeds_to_fastest", OURS, STANDARD, "bare http.client")
-        add("feeds_to_client", OURS, CLIENT, "bare feed client")
-        add("client_feeds", CLIENT, HTTPX, BESIDE)
-        rows.append(_cpu_row(f"{case.name}.client_cpu", laps, CLIENT, STANDARD, "bare http.client"))
+        cost, other = middle_cpu_ms(laps[OURS], PROCESS), middle_cpu_ms(laps[HTTPX], fetching.PROCESS)
+        rows.append(Row(f"{case.name}.cpu", cost, "CPU-ms/feed", BESIDE, other))
     if NAIVE in laps:
         add("feeds_to_naive", OURS, NAIVE, "naive shared client", 5.0)
-    if NAIVE in laps and CLIENT in laps:
-        add("client_to_naive", CLIENT, NAIVE, "naive shared client")
     if PAIR in laps:
         add("two_fetchers", PAIR, OURS, "one fetcher", 1.6)
+        cost, other = (middle_cpu_ms(laps[name], PROCESS) for name in (PAIR, OURS))
+        rows.append(Row(f"{case.name}.two_fetchers_cpu", cost, "CPU-ms/feed", "one fetcher", other))
     return rows
-
-
-def _cpu_row(name: str, laps: Laps, ours: str, bare: str, beside: str) -> Row:
-    cost, other = (middle_cpu_ms(laps[who], PROCESS if who == OURS else fetching.PROCESS) for who in (ours, bare))
-    return Row(name, cost, "CPU-ms/feed", beside, other)

@@ -10,13 +10,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from statistics import median
-from typing import TypeVar
 
 import psycopg
 
 from benchmarks.bench import Bench, read_number
-from benchmarks.laps import BenchError, Contender, Lap, rate_row, rounds, run_rounds
+from benchmarks.laps import BenchError, Contender, Lap, rate_row, run_rounds
 from benchmarks.rows import Row
 from feedmill_client import PendingArticles
 
@@ -46,22 +44,19 @@ FROM pending_articles WHERE claimed_until IS NULL ORDER BY created_at, md5 LIMIT
 
 COUNT = "SELECT count(*) FROM pending_articles"
 
-Result = TypeVar("Result")
 Drain = Callable[[str, float], int]
 """Drains until that moment of the monotonic clock; returns how many articles."""
 
 
 async def run(bench: Bench) -> list[Row]:
-    """Return the rows: articles per second with one and with four workers, and the time of one claim and one ack."""
+    """Return the rows: articles per second with one and with four workers."""
     articles, most, seconds = (100_000, 3, QUICK_LAP_SECONDS) if bench.quick else (1_000_000, 7, LAP_SECONDS)
     url = bench.make_place("pending").database_url
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("INSERT INTO feeds (url, politeness_group) VALUES ('http://x/', 'x')")
         connection.execute(FILL, [articles])
         connection.execute("VACUUM ANALYZE pending_articles")
-        rows = [await _measure_rates(connection, url, workers, most, seconds) for workers in (1, 4)]
-        connection.execute("VACUUM ANALYZE pending_articles")
-        return rows + _measure_calls(connection, url, 20 * most)
+        return [await _measure_rates(connection, url, workers, most, seconds) for workers in (1, 4)]
 
 
 async def _measure_rates(connection: psycopg.Connection, url: str, workers: int, most: int, seconds: float) -> Row:
@@ -101,28 +96,3 @@ def _drain_barely(url: str, until: float) -> int:
                 md5s = [row[0] for row in connection.execute(TAKE, [BATCH]).fetchall()]
                 drained += connection.execute("DELETE FROM pending_articles WHERE md5 = ANY(%s)", [md5s]).rowcount
     return drained
-
-
-def _measure_calls(connection: psycopg.Connection, url: str, most: int) -> list[Row]:
-    """Return the milliseconds of a claim and of an ack, beside taking and deleting as many without a lease."""
-    seconds: dict[str, list[float]] = {name: [] for name in ("claim", "take", "ack", "delete")}
-
-    def timed(name: str, call: Callable[[], Result]) -> Result:
-        start = time.monotonic()
-        result = call()
-        seconds[name].append(time.monotonic() - start)
-        return result
-
-    with PendingArticles(url) as pending:
-        for _ in rounds(most, 30.0):
-            articles = timed("claim", lambda: pending.claim(BATCH))
-            timed("ack", lambda: pending.ack(articles))  # noqa: B023 - called at once
-            with connection.transaction():
-                taken = timed("take", lambda: connection.execute(TAKE, [BATCH]).fetchall())
-            md5s = [row[0] for row in taken]
-            timed("delete", lambda: connection.execute("DELETE FROM pending_articles WHERE md5 = ANY(%s)", [md5s]))  # noqa: B023
-    middle = {name: 1000 * median(found) for name, found in seconds.items()}
-    return [
-        Row("pending.claim_of_50", middle["claim"], "ms", "SELECT … FOR UPDATE SKIP LOCKED", middle["take"]),
-        Row("pending.ack_of_50", middle["ack"], "ms", "DELETE … WHERE md5 = ANY", middle["delete"]),
-    ]

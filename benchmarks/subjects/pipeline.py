@@ -1,147 +1,199 @@
-"""Feeds per second through the whole pipeline: scheduler, fetcher and writer as processes, broker and database.
+"""Feeds through the whole pipeline: scheduler, fetcher and writer as processes, with broker and database.
 
-A round makes every feed of a farm due and lasts from the first claim to the last commit. 304s come from a farm whose
-feeds we have already, 200s from one that replaces all its articles before each round.
+Beside it, over the same feeds and in databases of the same server: the script that people write, and its fast twin.
+Every round has new feeds, which go through the `CASES` one after the other. The contenders take turns in each. A case
+lasts from the first claim to the last commit. At the end of a round every article must be there, once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from statistics import median
 from typing import Any
 
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from benchmarks.bare import fetching
-from benchmarks.bare.fetching import BESIDE, BareLoop, Fetch, conditions
+from benchmarks.bare.scripts import FastScript, Script, UsualScript
 from benchmarks.bench import Bench, wait_until
-from benchmarks.farm import ITEMS, FeedSet, Size, open_feed_sets
-from benchmarks.laps import BenchError, Lap, check_errors, error_row, middle_cpu_ms, rate_row, run_rounds, spent
+from benchmarks.farm import run_farm
+from benchmarks.laps import BenchError, Lap, rate_row, rotated, rounds, spent
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
+from local.addresses import Addresses
 from services.admin.registry import NewFeed, add_feed, connect
 
 SERVICES = ("scheduler", "fetcher", "writer")
-MEASURED = (*SERVICES, "broker", "database", "farm")
+PROCESSES = (*SERVICES, "broker", "database")
 LAP_SECONDS = 120.0
-LATENCIES = (0.0, 0.1)
-"""The farm's delays of each answer, in seconds."""
+ENTRIES, TEXT_LENGTH = 88, 150
+"""Of each feed. It has about 90 KB, 8 of them on the wire."""
 
-FULL = Size(still_feeds=600, busy_feeds=120, rounds=5, seconds=25.0)
-QUICK = Size(still_feeds=150, busy_feeds=20, rounds=2, seconds=3.0)
+CASES = {
+    "cold": "",  # all articles are new
+    "same": "",  # 304
+    "grow": "publish 1",
+    "grow3": "publish 3",
+    "volatile": "tick",
+}
+"""What the farm is told before each case."""
+
+GOALS = {"cold": 1.5, "same": 1.5, "grow": 1.0}
+"""Our CPU time at most, in that of the fast script."""
+
+OURS = "ours"
+TABLES = ("feed_fetch_log", "feed_items", "feed_listings", "pending_articles")
 
 Connection = psycopg.AsyncConnection[DictRow]
-
-
-@dataclass(frozen=True)
-class RegisteredFeeds:
-    """The feeds of a farm, and their ids in the database."""
-
-    feed_set: FeedSet
-    ids: tuple[int, ...]
+Laps = dict[tuple[str, str], list[Lap]]
 
 
 async def run(bench: Bench) -> list[Row]:
     """Return the rows of all cases."""
-    size = QUICK if bench.quick else FULL
-    place = bench.make_place("pipeline")
-    rows: list[Row] = []
-    ours: list[Lap] = []
-    theirs: list[Lap] = []
+    feeds, most, seconds = (36, 1, 60.0) if bench.quick else (120, 4, 200.0)
     async with contextlib.AsyncExitStack() as stack:
-        bare = stack.enter_context(BareLoop(bench.threads))
-        feed_sets = await stack.enter_async_context(open_feed_sets(size, bare))
-        registered = [RegisteredFeeds(one, register(place.database_url, one.fetches)) for one in feed_sets]
+        place = bench.make_place("pipeline")
         services = await stack.enter_async_context(run_services(SERVICES, place.environment()))
-        connection = await stack.enter_async_context(open_connection(place.database_url))
-        rounds = PipelineRounds(bench, services, connection, bare)
-        for feeds in registered:
-            await rounds.run_pipeline(feeds, feeds.ids[: bench.threads // 4])  # warms up
-            for latency in LATENCIES:
-                laps = await rounds.measure(feeds, latency, size)
-                rows += _rows(f"pipeline.{feeds.feed_set.status}.{1000 * latency:.0f}ms", laps["ours"], laps["bare"])
-                ours += laps["ours"]
-                theirs += laps["bare"]
-    return [*rows, error_row("pipeline", BESIDE, ours, theirs)]
-
-
-def _rows(case: str, ours: Sequence[Lap], bare: Sequence[Lap]) -> list[Row]:
-    """Return feeds per second, and the CPU time of each process per feed beside that of a bare fetch."""
-    other = middle_cpu_ms(bare, fetching.PROCESS)
-    costs = [Row(f"{case}.{name}_cpu", middle_cpu_ms(ours, name), "CPU-ms/feed", BESIDE, other) for name in MEASURED]
-    return [rate_row(f"{case}.feeds", "feeds/s", BESIDE, ours, bare), *costs]
+        pipeline = Pipeline(bench, services, place, await stack.enter_async_context(open_connection(place)))
+        scripts: dict[str, Script] = {
+            kind.NAME: stack.enter_context(contextlib.closing(kind(bench.make_place("script").database_url)))
+            for kind in (UsualScript, FastScript)
+        }
+        race = Race(pipeline, scripts)
+        await race.run_round("warm-up", 0, 9)
+        race.laps.clear()
+        for number in rounds(most, seconds):
+            await race.run_round(f"round-{number}", number, feeds)
+        rows = [row for case in CASES for row in _rows(case, race.laps)]
+        return [*rows, *await pipeline.size_rows()]
 
 
 @asynccontextmanager
-async def open_connection(database_url: str) -> AsyncIterator[Connection]:
+async def open_connection(place: Addresses) -> AsyncIterator[Connection]:
     """Yield a connection for queries."""
-    connection = await psycopg.AsyncConnection[DictRow].connect(database_url, autocommit=True, row_factory=dict_row)
+    connection = await psycopg.AsyncConnection[DictRow].connect(
+        place.database_url, autocommit=True, row_factory=dict_row
+    )
     async with connection:
         yield connection
 
 
-def register(database_url: str, fetches: Sequence[Fetch]) -> tuple[int, ...]:
-    """Register the feeds with their validators, due in a year; return their ids."""
-    with connect(database_url) as connection:
-        ids = []
-        for fetch in fetches:
-            id_, _ = add_feed(connection, NewFeed(fetch.url))
-            validators = [fetch.headers.get("If-None-Match"), fetch.headers.get("If-Modified-Since")]
-            connection.execute(
-                """
-                UPDATE feeds SET next_fetch_at = now() + interval '1 year', etag = %s, last_modified = %s,
-                    validators_url = url, probed_at = now() -- a probe would be answered 200
-                WHERE id = %s
-                """,
-                [*validators, id_],
-            )
-            ids.append(id_)
-    return tuple(ids)
+class Race:
+    """Rounds of all contenders, and their laps by case and contender."""
+
+    def __init__(self, pipeline: Pipeline, scripts: Mapping[str, Script]) -> None:
+        self.laps: Laps = {}
+        self._pipeline = pipeline
+        self._scripts = scripts
+        self._expected: list[str] = []
+
+    async def run_round(self, edition: str, number: int, feeds: int) -> None:
+        """Let each contender poll the same new feeds in all cases; another one is first each time.
+
+        Raises:
+            BenchError: an article is missing, or is there twice.
+        """
+        async with run_farm(
+            feeds=feeds, hosts=feeds, entries=ENTRIES, text_length=TEXT_LENGTH, edition=edition
+        ) as farm:
+            await asyncio.to_thread(self._pipeline.register, farm.urls)
+            for script in self._scripts.values():
+                await asyncio.to_thread(script.register, farm.urls)
+            for case, command in CASES.items():
+                if command:
+                    await farm.tell(command)
+                for name in rotated([OURS, *self._scripts], number):
+                    lap = await (
+                        self._pipeline.poll() if name == OURS else self._run_script(self._scripts[name], feeds)
+                    )
+                    self.laps.setdefault((case, name), []).append(lap)
+            self._expected += (await farm.tell("articles"))["articles"]
+        for name, stored in [
+            (OURS, await self._pipeline.stored()),
+            *((name, script.stored()) for name, script in self._scripts.items()),
+        ]:
+            wrong = Counter(stored)
+            wrong.subtract(self._expected)
+            if any(wrong.values()):
+                lost, doubled = -sum(n for n in wrong.values() if n < 0), sum(n for n in wrong.values() if n > 0)
+                raise BenchError(f"{name}: {lost} articles of {len(self._expected)} are missing, {doubled} too many")
+
+    async def _run_script(self, script: Script, feeds: int) -> Lap:
+        before, start = await self._pipeline.read_cost(), time.monotonic()
+        mine = time.process_time()
+        await asyncio.to_thread(script.poll)
+        mine = time.process_time() - mine
+        seconds, cost = time.monotonic() - start, spent(before, await self._pipeline.read_cost())
+        return Lap(feeds, seconds, {"script": mine, "database": cost["database"]}, wal_bytes=int(cost["wal"]))
 
 
-class PipelineRounds:
-    """Rounds of the pipeline, and of the bare loop over the same URLs."""
+class Pipeline:
+    """Our services, and the feeds that are registered."""
 
-    def __init__(self, bench: Bench, services: Services, connection: Connection, bare: BareLoop) -> None:
+    def __init__(self, bench: Bench, services: Services, place: Addresses, connection: Connection) -> None:
         self._bench = bench
         self._services = services
+        self._place = place
         self._connection = connection
-        self._bare = bare
+        self._ids: list[int] = []
 
-    async def measure(self, feeds: RegisteredFeeds, latency: float, size: Size) -> dict[str, list[Lap]]:
-        """Return the laps of the pipeline (`ours`) and of the bare loop (`bare`) in one case."""
-        await feeds.feed_set.farm.set_latency(latency)
-        contenders = {
-            "ours": lambda: self.run_pipeline(feeds, feeds.ids),
-            "bare": lambda: self._run_bare(feeds),
-        }
-        return await run_rounds(contenders, size.rounds, size.seconds)
+    def register(self, urls: Sequence[str]) -> None:
+        """Register new feeds, due in a year. From now on these are polled."""
+        with connect(self._place.database_url) as connection:
+            self._ids = [add_feed(connection, NewFeed(url))[0] for url in urls]
+            # A probe would be answered 200.
+            connection.execute(
+                "UPDATE feeds SET next_fetch_at = now() + interval '1 year', probed_at = now() WHERE id = ANY(%s)",
+                [self._ids],
+            )
 
-    async def run_pipeline(self, feeds: RegisteredFeeds, ids: Sequence[int]) -> Lap:
-        """Make the feeds due and wait until all are done. Feeds that answer 200 have new articles each time."""
-        if feeds.feed_set.status == 200:
-            await feeds.feed_set.farm.publish()
-        before = await self._read_cpu(feeds)
+    async def poll(self) -> Lap:
+        """Make the feeds due and wait until all are done."""
+        before = await self.read_cost()
         (due,) = await self._query("SELECT now() AS at")
-        await self._query("UPDATE feeds SET next_fetch_at = now() WHERE id = ANY(%s) RETURNING id", [list(ids)])
+        await self._query("UPDATE feeds SET next_fetch_at = now() WHERE id = ANY(%s) RETURNING id", [self._ids])
         await wait_until(self._is_done, what="a round", seconds=LAP_SECONDS, check=self._services.check)
         end = time.time()
-        after = await self._read_cpu(feeds)
-        claimed_at, errors = await self._check_log(feeds, due["at"], len(ids))
-        return check_errors(Lap(len(ids), end - claimed_at.timestamp(), spent(before, after), errors))
+        cost = spent(before, await self.read_cost())
+        (log,) = await self._query(
+            """
+            SELECT count(*) AS polls, count(*) FILTER (WHERE status IN (200, 304)) AS good, min(queued_at) AS claimed_at
+            FROM feed_fetch_log WHERE queued_at >= %s
+            """,
+            [due["at"]],
+        )
+        if not log["polls"] == log["good"] == len(self._ids):
+            raise BenchError(f"{len(self._ids)} feeds should have been polled once each, but the log has {log}")
+        seconds = end - log["claimed_at"].timestamp()
+        return Lap(len(self._ids), seconds, {name: cost[name] for name in PROCESSES}, wal_bytes=int(cost["wal"]))
 
-    async def _run_bare(self, feeds: RegisteredFeeds) -> Lap:
-        """Fetch with the validators that the pipeline would send. Feeds that answer 200 have new articles."""
-        if feeds.feed_set.status == 200:
-            await feeds.feed_set.farm.publish()
-        rows = await self._query("SELECT url, etag, last_modified FROM feeds WHERE id = ANY(%s)", [list(feeds.ids)])
-        fetches = [Fetch(row["url"], conditions(row["etag"], row["last_modified"])) for row in rows]
-        return await self._bare.run(fetches, feeds.feed_set.status)
+    async def read_cost(self) -> dict[str, float]:
+        """Return the CPU seconds of each process so far, and `wal`: the bytes of the write-ahead log."""
+        (row,) = await self._query("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn AS bytes")
+        return {**self._services.cpu_seconds(), **self._bench.server_cpu_seconds(), "wal": float(row["bytes"])}
+
+    async def stored(self) -> list[str]:
+        """Return the links of all articles. One that the log counts twice is there twice: the primary key hides it."""
+        urls = [row["url"] for row in await self._query("SELECT url FROM pending_articles")]
+        (row,) = await self._query("SELECT sum(items_new)::int AS new FROM feed_fetch_log")
+        return urls + ["counted twice"] * (row["new"] - len(urls))
+
+    async def size_rows(self) -> list[Row]:
+        """Return the bytes of a row of each table, with indexes, and the most memory that each service took."""
+        rows = [
+            Row(f"pipeline.memory.{name}", self._services.peak_rss_bytes(name) / 1e6, "MB", "-", 0.0)
+            for name in SERVICES
+        ]
+        for table in TABLES:
+            query = f"SELECT pg_total_relation_size('{table}')::float8 / count(*) AS bytes FROM {table}"
+            (found,) = await self._query(query)
+            rows.append(Row(f"pipeline.size.{table}", found["bytes"], "bytes/row", "-", 0.0))
+        return rows
 
     async def _is_done(self) -> bool:
         (row,) = await self._query(
@@ -149,33 +201,28 @@ class PipelineRounds:
         )
         return bool(row["open"] == 0)
 
-    async def _check_log(self, feeds: RegisteredFeeds, since: datetime, expected: int) -> tuple[datetime, int]:
-        """Return the time of the first claim, and the number of failed fetches.
-
-        Raises:
-            BenchError: the log has other outcomes or other numbers than expected.
-        """
-        (found,) = await self._query(
-            """
-            SELECT count(*) AS feeds, count(*) FILTER (WHERE status = %s) AS good, sum(items_new) AS articles,
-                count(*) FILTER (WHERE outcome = 'gave_up') AS errors, min(queued_at) AS claimed_at
-            FROM feed_fetch_log WHERE queued_at >= %s
-            """,
-            [feeds.feed_set.status, since],
-        )
-        articles = found["good"] * ITEMS if feeds.feed_set.status == 200 else 0
-        counts = (found["feeds"], found["good"] + found["errors"], found["articles"])
-        if counts != (expected, expected, articles):
-            raise BenchError(f"{expected} feeds should answer {feeds.feed_set.status}, but the log has {found}")
-        return found["claimed_at"], found["errors"]
-
-    async def _read_cpu(self, feeds: RegisteredFeeds) -> dict[str, float]:
-        return {
-            **self._services.cpu_seconds(),
-            **self._bench.server_cpu_seconds(),
-            "farm": await feeds.feed_set.farm.cpu_seconds(),
-        }
-
     async def _query(self, query: str, parameters: Sequence[Any] = ()) -> list[DictRow]:
         cursor = await self._connection.execute(query.encode(), parameters)
         return await cursor.fetchall()
+
+
+def _rows(case: str, laps: Laps) -> list[Row]:
+    """Return feeds per second, CPU time and write-ahead log beside both scripts, and each process's part of the CPU."""
+    ours, fast, usual = (laps[case, name] for name in (OURS, FastScript.NAME, UsualScript.NAME))
+    whole = _cpu_ms(ours)
+    return [
+        rate_row(f"pipeline.{case}.feeds", "feeds/s", FastScript.NAME, ours, fast),
+        Row(f"pipeline.{case}.cpu", whole, "CPU-ms/feed", FastScript.NAME, _cpu_ms(fast), GOALS.get(case)),
+        Row(f"pipeline.{case}.cpu_to_usual", whole, "CPU-ms/feed", UsualScript.NAME, _cpu_ms(usual)),
+        *(Row(f"pipeline.{case}.{name}", _cpu_ms(ours, name), "CPU-ms/feed", "all", whole) for name in PROCESSES),
+        Row(f"pipeline.{case}.wal", _wal(ours), "bytes/feed", FastScript.NAME, _wal(fast)),
+    ]
+
+
+def _cpu_ms(laps: Sequence[Lap], *names: str) -> float:
+    """Return the CPU time of these processes, or of all, in milliseconds per feed."""
+    return median(sum(lap.cpu_ms(name) for name in names or lap.cpu) for lap in laps)
+
+
+def _wal(laps: Sequence[Lap]) -> float:
+    return median(lap.wal_bytes / lap.count for lap in laps)

@@ -1,7 +1,8 @@
 """Articles per second into the tables: the writer as a process, its transaction alone, and bare SQL beside them.
 
 All store the same articles, in transactions of about 500, in databases of one server. Each round has a set of new
-articles, and then one of which 95 % are those that were stored just before.
+articles, and then one of which 95 % are those that were stored just before. Then the writer gets results with one new
+article beside known entries that were not read (`grow`), and results of 304 answers (`same`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from benchmarks.bare import sql
 from benchmarks.bare.sql import BareTables, as_articles
 from benchmarks.bench import Bench, open_session, read_number, read_topology
 from benchmarks.laps import BenchError, Lap, middle_cpu_ms, rate_row, rotated, rounds, spent
-from benchmarks.messages import ENTRIES, feed_url, new_results, repeat_results
+from benchmarks.messages import ENTRIES, feed_url, grown_results, new_results, repeat_results, same_results
 from benchmarks.processes import Services, run_services
 from benchmarks.rows import Row
 from services.writer.schedule.feed_state import Rules
@@ -38,7 +39,7 @@ Contender = Callable[[Sequence[FeedFetched]], Awaitable[Lap]]
 
 
 async def run(bench: Bench) -> list[Row]:
-    """Return the rows for new articles and for 95 % known ones."""
+    """Return the rows of all cases."""
     results, most, seconds = (100, 2, 12.0) if bench.quick else (250, 5, 75.0)
     whole, alone = bench.make_place("writer"), bench.make_place("write_batch")
     async with contextlib.AsyncExitStack() as stack:
@@ -73,6 +74,8 @@ def _contenders(process: Process, database: Database, tables: BareTables) -> dic
     return {
         "new": {"copy": bare(tables.copy), **ours},
         "known95": {"copy": bare(tables.copy_anew), **ours, "executemany": bare(tables.insert)},
+        "grow": ours,
+        "same": ours,
     }
 
 
@@ -89,10 +92,12 @@ class WriterRounds:
         self._new = 0
 
     async def run_round(self, edition: str, number: int, results: int) -> None:
-        """Let each contender store new articles, then mostly known ones; another one is first each time."""
+        """Let each contender store the results of all cases; another one is first each time."""
         new = new_results(results, edition=edition, claim_id=uuid4())
         known = repeat_results(new, edition=edition, claim_id=uuid4())
-        for case, work in (("new", new), ("known95", known)):
+        grown = grown_results(known, edition=edition, claim_id=uuid4())
+        same = same_results(results, claim_id=uuid4())
+        for case, work in (("new", new), ("known95", known), ("grow", grown), ("same", same)):
             for registry in self._registries:
                 registry.claim(work[0].claim_id)
             for name in rotated(list(self._contenders[case]), number):
@@ -100,7 +105,7 @@ class WriterRounds:
                 lap = await self._contenders[case][name](work)
                 cpu = {**lap.cpu, **spent(before, self._bench.server_cpu_seconds())}
                 self.laps[case, name].append(Lap(lap.count, lap.seconds, cpu))
-        self._new += results * (ENTRIES + 1)
+        self._new += results * (ENTRIES + 2)
 
     def check(self) -> None:
         """Raise BenchError unless every article is in both databases, once."""
@@ -150,7 +155,7 @@ class Process:
         seconds, cpu = await self._services.work_off(
             self._session, publications, done, what="the writer", seconds=LAP_SECONDS
         )
-        return Lap(len(results) * ENTRIES, seconds, {sql.PROCESS: cpu["writer"]})
+        return Lap(_count(results), seconds, {sql.PROCESS: cpu["writer"]})
 
 
 async def write_batches(database: Database, results: Sequence[FeedFetched], expected: int | None = None) -> Lap:
@@ -168,7 +173,12 @@ async def write_batches(database: Database, results: Sequence[FeedFetched], expe
     seconds, cost = time.monotonic() - wall, time.process_time() - cpu
     if expected not in {None, new}:
         raise BenchError(f"{new} of {expected} articles were written")
-    return Lap(len(results) * ENTRIES, seconds, {sql.PROCESS: cost})
+    return Lap(_count(results), seconds, {sql.PROCESS: cost})
+
+
+def _count(results: Sequence[FeedFetched]) -> int:
+    """Return the number of entries; a result without any counts as one."""
+    return sum(max(len(fetched.entries), 1) for fetched in results)
 
 
 def _rows(laps: Mapping[tuple[str, str], Sequence[Lap]]) -> list[Row]:
@@ -177,7 +187,17 @@ def _rows(laps: Mapping[tuple[str, str], Sequence[Lap]]) -> list[Row]:
     for name in ("process", "write_batch"):
         ours, bare = laps["known95", name], laps["known95", "copy"]
         rows.append(rate_row(f"writer.known95.{name}_to_copy", "articles/s", f"{copy}, empty table", ours, bare))
-    return rows
+    return [*rows, *(_result_row(laps, case, process) for case in ("grow", "same") for process in _PROCESSES)]
+
+
+_PROCESSES = {sql.PROCESS: "process_cpu", "database": "database_cpu"}
+
+
+def _result_row(laps: Mapping[tuple[str, str], Sequence[Lap]], case: str, process: str) -> Row:
+    """Return what a result costs that has one entry or none, beside one whose articles are all new."""
+    cost = 1000 * middle_cpu_ms(laps[case, "process"], process)
+    other = 1000 * ENTRIES * middle_cpu_ms(laps["new", "process"], process)
+    return Row(f"writer.{case}.{_PROCESSES[process]}", cost, "CPU-µs/result", f"{ENTRIES} new articles", other)
 
 
 def _case_rows(laps: Mapping[tuple[str, str], Sequence[Lap]], case: str, other: str, beside: str) -> list[Row]:

@@ -26,7 +26,6 @@ class Farm:
         address: One address for all hosts, to which their names resolve (in containers). Then the field `Host` of a
             request names the host, and hosts that refuse connections do so on the next port. None: each host is an
             address of its own.
-        latency_seconds: The delay of every answer.
         edition: Part of every link and entry id: letters, digits, hyphens. Two farms of the same edition publish the
             same articles.
     """
@@ -37,7 +36,6 @@ class Farm:
         *,
         port: int = 0,
         address: str | None = None,
-        latency_seconds: float = 0.0,
         edition: str = "2026",
     ) -> None:
         if not edition.replace("-", "").isalnum():
@@ -51,7 +49,6 @@ class Farm:
         if len(self._sites) != len(self.specs):
             raise ValueError("two feeds of a farm have the same name")
         self._router = SiteRouter(self._make_routes(edition, now), by_name=address is not None)
-        self.latency_seconds = latency_seconds
         self._publishing = Lock()
         self._running: ExitStack | None = None
 
@@ -69,15 +66,6 @@ class Farm:
         """All addresses that the feeds name, those that refuse connections included."""
         hosts = {host for spec in self.specs for host in (spec.host, spec.moved_host) if host}
         return tuple(sorted(hosts, key=lambda host: [int(part) for part in re.findall(r"\d+", host)]))
-
-    @property
-    def latency_seconds(self) -> float:
-        """The delay of every answer; may be changed while the farm runs."""
-        return self._router.latency_seconds
-
-    @latency_seconds.setter
-    def latency_seconds(self, seconds: float) -> None:
-        self._router.latency_seconds = seconds
 
     def start(self) -> None:
         """Listen and serve, from a thread of its own.

@@ -50,7 +50,6 @@ class SiteRouter:
     """
 
     def __init__(self, routes: Mapping[tuple[str, str], Site], *, by_name: bool = False) -> None:
-        self.latency_seconds = 0.0
         self._by_name = by_name
         self._routes = dict(routes)
         self._lock = Lock()
@@ -73,9 +72,8 @@ class SiteRouter:
                 reply = _NOT_FOUND
             else:
                 reply = site.answer(request)
-                delay = self.latency_seconds + site.spec.delay_seconds
-                if delay:
-                    reply = reply._replace(delay_seconds=delay)
+                if site.spec.delay_seconds:
+                    reply = reply._replace(delay_seconds=site.spec.delay_seconds)
             self._requests += 1
             load = self._loads[request.host]
             load.in_flight += 1

@@ -1,4 +1,4 @@
-"""The feed sites: the address, format and behaviour of each, and the lists of sites for the demo and the benchmarks."""
+"""The feed sites: the address, format and behaviour of each, and the list of sites of the demo."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class FeedSpec:
     text_length: int = 400
     """Characters of text in an article, about."""
     delay_seconds: float = 0.0
-    """The delay of each answer, in addition to the farm's latency."""
+    """The delay of each answer."""
     failures: int = 0
     """Requests that fail before the feed recovers (`recovers`, `throttled`, `truncated`)."""
     retry_after_seconds: int = 1
@@ -111,9 +111,6 @@ _FILE_NAMES = {
     FeedFormat.JSON: "feed.json",
 }
 _XML_FORMATS = (FeedFormat.RSS, FeedFormat.ATOM, FeedFormat.RDF)
-
-_MARKUP_PER_ARTICLE = 560
-"""Characters around an article's text, on average over the four formats."""
 
 
 @dataclass(frozen=True)
@@ -173,30 +170,6 @@ def named_specs(specs: Iterable[FeedSpec], domain: str) -> list[FeedSpec]:
         return f"site-{host.rpartition('.')[2]}.{domain}" if host else ""
 
     return [replace(spec, host=name(spec.host), moved_host=name(spec.moved_host)) for spec in specs]
-
-
-def bench_specs(feeds: int, hosts: int, items: int, body_bytes: int) -> list[FeedSpec]:
-    """Return `feeds` compressed feeds on `hosts` hosts, each `body_bytes` long (about, when decoded).
-
-    Every wave replaces all the items of a feed, so that a round after a `publish()` brings `feeds` × `items` new
-    articles.
-    """
-    text_length = max(80, body_bytes // items - _MARKUP_PER_ARTICLE)
-    formats = cycle(FeedFormat)
-    return [
-        FeedSpec(
-            name=f"bench-{number:05}",
-            host=loopback_host(number % hosts),
-            path=f"/{number:05}/{_FILE_NAMES[feed_format]}",
-            kind=FeedKind.GZIP,
-            format=feed_format,
-            items=items,
-            items_per_wave=items,
-            window=items,
-            text_length=text_length,
-        )
-        for number, feed_format in zip(range(feeds), formats, strict=False)
-    ]
 
 
 def _group_specs(group: _Group, hosts: list[str], formats: Iterator[FeedFormat], new_home: str) -> Iterator[FeedSpec]:

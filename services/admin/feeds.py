@@ -134,7 +134,7 @@ def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, en
 
 
 def make_due(connection: Connection, id_: int) -> bool:
-    """Let a feed be due at once; False if it is disabled. A job that is under way keeps its claim.
+    """Let a feed be due at once, and be read in full; False if it is disabled. A job that is under way keeps its claim.
 
     A feed whose last job was dropped without a request waits although it has no job. That wait ends, too.
     """
@@ -146,6 +146,7 @@ def make_due(connection: Connection, id_: int) -> bool:
         """,
         [id_],
     ).fetchone()
+    connection.execute("UPDATE feed_listings SET full_at = NULL WHERE feed_id = %s", [id_])
     return row is not None
 
 

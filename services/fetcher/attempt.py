@@ -16,6 +16,7 @@ from services.fetcher.http.failure import Failure, FetchFailed
 from services.fetcher.http.request import HttpRequest
 from services.fetcher.outcomes import outcome_of_failure, outcome_of_parse_error, outcome_of_status
 from services.fetcher.parse import NotAFeed, ParseError
+from services.fetcher.parse.model import seldom
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import FeedRequest
 from services.fetcher.sources import ReadContext, Reading
@@ -180,7 +181,8 @@ class FeedFetcher:
             request.config,
             max_entries=self._limits.max_entries,
             keep_html=self._limits.keep_html,
-            deadline=lambda: self._clock.cpu() > end,
+            known=request.job.known,
+            deadline=seldom(lambda: self._clock.cpu() > end),
         )
         with self._large if len(response.body) > LARGE_BYTES else self._small:
             return request.source.read(response.body, context)

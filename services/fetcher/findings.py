@@ -38,6 +38,8 @@ class Findings:
     tier: str | None = None
     feed: FeedInfo = FeedInfo()  # noqa: RUF009  # immutable
     entries: tuple[Entry, ...] = ()
+    known: bytes = b""
+    digests: bytes = b""
 
     def failed(self, outcome: Outcome, error_class: str, error: str) -> Findings:
         """Return the same with a failure as its outcome."""
@@ -57,7 +59,14 @@ class Findings:
             skip_days=reading.hints.skip_days,
         )
         return replace(
-            self, body_hash=body_hash, hints=hints, tier=reading.tier, feed=reading.feed, entries=reading.entries
+            self,
+            body_hash=body_hash,
+            hints=hints,
+            tier=reading.tier,
+            feed=reading.feed,
+            entries=reading.entries,
+            known=reading.known,
+            digests=reading.digests,
         )
 
     def to_result(self, job: FetchFeed, started_at: datetime, elapsed_seconds: float) -> FeedFetched:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter
 
-from services.fetcher.attempt import FeedFetcher, Sent
+from services.fetcher.attempt import FeedFetcher
 from services.fetcher.clock import Clock
 from services.fetcher.findings import Findings
 from services.fetcher.http.options import BadOptions
 from services.fetcher.outcomes import RetryRules, decide_retry
-from services.fetcher.politeness.decisions import FastDelay, Report, Skip
+from services.fetcher.politeness.decisions import FastDelay, Skip
+from services.fetcher.politeness.slot_request import Progress
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import FeedRequest, prepare_request
 from shared.broker.port import Outgoing
 from shared.broker.topology import Stage
-from shared.errors import NackAndRequeue
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl
 from shared.ttl_cache import TtlCache
@@ -32,10 +32,8 @@ from shared.wire.results import FeedFetched
 log = logging.getLogger(__name__)
 
 FETCHES = Counter("feedmill_fetches_total", "Attempts at feeds by outcome, one outcome per attempt.", ["outcome"])
-REQUEST_SECONDS = Histogram("feedmill_request_seconds", "Time of one request, reading the feed included, in seconds.")
 REQUEUES = Counter("feedmill_requeues_total", "Jobs that were sent to the fast-delay queue.")
 MOVED_ON = Counter("feedmill_jobs_moved_on_total", "Jobs that were sent to the shard of another fetcher.")
-ACTIVE = Gauge("feedmill_fetches_active", "Requests under way in this process.")
 
 LOGGED_CHARACTERS = 2000
 """The longest URL in the log. A job that somebody else published may hold a URL as long as a message can be."""
@@ -81,23 +79,23 @@ class FetchFeeds:
     async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
         """Handle one job. Raises NackAndRequeue if it can't begin in this process."""
         (job,) = batch
-        begun = threading.Event()  # set once a request was made
+        progress = Progress()
         fetch = self._orphaned.take(_key_of(job))
         if fetch is None:
-            fetch = asyncio.create_task(self._fetch(job, begun))
+            fetch = asyncio.create_task(self._fetch(job, progress))
         else:
-            begun.set()
+            progress.has_begun = True
         try:
             return await asyncio.shield(fetch)
         except asyncio.CancelledError:
-            if begun.is_set():
+            if progress.has_begun:
                 fetch.add_done_callback(retrieve_error)  # its job may never come again
                 self._orphaned.put(_key_of(job), fetch)
             else:
                 fetch.cancel()
             raise
 
-    async def _fetch(self, job: FetchFeed, begun: threading.Event) -> Sequence[Outgoing]:
+    async def _fetch(self, job: FetchFeed, progress: Progress) -> Sequence[Outgoing]:
         if await self._is_stale(job):
             return self._end_unasked(job, Outcome.STALE, "the claim's deadline passed in the queue")
         try:
@@ -110,7 +108,8 @@ class FetchFeeds:
             if not self._owns(queue):
                 MOVED_ON.inc()
                 return [Outgoing.into(queue, request.to_job())]
-            match await self._run_in_slot(request, begun):
+            label, work = f"feed {job.feed_id} {request.url}", partial(self._fetcher.make_request, request)
+            match await self._slots.run(request.group, label, work, target=request.target, progress=progress):
                 case FeedFetched() as fetched:
                     return self._end(job, fetched)
                 case FeedRequest() as following:
@@ -128,24 +127,6 @@ class FetchFeeds:
             return False
         await self._clock.confirmed()
         return job.not_after <= self._clock.now()
-
-    async def _run_in_slot(
-        self, request: FeedRequest, begun: threading.Event
-    ) -> FeedFetched | FeedRequest | FastDelay | Skip:
-        def make_request(sent: Sent) -> tuple[FeedFetched | FeedRequest, Report]:
-            begun.set()
-            with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
-                return self._fetcher.make_request(request, sent)
-
-        label = f"feed {request.job.feed_id} {request.url}"
-        # A redirect that this process followed: the delivered message does not know of it, so it can't be requeued.
-        front = begun.is_set()
-        try:
-            return await self._slots.run(request.group, label, make_request, target=request.target, front=front)
-        except NackAndRequeue:
-            if front:
-                return FastDelay()
-            raise
 
     def _skip(self, job: FetchFeed, group: str, skip: Skip) -> Sequence[Outgoing]:
         if not skip.throttled:

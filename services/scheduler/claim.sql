@@ -85,7 +85,9 @@ due AS (
 UPDATE feeds
 SET claim_id = gen_random_uuid(), claim_expires_at = now() + make_interval(secs => %(claim_seconds)s), issued_at = now()
 FROM due
+-- LIMIT: for each claimed feed one look by its id.
+LEFT JOIN LATERAL (SELECT digests, full_at FROM feed_listings WHERE feed_id = due.id LIMIT 1) AS listing ON true
 WHERE feeds.id = due.id
 RETURNING feeds.id, url, source_type, source_config, etag, last_modified, validators_url, body_hash, cursor_at,
     politeness_group, priority, last_outcome, probed_at, lying_since, feeds.claim_id, claim_expires_at, feeds.issued_at,
-    due.nth, due.due_at AS was_due_at, due.claim_id IS NOT NULL AS had_expired
+    due.nth, due.due_at AS was_due_at, due.claim_id IS NOT NULL AS had_expired, listing.digests, listing.full_at

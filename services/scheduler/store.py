@@ -47,6 +47,13 @@ PROBE_EVERY = timedelta(days=1)
 PROBE_SHARE = 0.01
 """... and in this part of its polls, unless it was found to lie: then every time that it may be."""
 
+FULL_EVERY_SECONDS = 86_400.0
+"""Each feed is read in full so often. The ledger then knows what it still lists (`feed_items.last_seen_at`, which is
+written once a day), and a mistake about what need not be read lasts no longer."""
+
+GOLDEN_RATIO = 0.618033988749895
+"""Its multiples are spread evenly over the unit interval, and those of neighbours lie far apart."""
+
 
 @dataclass(frozen=True)
 class Claimed:
@@ -109,6 +116,7 @@ async def claim_due_feeds(
 
 
 def _make_job(row: Mapping[str, Any], chance: Callable[[], float]) -> FetchFeed:
+    probe = _is_time_to_probe(row, row["issued_at"], chance)
     return FetchFeed(
         feed_id=row["id"],
         url=row["url"],
@@ -122,7 +130,8 @@ def _make_job(row: Mapping[str, Any], chance: Callable[[], float]) -> FetchFeed:
         group=row["politeness_group"],
         claim_id=row["claim_id"],
         not_after=row["claim_expires_at"],
-        probe=_is_time_to_probe(row, row["issued_at"], chance),
+        known=b"" if probe or must_read_all(row["id"], row["full_at"], row["issued_at"]) else row["digests"],
+        probe=probe,
         queued_at=row["issued_at"],  # all moments of a claim by one clock
     )
 
@@ -134,6 +143,15 @@ def _is_time_to_probe(row: Mapping[str, Any], now: datetime, chance: Callable[[]
     if row["probed_at"] is not None and now - row["probed_at"] < PROBE_EVERY:
         return False
     return row["lying_since"] is not None or chance() < PROBE_SHARE
+
+
+def must_read_all(feed_id: int, full_at: datetime | None, now: datetime) -> bool:
+    """Whether a feed, read in full at `full_at`, is to be so again: once a day, at a time that its id decides."""
+    if full_at is None:
+        return True
+    start = feed_id * GOLDEN_RATIO % 1.0 * FULL_EVERY_SECONDS
+    before, day = ((moment.timestamp() - start) // FULL_EVERY_SECONDS for moment in (full_at, now))
+    return before != day
 
 
 async def disable_feed(connection: Connection, feed_id: int, reason: str) -> None:

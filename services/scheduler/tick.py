@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from prometheus_client import Counter, Histogram
 
@@ -187,7 +188,7 @@ class Ticker:
         """
         while not stop.is_set():
             try:
-                await keep_trying(lambda: self._run_session(stop), what="scheduling", until=(stop,))
+                await keep_trying(partial(self._run_session, stop), what="scheduling", until=(stop,))
             except Unavailable as error:
                 log.info("stopped while a server was away: %s", error)
 

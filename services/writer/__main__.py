@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from functools import partial
 
 from services.writer.handler import WriteArticles
@@ -24,6 +25,10 @@ BATCHES = 2
 CONNECTIONS = BATCHES + 1
 """Database connections of one writer: one for each batch, and one to spare."""
 
+YOUNG_OBJECTS = 20_000
+"""The garbage collector runs when there are so many objects more than at its last run. An entry is about ten objects,
+so the default of 700 runs it every few dozen entries, for nothing (measured: a sixth of the writer's CPU time)."""
+
 CLOCK_SECONDS = 5.0
 """How often the database's clock is read."""
 
@@ -33,6 +38,8 @@ GRACE_SECONDS = 5.0
 
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
+    gc.freeze()  # what is imported stays
+    gc.set_threshold(YOUNG_OBJECTS)
     database = Database(
         str(settings.database_url),
         size=CONNECTIONS,

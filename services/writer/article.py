@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from uuid import UUID
 
 from shared.wire.results import Entry
 
@@ -23,15 +22,15 @@ class Article:
     """`md5` in all tables."""
     feed_id: int
     entry: Entry
-    result_id: UUID
-    """The result that has the entry."""
+    result: int
+    """The number of the result that has the entry, in the batch."""
     place: int
     """The entry's place in its result."""
-    brought_by: UUID
+    brought_by: int
     """The first result of the batch that has the article. A new article counts as new in that one."""
-    key: UUID | None = None
+    key: str | None = None
     """Its entry key (`identity.entry_key`) in the ledger."""
-    canonical: UUID | None = None
+    canonical: str | None = None
     """The digest of its canonical URL; None if that does not tell which article it is."""
     duplicate_of: str | None = None
     """The name of the article that came first under another address."""
@@ -51,8 +50,8 @@ class Column:
 
     @property
     def sent_as(self) -> str:
-        """The type in which the value travels: text for lists, since unnest would flatten an array of arrays."""
-        return "text" if self.type.endswith("[]") or self.type == "jsonb" else self.type
+        """The type in which the value travels: text for digests, and for lists, since unnest would flatten them."""
+        return "text" if self.type.endswith("[]") or self.type in {"jsonb", "uuid"} else self.type
 
 
 def insert_statement(table: str, columns: Sequence[Column], *, set_to_now: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg import sql
+from psycopg.rows import args_row
 from psycopg.types.json import Json
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -30,20 +30,28 @@ FOREIGN_THROTTLE_SECONDS = 30.0
 _STATE_COLUMNS = tuple(field.name for field in fields(FeedState) if field.name != "has_own_headers")
 _CHANGING = tuple(name for name in _STATE_COLUMNS if name not in {"id", "url"})
 
-_HAS_OWN_HEADERS = sql.SQL("source_config ?| '{headers,user,password}' AS has_own_headers")
+_LOCK = f"""
+SELECT {", ".join(_STATE_COLUMNS)}, source_config ?| '{{headers,user,password}}' AS has_own_headers
+FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE
+"""  # noqa: S608 - names of ours
 
 # One statement for all feeds of a batch; the table itself knows its columns' types.
-_UPDATE = sql.SQL("UPDATE feeds SET ({}) = ({}) FROM json_populate_recordset(NULL::feeds, %s) AS new WHERE {}").format(
-    sql.SQL(", ").join(map(sql.Identifier, _CHANGING)),
-    sql.SQL(", ").join(sql.Identifier("new", name) for name in _CHANGING),
-    sql.SQL("feeds.id = new.id"),
-)
+_UPDATE = f"""
+UPDATE feeds SET ({", ".join(_CHANGING)}) = ({", ".join(f"new.{name}" for name in _CHANGING)})
+FROM json_populate_recordset(NULL::feeds, %s) AS new WHERE feeds.id = new.id
+"""  # noqa: S608 - names of ours
 
 _LOGGED_AS_SENT = (
     *("result_id", "feed_id", "queued_at", "elapsed_seconds", "final", "attempt", "status"),
     *("wire_bytes", "decoded_bytes", "tier", "error_class", "error"),
 )
 """Columns of `feed_fetch_log` that are fields of `FeedFetched`."""
+
+_LOGGED = (*_LOGGED_AS_SENT, "started_at", "ok", "outcome", "items_seen", "items_new")
+_LOG = f"""
+INSERT INTO feed_fetch_log ({", ".join(_LOGGED)})
+SELECT {", ".join(_LOGGED)} FROM json_populate_recordset(NULL::feed_fetch_log, %s)
+"""  # noqa: S608 - names of ours
 
 _RATE = TypeAdapter(PublicationRate)
 
@@ -74,12 +82,12 @@ def read_rate(value: Any) -> PublicationRate:
 
 async def lock_feeds(connection: Connection, ids: Iterable[int]) -> dict[int, FeedState]:
     """Return the feeds that still exist, locked in the order of their ids."""
-    columns = sql.SQL(", ").join((*map(sql.Identifier, _STATE_COLUMNS), _HAS_OWN_HEADERS))
-    cursor = await connection.execute(
-        sql.SQL("SELECT {} FROM feeds WHERE id = ANY(%b) ORDER BY id FOR NO KEY UPDATE").format(columns),
-        [sorted(ids)],
-    )
-    return {row["id"]: FeedState(**row | {"pace": read_rate(row["pace"])}) for row in await cursor.fetchall()}
+    async with connection.cursor(row_factory=args_row(FeedState)) as cursor:
+        await cursor.execute(_LOCK.encode(), [sorted(ids)])
+        feeds = {feed.id: feed for feed in await cursor.fetchall()}
+    for feed in feeds.values():
+        feed.pace = read_rate(feed.pace)  # it was JSON until here
+    return feeds
 
 
 async def find_logged(connection: Connection, batch: Sequence[FeedFetched]) -> set[UUID]:
@@ -94,14 +102,9 @@ async def log_attempts(
     connection: Connection, batch: Sequence[FeedFetched], new_items: Mapping[UUID, NewItems], now: datetime
 ) -> None:
     """Write a row for each attempt, with the number of articles that were new in it."""
-    rows = [_log_row(fetched, new_items[fetched.result_id].count, now) for fetched in batch]
-    if not rows:
-        return
-    insert = sql.SQL("INSERT INTO feed_fetch_log ({}) VALUES ({})").format(
-        sql.SQL(", ").join(map(sql.Identifier, rows[0])), sql.SQL(", ").join(map(sql.Placeholder, rows[0]))
-    )
-    async with connection.cursor() as cursor:
-        await cursor.executemany(insert, rows)
+    if batch:
+        rows = [_log_row(fetched, new_items[fetched.result_id].count, now) for fetched in batch]
+        await connection.execute(_LOG.encode(), [Json(rows, dumps=_to_json)])
 
 
 def _log_row(fetched: FeedFetched, items_new: int, now: datetime) -> dict[str, object]:
@@ -111,7 +114,7 @@ def _log_row(fetched: FeedFetched, items_new: int, now: datetime) -> dict[str, o
         "started_at": max(min(fetched.started_at, now), min(fetched.queued_at, now)),
         "ok": fetched.outcome.is_success,
         "outcome": fetched.outcome.value,
-        "items_seen": len(fetched.entries),
+        "items_seen": fetched.items_seen,
         "items_new": items_new,
     }
 
@@ -169,11 +172,11 @@ async def advance_feeds(
         after[fetched.feed_id] = advance(
             after[fetched.feed_id], fetched, new=new_items[fetched.result_id], now=now, rules=rules
         )
-    changed = [state for id_, state in after.items() if state != feeds[id_]]
+    changed = [state for id_, state in after.items() if vars(state) != vars(feeds[id_])]
     moved = sorted((s for s in changed if s.url != feeds[s.id].url), key=lambda state: state.url)  # the order of locks
     if changed:
         rows = [vars(state) | {"pace": write_rate(state.pace)} for state in changed]
-        await connection.execute(_UPDATE, [Json(rows, dumps=_to_json)])
+        await connection.execute(_UPDATE.encode(), [Json(rows, dumps=_to_json)])
     for state in moved:
         await _move(connection, state, politeness_group(state.url, proxy_hosts))
     return claims

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from uuid import UUID
 
 from services.writer.article import Article, Column, arrays, chunks, insert_statement
-from services.writer.articles.identity import MAX_UPDATES, Document, Ledger, Row
+from services.writer.articles.identity import Document
+from services.writer.articles.rows import MAX_UPDATES, Ledger, Row
 from shared.database.postgres import Connection
 
 LAST_SEEN_EVERY = "1 day"
@@ -32,14 +32,15 @@ COLUMNS = (
 """The columns of `feed_items` that an article brings, beside `first_seen_at` and `last_seen_at`."""
 
 _ROWS = """
-SELECT md5 AS name, feed_id, coalesce(title_md5, md5) AS title_md5, content_hash, entry_key AS key, updates,
-    first_seen_at = last_seen_at AS is_brief
+SELECT md5 AS name, feed_id, coalesce(title_md5, md5) AS title_md5, content_hash,
+    replace(entry_key::text, '-', '') AS key, updates, first_seen_at = last_seen_at AS is_brief,
+    last_seen_at < %(now)s - %(every)s::interval AS is_due
 FROM
 """
 _READ = f"""
 {_ROWS} feed_items WHERE md5 = ANY(%(titles)b::text[])
 UNION {_ROWS} feed_items WHERE title_md5 = ANY(%(titles)b::text[])
-UNION {_ROWS} unnest(%(feeds)b::bigint[], %(keys)b::uuid[]) AS wanted (feed_id, entry_key)
+UNION {_ROWS} unnest(%(feeds)b::bigint[], %(keys)b::text[]::uuid[]) AS wanted (feed_id, entry_key)
     JOIN feed_items USING (feed_id, entry_key)
 """
 
@@ -51,13 +52,13 @@ _INSERT = (
 )
 
 
-async def read_ledger(connection: Connection, documents: Iterable[Document]) -> Ledger:
+async def read_ledger(connection: Connection, documents: Iterable[Document], now: datetime) -> Ledger:
     """Return every row that may be the article of an entry: by key, or by link and title (present or first ones).
 
     The feeds are locked, and nobody else writes their keys: what is read holds until the commit.
     """
     titles: dict[str, None] = {}
-    keys: dict[tuple[int, UUID], None] = {}
+    keys: dict[tuple[int, str], None] = {}
     for document in documents:
         titles.update((entry.md5, None) for entry in document.entries)
         keys.update(((document.feed_id, key), None) for key in document.keys if key)
@@ -65,7 +66,13 @@ async def read_ledger(connection: Connection, documents: Iterable[Document]) -> 
         return Ledger()
     cursor = await connection.execute(
         _READ.encode(),
-        {"titles": list(titles), "feeds": [feed_id for feed_id, _ in keys], "keys": [key for _, key in keys]},
+        {
+            "titles": list(titles),
+            "feeds": [feed_id for feed_id, _ in keys],
+            "keys": [key for _, key in keys],
+            "now": now,
+            "every": LAST_SEEN_EVERY,
+        },
     )
     return Ledger(Row(**row) for row in await cursor.fetchall())
 
@@ -77,13 +84,13 @@ async def find_originals(connection: Connection, articles: Sequence[Article]) ->
         return
     cursor = await connection.execute(
         """
-        SELECT DISTINCT ON (canonical) canonical, md5 FROM feed_items
-        WHERE canonical = ANY(%b::uuid[]) AND duplicate_of IS NULL
+        SELECT DISTINCT ON (canonical) replace(canonical::text, '-', '') AS key, md5 FROM feed_items
+        WHERE canonical = ANY(%b::text[]::uuid[]) AND duplicate_of IS NULL
         ORDER BY canonical, first_seen_at, md5
         """,
         [list(canonical)],
     )
-    first: dict[UUID, str] = {row["canonical"]: row["md5"] for row in await cursor.fetchall()}
+    first: dict[str, str] = {row["key"]: row["md5"] for row in await cursor.fetchall()}
     for article in articles:
         if article.canonical and (original := first.setdefault(article.canonical, article.name)) != article.name:
             article.duplicate_of = original
@@ -98,37 +105,26 @@ async def insert_items(connection: Connection, articles: Sequence[Article], now:
     return inserted
 
 
-async def note_seen(
-    connection: Connection, names: Sequence[str], keys: Mapping[str, UUID], must: set[str], now: datetime
-) -> set[str]:
-    """Lock the rows that have to be written, in order, and set when they were seen; return their names.
-
-    A row has to be written if it is in `must`, or if it was not written for a day.
+async def note_seen(connection: Connection, names: Sequence[str], keys: Mapping[str, str], now: datetime) -> set[str]:
+    """Lock the rows of known articles that have to be written, in order; return the names of those that are there.
 
     Args:
         connection: in the writer's transaction.
-        names: of the known articles that were seen.
+        names: of the articles.
         keys: new keys of some of them.
-        must: the names of articles that have changed or have a new key.
         now: when they were seen.
     """
     if not names:
         return set()
     cursor = await connection.execute(
-        """
-        SELECT md5 FROM feed_items
-        WHERE md5 = ANY(%(names)b::text[])
-          AND (last_seen_at < %(now)s - %(every)s::interval OR md5 = ANY(%(must)b::text[]))
-        ORDER BY md5 FOR UPDATE
-        """,
-        {"names": names, "must": sorted(must), "now": now, "every": LAST_SEEN_EVERY},
+        "SELECT md5 FROM feed_items WHERE md5 = ANY(%b::text[]) ORDER BY md5 FOR UPDATE", [names]
     )
     locked = [row["md5"] for row in await cursor.fetchall()]
     if locked:
         await connection.execute(
             """
             UPDATE feed_items SET last_seen_at = %(now)s, entry_key = coalesce(seen.key, entry_key)
-            FROM unnest(%(names)b::text[], %(keys)b::uuid[]) AS seen (md5, key) WHERE feed_items.md5 = seen.md5
+            FROM unnest(%(names)b::text[], %(keys)b::text[]::uuid[]) AS seen (md5, key) WHERE feed_items.md5 = seen.md5
             """,
             {"now": now, "names": locked, "keys": [keys.get(name) for name in locked]},
         )

@@ -25,7 +25,8 @@ def _list_of(name: str) -> Callable[[Article], str]:
 
 
 def _enclosures(article: Article) -> str:
-    return json.dumps([enclosure.model_dump() for enclosure in article.entry.enclosures])
+    enclosures = article.entry.enclosures
+    return json.dumps([enclosure.model_dump() for enclosure in enclosures]) if enclosures else "[]"
 
 
 def _entry(name: str, type_: str = "text", *, follows_text: bool = False) -> Column:

@@ -33,9 +33,10 @@ LAP_SECONDS = 7 * 86_400.0
 
 FEEDS_A_STEP = 500
 
-STILL_LISTED = "2 days"
-"""`last_seen_at` may be a day old (ledger.LAST_SEEN_EVERY): a feed that was read sooner after it may still list the
-article."""
+STILL_LISTED = "4 days"
+"""A feed that was read within this time after an article's `last_seen_at` may still list it. Only full readings renew
+`last_seen_at`, if it is a day old (ledger.LAST_SEEN_EVERY). A full reading is asked for once a day, and a job of before
+may be retried for half a day."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -17,10 +17,15 @@ from services.writer import ledger as items
 from services.writer import pending
 from services.writer.article import Article
 from services.writer.articles.canonical import duplicate_keys
-from services.writer.articles.identity import Document, Ledger, Row, identify
+from services.writer.articles.identity import Document, identify
+from services.writer.articles.listing import Listing, names_of
+from services.writer.articles.relisting import relist
+from services.writer.articles.rows import Ledger, Row
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
+from services.writer.listings import Relisting, add_known, read_listings, write_listings
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from shared.database.postgres import Connection
+from shared.wire.outcomes import Outcome
 from shared.wire.results import Entry, FeedFetched
 
 Duplicates = Literal["flag", "drop", "off"]
@@ -34,6 +39,28 @@ class Policy:
     duplicates: Duplicates = "flag"
     requeue_updates: bool = False
     """Whether a drained article is pending again when its text changes."""
+
+
+@dataclass
+class Reading:
+    """A result and its document."""
+
+    fetched: FeedFetched
+    document: Document
+    names: Sequence[str] = ()
+    """Of its entries' articles."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What was written of a batch's articles."""
+
+    new: set[str]
+    """The names of new articles."""
+    updated: int
+    duplicates: int
+    unsure: set[str]
+    """The names of articles whose rows another process has changed or deleted meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +96,22 @@ async def write_batch(
     written = await find_logged(connection, batch)
     unwritten = {f.result_id: f for f in batch if f.result_id not in written and f.feed_id in feeds}
     fresh = _in_order(unwritten.values(), feeds, now)
+    listings = await read_listings(connection, fresh)
     documents = [Document.of(fetched.feed_id, fetched.entries) for fetched in fresh]
-    ledger = await items.read_ledger(connection, documents)
-    articles = _find_articles(ledger, [*zip(fresh, documents, strict=True)], feeds)
-    new, updated, duplicates = await _write_articles(connection, fresh, ledger, articles, now, policy or Policy())
+    ledger = await items.read_ledger(connection, documents, now)
+    documents = await add_known(connection, fresh, documents, listings, ledger)
+    readings = [Reading(*both) for both in zip(fresh, documents, strict=True)]
+    articles = _find_articles(ledger, readings, feeds)
+    changes = await _write_articles(connection, readings, ledger, articles, now, policy or Policy())
+    await write_listings(connection, _relist(readings, feeds, listings, ledger, changes.unsure, now))
 
-    new_items = _count_new(fresh, [articles[name] for name in sorted(new)])
+    new_items = _count_new(fresh, [articles[name] for name in sorted(changes.new)])
     await log_attempts(connection, fresh, new_items, now)
     await note_throttles(connection, fresh, proxy_hosts)
     claims = await advance_feeds(connection, feeds, fresh, new_items, now, rules, proxy_hosts)
-    return Written(len(new), updated, len(articles) - len(new) - updated, duplicates, claims)
+    known = articles.keys() | {name for reading in readings for name in names_of(reading.document.known)}
+    repeated = len(known) - len(changes.new) - changes.updated
+    return Written(len(changes.new), changes.updated, repeated, changes.duplicates, claims)
 
 
 def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], now: datetime) -> list[FeedFetched]:
@@ -89,24 +122,25 @@ def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], no
     return sorted(results, key=lambda f: (f.claim_id == feeds[f.feed_id].claim_id, min(f.started_at, now)))
 
 
-def _find_articles(
-    ledger: Ledger, results: Iterable[tuple[FeedFetched, Document]], feeds: Mapping[int, FeedState]
-) -> dict[str, Article]:
-    """Return the batch's articles by name, each with the newest entry of the feed that owns it; update `ledger`.
+def _find_articles(ledger: Ledger, readings: Iterable[Reading], feeds: Mapping[int, FeedState]) -> dict[str, Article]:
+    """Return the batch's articles by name, each with the newest entry of the feed that owns it.
 
     Without such an entry (the owner does not list it here, or only in an outdated document) any entry stands for it.
+    Updates `ledger`, and gives the readings the names of their entries' articles.
     """
     articles: dict[str, Article] = {}
-    for fetched, document in results:
+    for number, reading in enumerate(readings):
+        fetched = reading.fetched
         is_outdated = _is_outdated(feeds[fetched.feed_id], fetched)
-        seen: set[str] = set()
-        for place, name in enumerate(identify(ledger, document)):
+        reading.names = identify(ledger, reading.document)
+        seen = names_of(reading.document.known)
+        for place, name in enumerate(reading.names):
             if name in seen:
-                continue  # the first entry counts if a document has an article twice
+                continue  # if a document has an article twice, the known entry counts, else the first one
             seen.add(name)
             entry, row, before = fetched.entries[place], ledger.rows[name], articles.get(name)
-            brought_by = before.brought_by if before else fetched.result_id
-            article = Article(name, fetched.feed_id, entry, fetched.result_id, place, brought_by)
+            brought_by = before.brought_by if before else number
+            article = Article(name, fetched.feed_id, entry, number, place, brought_by)
             if row.feed_id == fetched.feed_id and not (is_outdated and name in ledger.stored):
                 ledger.put(row.show(entry))
                 articles[name] = article
@@ -123,18 +157,18 @@ def _is_outdated(feed: FeedState, fetched: FeedFetched) -> bool:
 
 async def _write_articles(
     connection: Connection,
-    results: Sequence[FeedFetched],
+    readings: Sequence[Reading],
     ledger: Ledger,
     articles: Mapping[str, Article],
     now: datetime,
     policy: Policy,
-) -> tuple[set[str], int, int]:
-    """Write ledger and articles; return the names of new ones, and how many were updated and are duplicates."""
+) -> Changes:
+    """Write ledger and articles."""
     unknown = [article for name, article in articles.items() if name not in ledger.stored]
     for article in unknown:
         article.key = ledger.rows[article.name].key
     if policy.duplicates != "off":
-        _set_canonical(results, unknown)
+        _set_canonical(readings, unknown)
     await items.find_originals(connection, unknown)
     unknown.sort(key=lambda article: article.name)
     new = await items.insert_items(connection, unknown, now)
@@ -142,8 +176,8 @@ async def _write_articles(
     rows = [(ledger.stored[name], ledger.rows[name]) for name in sorted(articles.keys() & ledger.stored.keys())]
     keys = {row.name: row.key for before, row in rows if row.key is not None and row.key != before.key}
     changed = {row.name for before, row in rows if _shown(row) != _shown(before)}
-    names, must = [row.name for _, row in rows], changed | keys.keys()
-    locked = await items.note_seen(connection, names, ledger.newer_keys | keys, must, now)
+    must = changed | keys.keys() | {row.name for _, row in rows if row.is_due}
+    locked = await items.note_seen(connection, sorted(must), ledger.newer_keys | keys, now)
     updated = await items.update_items(connection, [articles[name] for name in sorted(changed & locked)])
 
     offered = new | {article.name for article in updated} if policy.requeue_updates else new
@@ -154,31 +188,63 @@ async def _write_articles(
     not_offered = [article for article in updated if not policy.requeue_updates or article.name not in offered]
     await pending.update_pending(connection, not_offered)
     await pending.forget_dead(connection, sorted(offered - new))
-    return new, len(updated), sum(articles[name].duplicate_of is not None for name in new)
+    unsure = {article.name for article in unknown} - new | must - locked
+    return Changes(new, len(updated), sum(articles[name].duplicate_of is not None for name in new), unsure)
 
 
 def _shown(row: Row) -> tuple[str, str]:
     return row.title_md5, row.content_hash
 
 
-def _set_canonical(batch: Sequence[FeedFetched], articles: Iterable[Article]) -> None:
+def _set_canonical(readings: Sequence[Reading], articles: Iterable[Article]) -> None:
     """Give the articles the digest of their canonical URL, where it identifies an article.
 
     An article whose name is made with its id gets none: another article has its address, and is not its original.
     """
-    by_result: dict[UUID, dict[int, Article]] = {}
+    by_result: list[dict[int, Article]] = [{} for _ in readings]
     for article in articles:
         if article.name == article.entry.md5:
-            by_result.setdefault(article.result_id, {})[article.place] = article
-    for fetched in batch:
-        if wanted := by_result.get(fetched.result_id):
-            for place, key in duplicate_keys([entry.url for entry in fetched.entries], wanted).items():
+            by_result[article.result][article.place] = article
+    for reading, wanted in zip(readings, by_result, strict=True):
+        if wanted:
+            document = reading.document
+            urls = [entry.url for entry in document.entries] + [known.url for known in document.known]
+            for place, key in duplicate_keys(urls, wanted).items():
                 wanted[place].canonical = key
+
+
+def _relist(
+    readings: Sequence[Reading],
+    feeds: Mapping[int, FeedState],
+    listings: Mapping[int, Listing],
+    ledger: Ledger,
+    unsure: set[str],
+    now: datetime,
+) -> Relisting:
+    """Return what becomes of the listings. Only a feed's one reading for its present claim can make a new one."""
+    written: dict[int, Listing] = {}
+    ended, doubted = [], []
+    documents = [reading for reading in readings if reading.fetched.outcome is Outcome.FETCHED]
+    of_feed = Counter(reading.fetched.feed_id for reading in documents)
+    for reading in documents:
+        fetched, feed_id = reading.fetched, reading.fetched.feed_id
+        before = listings.get(feed_id)
+        if of_feed[feed_id] > 1 or fetched.claim_id != feeds[feed_id].claim_id:
+            doubted.append(feed_id)
+            continue
+        after = relist(before, reading.document, reading.names, fetched.digests, ledger, unsure)
+        if after is None:
+            ended.append(feed_id)
+        elif not fetched.known:
+            written[feed_id] = replace(after, full_at=now)
+        elif before is not None and after != before:
+            written[feed_id] = after
+    return Relisting(written, ended, doubted)
 
 
 def _count_new(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUID, NewItems]:
     """Return the new items of each result."""
-    entries: dict[UUID, list[Entry]] = {fetched.result_id: [] for fetched in batch}
+    entries: list[list[Entry]] = [[] for _ in batch]
     for article in new:
         entries[article.brought_by].append(article.entry)
-    return {id_: NewItems(len(own), sure_dates(own)) for id_, own in entries.items()}
+    return {fetched.result_id: NewItems(len(own), sure_dates(own)) for fetched, own in zip(batch, entries, strict=True)}

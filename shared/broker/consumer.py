@@ -17,6 +17,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from shared.broker.port import Broker, Delivery, Session
@@ -153,7 +154,7 @@ class Consumer(Generic[M]):
         """
         while not stop.is_set():
             try:
-                await keep_trying(lambda: self._run_session(stop), what="connecting to the broker", until=(stop,))
+                await keep_trying(partial(self._run_session, stop), what="connecting to the broker", until=(stop,))
             except Unavailable as error:
                 log.info("stopped while the broker was away: %s", error)
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from prometheus_client import Counter
@@ -183,7 +184,7 @@ class Settler(Generic[M]):
             if publications is not None:
                 return publications
         outgoing = await keep_trying(
-            lambda: self._handler([message for _, message in batch]),
+            partial(self._handler, [message for _, message in batch]),
             what="handling a batch",
             until=(self._session.lost, self._stop),
         )
@@ -262,7 +263,7 @@ class Settler(Generic[M]):
     async def _publish(self, publication: Publication) -> None:
         """Publish until it is confirmed. A lost session or a refusal ends it, and on shutdown the first failed try."""
         await keep_trying(
-            lambda: self._session.publish(publication),
+            partial(self._session.publish, publication),
             what=f"publishing to {_target(publication)}",
             until=(self._session.lost, self._stop),
         )

@@ -35,6 +35,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 
 from shared.wire.jobs import FetchFeed
@@ -213,6 +214,7 @@ def build_topology(
     )
 
 
+@lru_cache(maxsize=10_000)
 def shard_of(group: str, shards: int) -> int:
     """Return the number of the shard that a politeness group belongs to: the same in every process and version."""
     return int.from_bytes(hashlib.md5(group.encode(), usedforsecurity=False).digest()[:8]) % shards

@@ -49,9 +49,12 @@ def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: boo
     )
 
 
+_ASCII = json.JSONEncoder(default=str)
+
+
 def ascii_json(value: Any) -> str:
     """Return `value` as JSON in plain ASCII: equal for machines, and harmless on a terminal."""
-    return json.dumps(value, default=str).replace(_DELETE, "\\u007f")
+    return _ASCII.encode(value).replace(_DELETE, "\\u007f")
 
 
 def readable_json(value: Any) -> str:

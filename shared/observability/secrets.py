@@ -83,24 +83,34 @@ def mask_credentials(text: str) -> str:
     if "%" in text:
         text = _NESTED.sub(rf"\g<slashes>{MASK}@", text)
     if ":" in text:
-        text = _HEADER.sub(rf"\g<name>{MASK}", _MEMBER.sub(_mask_member, text))
+        if '"' in text or "'" in text:
+            text = _MEMBER.sub(_mask_member, text)
+        if "author" in text.lower():  # quicker than the pattern
+            text = _HEADER.sub(rf"\g<name>{MASK}", text)
     return _mask_parameters(text) if "=" in text or "%" in text else text
 
 
 def mask_within(value: Any) -> Any:
     """Return `value` as JSON data with all texts masked, and every text under a secret's name replaced."""
-    if value is None or isinstance(value, bool | int | float):
+    if isinstance(value, str):  # first, since most values are texts
+        return mask_credentials(str(value))
+    if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, Mapping):
         return {
-            mask_credentials(str(name)): MASK
-            if isinstance(item, str) and is_secret_name(str(name))
-            else mask_within(item)
+            _mask_name(str(name)): MASK if isinstance(item, str) and is_secret_name(str(name)) else mask_within(item)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
         return [mask_within(item) for item in value]
     return mask_credentials(str(value))
+
+
+def _mask_name(name: str) -> str:
+    return _mask_short(name) if len(name) <= REMEMBERED_CHARACTERS else mask_credentials(name)
+
+
+_mask_short = lru_cache(maxsize=1000)(mask_credentials)
 
 
 def _mask_userinfo(text: str) -> str:

@@ -66,10 +66,14 @@ class Entry(Record):
         entry = cls.__new__(cls)
         set_attribute = object.__setattr__
         set_attribute(entry, "__dict__", fields)
-        set_attribute(entry, "__pydantic_fields_set__", set(fields))
+        set_attribute(entry, "__pydantic_fields_set__", _ENTRY_FIELDS)
         set_attribute(entry, "__pydantic_extra__", None)
         set_attribute(entry, "__pydantic_private__", None)
         return entry
+
+
+_ENTRY_FIELDS = set(Entry.model_fields)
+"""The fields that are set in an entry with all of them. Entries share it, since nothing changes it: they are frozen."""
 
 
 class FeedInfo(Record):

@@ -203,6 +203,26 @@ async def test_unsettled_messages_are_counted_whichever_consumer_they_came_throu
         assert all(delivery.redelivered for delivery in again.deliveries)
 
 
+async def test_messages_acknowledged_at_once_and_in_any_order_take_no_other_with_them(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        inbox = Inbox()
+        await session.consume("fetcher.00", prefetch=10, deliver=inbox)
+        for n in range(10):
+            await session.publish(publication(b"%d" % n))
+        await inbox.wait_for(10)
+        await session.stop_consuming()
+        for n in (2, 0, 1):
+            await session.ack(inbox.deliveries[n])
+        await session.requeue(inbox.deliveries[3])
+        for n in (4, 5, 7):
+            await session.ack(inbox.deliveries[n])
+        await until_ready(session, "fetcher.00", 1)
+    async with broker.connect(TOPOLOGY) as session:
+        again = Inbox()
+        await session.consume("fetcher.00", prefetch=10, deliver=again)
+        assert sorted(delivery.body for delivery in await again.wait_for(4)) == [b"3", b"6", b"8", b"9"]
+
+
 async def test_a_consumer_taken_up_and_down_many_times_loses_and_repeats_nothing(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         inbox = Inbox()

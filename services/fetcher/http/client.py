@@ -6,6 +6,7 @@ with one connection per request. `httpx.Client` would add a cookie jar, a pool a
 
 from __future__ import annotations
 
+import re
 import ssl
 import threading
 import time
@@ -25,6 +26,9 @@ from services.fetcher.http.network import ConnectFailed, Connection, Connector, 
 from services.fetcher.http.redirects import REDIRECTS, check_url
 from services.fetcher.http.request import HEADER_ENCODING, HttpRequest, compose_request, default_headers
 from shared.politeness import DEFAULT_PORTS, BadUrl
+
+_PLAIN = re.compile(r"(https?)://([a-z0-9.-]+)(:[1-9]\d*)?((?:/(?!\.)[\w~.-]*)+(?:\?[\w~./=&+-]*)?)?", re.ASCII)
+"""URLs in which httpx changes nothing: almost all. Its reader takes ten times as long."""
 
 
 class Permit:
@@ -166,13 +170,9 @@ class _Fetch:
         self._waited = 0.0
 
     def run(self, connector: Connector, ours: Mapping[str, str]) -> HttpResponse:
-        url = _parse(self._request.url)
-        port = DEFAULT_PORTS[url.scheme] if url.port is None else url.port
-        message = compose_request(
-            self._request, ours, host=url.netloc, path=url.raw_path, userinfo=(url.username, url.password)
-        )
-        tls = url.scheme == "https"
-        with connector.connect(url.raw_host.decode(), port, self.deadline, tls=tls) as connection:
+        place = find_place(self._request.url)
+        message = compose_request(self._request, ours, host=place.authority, path=place.path, userinfo=place.userinfo)
+        with connector.connect(place.host, place.port, self.deadline, tls=place.tls) as connection:
             if self._request.before_send is not None:
                 self._request.before_send()
             connection.send(message)
@@ -229,9 +229,38 @@ class _Fetch:
         self._permit = Permit(self._free)
 
 
-def _parse(text: str) -> httpx.URL:
-    """Return the URL with the host that its group was found by: two readers of a URL may see two hosts in it."""
-    host = check_url(text)
+@dataclass(frozen=True)
+class Place:
+    """Where a request goes."""
+
+    tls: bool
+    host: str
+    port: int
+    authority: bytes
+    """Host and port, for the header Host."""
+    path: bytes
+    userinfo: tuple[str, str] = "", ""
+
+
+def find_place(url: str) -> Place:
+    """Return where a request to `url` goes, by the host that its group was found by.
+
+    Raises:
+        BadUrl: it can't be fetched.
+    """
+    host = check_url(url)
+    plain = _PLAIN.fullmatch(url)
+    if plain and plain[2] == host:
+        authority = f"{host}{plain[3] or ''}".encode()
+        default = DEFAULT_PORTS[plain[1]]
+        port = int(plain[3][1:]) if plain[3] else default
+        if port != default or not plain[3]:
+            return Place(plain[1] == "https", host, port, authority, (plain[4] or "/").encode())
+    return _parse(url, host)
+
+
+def _parse(text: str, host: str) -> Place:
+    """Read any URL as httpx does, but with this host: two readers of a URL may see two hosts in it."""
     try:
         url = httpx.URL(text)
         if url.raw_host.decode() != host:
@@ -240,7 +269,9 @@ def _parse(text: str) -> httpx.URL:
         raise BadUrl(f"not a URL: {error}") from error
     if url.scheme not in DEFAULT_PORTS:  # one reader of URLs may see http where another sees something else
         raise BadUrl(f"the scheme is {url.scheme!r}")
-    return url
+    port = DEFAULT_PORTS[url.scheme] if url.port is None else url.port
+    userinfo = url.username, url.password
+    return Place(url.scheme == "https", url.raw_host.decode(), port, url.netloc, url.raw_path, userinfo)
 
 
 def _redirect(status: int, headers: httpx.Headers) -> str | None:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from services.fetcher.parse.entries import build_entries, read_info
 from services.fetcher.parse.formats import read_feed
+from services.fetcher.parse.known import Found, Reading, Rules, read_unknown
 from services.fetcher.parse.model import (
     Deadline,
     FeedFacts,
@@ -20,6 +21,7 @@ from services.fetcher.parse.model import (
     OutOfTime,
     ParsedFeed,
     ParseError,
+    RawFeed,
     Unparseable,
 )
 from services.fetcher.parse.text.charset import decode
@@ -37,6 +39,7 @@ def parse_feed(
     max_entries: int = 5000,
     keep_html: bool = False,
     deadline: Deadline | None = None,
+    known: bytes | None = None,
 ) -> ParsedFeed:
     """Return the feed in `body`.
 
@@ -48,6 +51,7 @@ def parse_feed(
         max_entries: of a larger feed the newest entries are kept.
         keep_html: HTML bodies are also returned as HTML that is safe to show (`text.markup`).
         deadline: returns whether the time is up. A thread can't be stopped, so the reader asks often and stops itself.
+        known: digests from an earlier reading, of entries that are left out (`known`). None: no digests are needed.
 
     Raises:
         NotAFeed: the body is something else; the message says what.
@@ -60,26 +64,35 @@ def parse_feed(
     text = text.lstrip("\x00 \t\r\n")
     if not text:
         raise NotAFeed("an empty body")
-    tier, raw = read_feed(text, deadline)
-    about = read_info(raw, url)
-    bases = tuple(filter(None, (about.site_url, url)))
-    entries, notes = build_entries(
-        raw,
-        bases=bases,
-        language=about.language,
-        now=now,
-        max_entries=max_entries,
-        keep_html=keep_html,
-        deadline=deadline,
-    )
+
+    def finish(tier: str, raw: RawFeed) -> Found:
+        about = read_info(raw, url)
+        built = build_entries(
+            raw,
+            bases=tuple(filter(None, (about.site_url, url))),
+            language=about.language,
+            now=now,
+            max_entries=max_entries,
+            keep_html=keep_html,
+            deadline=deadline,
+        )
+        return Found(tier, raw, about, built)
+
+    if known is None:
+        reading = Reading(finish(*read_feed(text, deadline)), b"", b"")
+    else:
+        reading = read_unknown(text, known, finish, Rules(url, max_entries, keep_html), deadline)
+    tier, raw, about, built = reading.found
     return ParsedFeed(
         feed=about,
         hints=raw.hints,
         format=raw.format,
         tier=tier,
-        entries=entries,
-        warnings=(*decoded.warnings, *raw.warnings, *notes),
-        facts=_absolute_facts(raw.facts, bases[::-1]),
+        entries=built.entries,
+        warnings=(*decoded.warnings, *raw.warnings, *built.warnings),
+        facts=_absolute_facts(raw.facts, tuple(filter(None, (url, about.site_url)))),
+        known=reading.known,
+        digests=reading.digests,
     )
 
 

@@ -43,7 +43,8 @@ _FEED_ROOT = re.compile(r"<(rss(?=[\s>])|rdf:RDF(?=[\s>])|feed(?=\s[^<>]{0,500}?
 _SUBSET_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|<!--|[\[\]>]")
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"&%<]*\"|'[^'&%<]*'|\"&#\w{1,8};\"|'&#\w{1,8};')\s*>")
 _ATTRIBUTE = r"\s++[^\s<>/=\"']++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
-_LONG_START = re.compile(rf"<[A-Za-z_][^<]{{{5 * MAX_ATTRIBUTES}}}")
+_HALF_OF_LONG_TAG = 5 * MAX_ATTRIBUTES // 2
+"""A longer tag than twice this has this many characters from any position on, none of them a `<`."""
 _MANY_ATTRIBUTES = re.compile(rf"(<[A-Za-z_][^\s<>/=]*+(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}+)(?:{_ATTRIBUTE})++")
 _LONG_TAG = re.compile(rf"(<[A-Za-z/][^<>]{{{MAX_TAG_CHARS}}})[^<>]+")
 # The five names that XML itself knows are left to the parser, and nearly all numbers that XML allows.
@@ -199,7 +200,7 @@ def _declared(text: str, declarations: str) -> dict[str, str]:
     names: dict[str, str] = {}
     for name, value in _ENTITY.findall(declarations):
         names.setdefault(name, escape(html.unescape(value[1:-1])))
-    if len(names) > MAX_ENTITIES:
+    if not names or len(names) > MAX_ENTITIES:
         return {}
     size = sum(len(names[found[1]]) for found in _REFERENCE.finditer(text) if found[1] in names)
     return names if size <= MAX_EXPANSION_CHARS else {}
@@ -226,9 +227,29 @@ def cut_markup(text: str) -> tuple[str, bool]:
     text = cut_before(cut_before(text, "<", MAX_TAGS), "&", MAX_REFERENCES)
     if len(text) > MAX_TAG_CHARS:
         text = _LONG_TAG.sub(r"\1", text)
-    if text.count("=") > MAX_ATTRIBUTES and _LONG_START.search(text):
-        text = _MANY_ATTRIBUTES.sub(r"\1", text)
+    if text.count("=") > MAX_ATTRIBUTES:
+        text = _cut_attributes(text)
     return text, len(text) < length
+
+
+def _cut_attributes(text: str) -> str:
+    """Return `text` without a tag's attributes beyond the limit.
+
+    Only where no `<` stands for long enough is looked at: that takes a tenth of the time of an expression.
+    """
+    kept: list[str] = []
+    done = at = 0
+    while 0 <= at < len(text):
+        end = at + _HALF_OF_LONG_TAG
+        if text.find("<", at, end) >= 0:
+            at = end
+            continue
+        start = text.rfind("<", done, at)
+        if start >= 0 and (found := _MANY_ATTRIBUTES.match(text, start)):
+            kept.append(text[done : found.end(1)])
+            done = found.end()
+        at = text.find("<", end)
+    return "".join([*kept, text[done:]]) if kept else text
 
 
 def read_attributes(markup: str) -> dict[str, str]:

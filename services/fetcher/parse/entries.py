@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
+from typing import NamedTuple
 
 from services.fetcher.parse.dates import Date, bound_date
 from services.fetcher.parse.dates.loose import LooseDates
@@ -55,6 +56,16 @@ MAX_LOOKED_AT = 1_000
 _NO_DATE = datetime.min.replace(tzinfo=UTC)
 
 
+class Built(NamedTuple):
+    """The articles of a feed."""
+
+    entries: tuple[Entry, ...]
+    warnings: tuple[str, ...]
+    """Warnings that count the entries left out."""
+    places: tuple[int, ...]
+    """The place of each article in `RawFeed.entries`."""
+
+
 def build_entries(
     raw: RawFeed,
     *,
@@ -64,11 +75,11 @@ def build_entries(
     max_entries: int,
     keep_html: bool = False,
     deadline: Deadline | None = None,
-) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Return the feed's entries by the rules above, and warnings that count the entries left out."""
+) -> Built:
+    """Return the feed's entries by the rules above."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
     loose = LooseDates(timely(dates, deadline), now=now, language=language)
-    authors = ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]
+    authors: dict[tuple[str, ...], str] = {(): ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]}
     found: list[tuple[int, Entry]] = []
     seen = _Seen()
     empty, repeated, beyond, files = raw.empty, 0, 0, MAX_FEED_ENCLOSURES
@@ -93,24 +104,28 @@ def build_entries(
         (repeated, "with the url and title of an earlier one dropped"),
         (beyond, f"beyond the newest {max_entries} dropped"),
     )
-    entries = [entry for _, entry in sorted(found, key=itemgetter(0))]
-    return tuple(entries), tuple(f"entries {what}: {number}" for number, what in counted if number)
+    found.sort(key=itemgetter(0))
+    warnings = tuple(f"entries {what}: {number}" for number, what in counted if number)
+    return Built(tuple([entry for _, entry in found]), warnings, tuple([at for at, _ in found]))
 
 
 class _Seen:
     """The entries of the feed so far."""
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[str, str], set[str]] = {}
-        self._texts: dict[tuple[str, str], set[str]] = {}
+        self._seen: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
+        """Given ids and content hashes by address and title."""
 
     def add(self, entry: Entry) -> bool:
         """Add the entry, and return True, unless it repeats an earlier one (the rule stands above)."""
         key = (entry.url.partition("://")[2], entry.title)
         given = entry.entry_id if entry.id_is_given else ""
-        ids = self._ids.setdefault(key, set())
-        texts = self._texts.setdefault(key, set())
-        if ids and (not given or "" in ids or given in ids or entry.content_hash in texts):
+        seen = self._seen.get(key)
+        if seen is None:
+            self._seen[key] = {given}, {entry.content_hash}
+            return True
+        ids, texts = seen
+        if not given or "" in ids or given in ids or entry.content_hash in texts:
             return False
         ids.add(given)
         texts.add(entry.content_hash)
@@ -150,7 +165,7 @@ def read_language(tag: str) -> str | None:
 
 def _build_entry(
     raw: RawEntry,
-    feed_authors: str,
+    authors: dict[tuple[str, ...], str],  # of the entries so far, by their raw names: most have the same
     loose: LooseDates,
     *,
     bases: tuple[str, ...],
@@ -167,6 +182,9 @@ def _build_entry(
     title, body = _title_and_body(raw, own_title, body, url, flags)
     published_at = _final_date(raw.published_at, loose, now, flags) if raw.published_at else None
     updated_at = _final_date(raw.updated_at, loose, now, flags) if raw.updated_at else None
+    author = authors.get(raw.authors)
+    if author is None:
+        author = authors[raw.authors] = ", ".join(_authors(raw.authors)) or authors[()]
     md5 = article_md5(url, title)
     guid = guid if len(guid) <= MAX_GUID_CHARS else ""
     return Entry.of_valid(
@@ -180,10 +198,10 @@ def _build_entry(
             "content_quality": content_quality(own_title, body),
             "published_at": published_at or updated_at,
             "updated_at": updated_at,
-            "author": ", ".join(_authors(raw.authors)) or feed_authors or None,
-            "categories": _names(raw.categories),
+            "author": author or None,
+            "categories": _names(raw.categories) if raw.categories else (),
             "enclosures": enclosures,
-            "language": read_language(raw.language) or language,
+            "language": (read_language(raw.language) if raw.language else None) or language,
             "md5": md5,
             "content_hash": hash_tidied(title, body),
             "flags": tuple(sorted(flags)) if flags else (),
@@ -207,8 +225,9 @@ def _title_and_body(raw: RawEntry, own_title: str, body: str, url: str, flags: s
         title = _cut(title, MAX_TITLE_CHARS, "title_cut", flags)
     if len(body) > MAX_BODY_CHARS:
         body = _cut(body, MAX_BODY_CHARS, "body_cut", flags)
-    if any(len(text.value) > MAX_SOURCE_CHARS for text in raw.bodies):
-        flags.add("body_cut")
+    for text in raw.bodies:
+        if len(text.value) > MAX_SOURCE_CHARS:
+            flags.add("body_cut")
     return title, body
 
 
@@ -240,9 +259,7 @@ def _cut(text: str, limit: int, flag: str, flags: set[str]) -> str:
 
 def _names(raw: Sequence[str]) -> tuple[str, ...]:
     """Return each name once, in the feed's order."""
-    if not any(raw):
-        return ()
-    names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw[:MAX_LOOKED_AT]]
+    names = [clean_line(name[: 5 * MAX_NAME_CHARS])[:MAX_NAME_CHARS].rstrip() for name in raw[:MAX_LOOKED_AT] if name]
     return tuple(dict.fromkeys(filter(None, names)))[:MAX_NAMES]
 
 

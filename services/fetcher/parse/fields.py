@@ -1,8 +1,14 @@
-"""From fields, as feedparser names and nests them, to `RawFeed` and `RawEntry`: for the strict and the lenient tier."""
+"""From the fields of a feed and an entry to `RawFeed` and `RawEntry`: for the strict and the lenient tier.
+
+Fields have feedparser's names. Their values are typed: a `Text` for each of `TITLES` and `SHORTER_TEXTS`, a list of
+them as `content`, lists of dictionaries as `links`, `authors`, `tags` and `media_content`, else a string. `languages`
+has the languages that texts declare, by the names of their fields.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from services.fetcher.parse.dates import Date, read_date
@@ -20,7 +26,8 @@ SHORTER_TEXTS = ("summary", "itunes_summary", "media_description", "dc_descripti
 PUBLISHED = ("published", "dcterms_issued", "created", "dcterms_created")
 UPDATED = ("updated", "dcterms_modified", "dc_date")
 _LANGUAGES = ("language", "dc_language")
-_DETAILS = {name: f"{name}_detail" for name in (*TITLES, *SHORTER_TEXTS)}
+_STRINGS = ("id", *PUBLISHED, *UPDATED, *_LANGUAGES, "ttl", "sy_updateperiod", "sy_updatefrequency")
+_NO_TITLE = Text(is_html=True)
 
 
 def raw_feed(
@@ -33,16 +40,16 @@ def raw_feed(
     warnings: Iterable[str],
 ) -> RawFeed:
     """Return the feed that has these fields."""
-    language = _first(feed, _LANGUAGES)
+    language = _language(feed)
     return RawFeed(
         title=_title(feed),
-        link=own_address(_dicts(feed, "links"), language),
+        link=own_address(feed.get("links", ()), language),
         language=language,
         authors=_authors(feed) if is_atom else (),
         hints=read_hints(
-            ttl=_string(feed, "ttl"),
-            period=_string(feed, "sy_updateperiod"),
-            frequency=_string(feed, "sy_updatefrequency"),
+            ttl=feed.get("ttl", ""),
+            period=feed.get("sy_updateperiod", ""),
+            frequency=feed.get("sy_updatefrequency", ""),
             hours=hours,
             days=days,
         ),
@@ -53,86 +60,57 @@ def raw_feed(
 
 def raw_entry(entry: Fields) -> RawEntry:
     """Return the entry that has these fields."""
-    contents = [_typed(content) for content in _dicts(entry, "content") if _is_text(content)]
+    contents = entry.get("content", ())
     if len(contents) > 1:
-        contents.sort(key=lambda text: len(text.value), reverse=True)
-    links = _dicts(entry, "links")
-    language = _first(entry, _LANGUAGES) or _language(entry)
+        contents = sorted(contents, key=lambda text: len(text.value), reverse=True)
+    links = entry.get("links", ())
+    language = _language(entry) or _language_of_texts(entry)
     return RawEntry(
-        _string(entry, "id"),
-        entry.get("guid_is_link", True) is True,
+        entry.get("id", ""),
+        entry.get("guid_is_link", True),
         own_address(links, language),
         _title(entry),
-        (*contents, *[_text(entry, name) for name in SHORTER_TEXTS if name in entry]),
+        (*contents, *[entry[name] for name in SHORTER_TEXTS if name in entry]),
         first_date(entry, PUBLISHED),
         first_date(entry, UPDATED),
         _authors(entry),
-        tuple([str(tag.get("term") or tag.get("label") or "") for tag in _dicts(entry, "tags")]),
-        _enclosures(links, _dicts(entry, "media_content")),
+        tuple([str(tag.get("term") or tag.get("label") or "") for tag in entry["tags"]]) if "tags" in entry else (),
+        _enclosures(links, entry.get("media_content", ())),
         language,
     )
 
 
-def _string(fields: Fields, name: str) -> str:
-    value = fields.get(name)  # an unknown element with attributes is a dict
-    return value if isinstance(value, str) else ""
-
-
-def _dicts(fields: Fields, name: str) -> Sequence[Fields]:
-    value = fields.get(name)  # a feed may have an element of feedparser's own name, say `<links a="">`
-    if value is None:
-        return ()
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else ()
-
-
-def _is_text(detail: Fields) -> bool:
-    kind = str(detail.get("type") or "text/html")
-    return kind.startswith("text/") or kind.endswith(("html", "xml"))
-
-
-def _typed(detail: Fields) -> Text:
-    return Text(str(detail.get("value") or ""), _is_html(detail.get("type")), str(detail.get("base") or ""))
-
-
-def _text(fields: Fields, name: str) -> Text:
-    detail = fields.get(_DETAILS[name])
-    if not isinstance(detail, dict):
-        return Text(_string(fields, name), is_html=True)
-    return Text(_string(fields, name), _is_html(detail.get("type")), str(detail.get("base") or ""))
-
-
-def _is_html(kind: object) -> bool:
-    return kind == "text/html" or not str(kind or "").startswith("text/")
-
-
-def _language(entry: Fields) -> str:
-    details = (entry.get(_DETAILS[name]) for name in ("summary", *TITLES))
-    for detail in (*_dicts(entry, "content"), *details):
-        if isinstance(detail, dict) and (language := detail.get("language")):
-            return str(language)
-    return ""
-
-
 def _title(fields: Fields) -> Text:
-    return _text(fields, next((name for name in TITLES if _string(fields, name)), "title"))
+    found = fields.get("title", _NO_TITLE)
+    if not found.value:
+        found = next(filter(itemgetter(0), [fields[name] for name in TITLES if name in fields]), found)
+    return found  # type: ignore[no-any-return]
 
 
-def _first(fields: Fields, names: Sequence[str]) -> str:
-    return next(filter(None, (_string(fields, name) for name in names)), "")
+def _language(fields: Fields) -> str:
+    return fields.get("language") or fields.get("dc_language") or ""
+
+
+def _language_of_texts(entry: Fields) -> str:
+    if "languages" not in entry:
+        return ""
+    languages = entry["languages"]
+    return next(filter(None, map(languages.get, ("content", "summary", *TITLES))), "")
 
 
 def first_date(fields: Mapping[str, Any], names: Sequence[str]) -> Date:
     """Return the first of these fields that is a date."""
     for name in names:
         value = fields.get(name)
-        if value and isinstance(value, str) and (date := read_date(value)):
+        if value and (date := read_date(value)):
             return date
     return None
 
 
 def _authors(fields: Fields) -> tuple[str, ...]:
-    authors = _dicts(fields, "authors")
-    texts = [str(one.get("name") or one.get("text") or one.get("email") or "") for one in authors]
+    if "authors" not in fields:
+        return ()
+    texts = [str(one.get("name") or one.get("text") or one.get("email") or "") for one in fields["authors"]]
     return tuple([text[:MAX_AUTHOR_CHARS] for text in texts if text])
 
 
@@ -145,3 +123,46 @@ def _enclosures(links: Sequence[Fields], media: Sequence[Fields]) -> tuple[RawEn
     if not found:
         return ()
     return tuple([RawEnclosure(str(url), str(kind or ""), str(length or "")) for url, kind, length in found if url])
+
+
+def from_feedparser(given: Fields) -> Fields:
+    """Return feedparser's fields of a feed or an entry as typed ones.
+
+    A feed may have elements of feedparser's own names: `<links a="">` is a dictionary then, and no list.
+    """
+    found: Fields = {name: value for name in _STRINGS if isinstance(value := given.get(name), str)}
+    found |= {name: _text(given, name) for name in (*TITLES, *SHORTER_TEXTS) if name in given}
+    found |= {name: _dicts(given, name) for name in ("links", "authors", "tags", "media_content")}
+    contents = _dicts(given, "content")
+    found["content"] = [_typed(one, str(one.get("value") or "")) for one in contents if is_text(one.get("type"))]
+    found["guid_is_link"] = given.get("guid_is_link", True) is True
+    details = {name: detail for name in ("summary", *TITLES) if isinstance(detail := given.get(f"{name}_detail"), dict)}
+    spoken = {name: str(language) for name, detail in details.items() if (language := detail.get("language"))}
+    of_contents = next(filter(None, [one.get("language") for one in contents]), "")
+    found["languages"] = {**spoken, "content": str(of_contents)}
+    return found
+
+
+def _dicts(fields: Fields, name: str) -> list[Fields]:
+    value = fields.get(name)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _text(fields: Fields, name: str) -> Text:
+    value, detail = fields[name], fields.get(f"{name}_detail")
+    return _typed(detail if isinstance(detail, dict) else {}, value if isinstance(value, str) else "")
+
+
+def _typed(detail: Fields, value: str) -> Text:
+    return Text(value, is_html(str(detail.get("type") or "")), str(detail.get("base") or ""))
+
+
+def is_html(kind: str) -> bool:
+    """Return whether a text of this media type is HTML, and not plain."""
+    return kind == "text/html" or (kind != "text/plain" and not kind.startswith("text/"))
+
+
+def is_text(kind: object) -> bool:
+    """Return whether content of this media type is a text."""
+    kind = str(kind or "text/html")
+    return kind.startswith("text/") or kind.endswith(("html", "xml"))

@@ -55,6 +55,21 @@ def timely(items: Iterable[T], is_late: Deadline | None) -> Iterator[T]:
         yield item
 
 
+def seldom(is_late: Deadline, questions: int = 16) -> Deadline:
+    """Return a deadline that asks `is_late` once in so many questions: a clock of CPU time takes over a microsecond."""
+    left = 1
+
+    def ask() -> bool:
+        nonlocal left
+        left -= 1
+        if left:
+            return False
+        left = 1 if is_late() else questions
+        return left == 1
+
+    return ask
+
+
 class Declined(Exception):
     """The tier is not sure of its answer: the next tier reads the document."""
 
@@ -91,6 +106,10 @@ class ParsedFeed:
     warnings: tuple[str, ...]
     """What is wrong with the feed although it was read, for people; each kind once."""
     facts: FeedFacts = field(default_factory=FeedFacts)
+    known: bytes = b""
+    """Digests of listed entries that are not in `entries`, since the caller knows them (`FeedFetched.known`)."""
+    digests: bytes = b""
+    """Digests of the context and of `entries` (`FeedFetched.digests`); empty if nothing can be recognised."""
 
 
 # A feed has many of these three, and a named tuple is made five times as fast as a frozen dataclass.
@@ -152,3 +171,10 @@ class RawFeed:
     facts: FeedFacts = field(default_factory=FeedFacts)
     empty: int = 0
     """The number of entries without any content. They are not in `entries`, since there may be a million of them."""
+    places: tuple[int, ...] = field(default=(), compare=False)
+    """The place in the document of each of `entries`, with empty ones counted. Only tiers with a `scope` say so."""
+    scope: str | None = field(default=None, compare=False)
+    """All that one entry's meaning depends on outside of its source, but for the tags around it and the fields here.
+
+    None: the tier can't tell, or the source of one entry may change another.
+    """

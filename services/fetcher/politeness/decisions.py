@@ -43,7 +43,7 @@ class Target:
     @property
     def own(self) -> Target:
         """The same for the group's own feeds."""
-        return replace(self, is_foreign=False)
+        return replace(self, is_foreign=False) if self.is_foreign else self
 
 
 ANYWHERE = Target()

@@ -231,6 +231,8 @@ class Group(Generic[T]):
 
     def _downs(self, target: Target) -> list[Down]:
         """Return the breakers that hold for `target`. A foreign target shares that of the group's own feeds."""
+        if not self.down:  # as good as always
+            return []
         return [self.down[known] for known in {target, target.own} if known in self.down]
 
     def _note_latency(self, target: Target, report: Report) -> None:
@@ -243,6 +245,8 @@ class Group(Generic[T]):
             self.latency = smoothed
 
     def _note_connect(self, now: float, target: Target, report: Report) -> None:
+        if report.connected and not self.down:
+            return
         if report.connected:
             for known in (target.own, replace(target, is_foreign=True)):
                 self.down.pop(known, None)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.workers import Workers
@@ -22,6 +22,8 @@ READY = Gauge("feedmill_jobs_ready", "Held jobs that may start, but wait for a t
 GROUPS = Gauge(
     "feedmill_groups", "Politeness groups that this process knows: all, recent (a minute), active.", ["state"]
 )
+REQUEST_SECONDS = Histogram("feedmill_request_seconds", "Time of one request, reading the feed included, in seconds.")
+ACTIVE = Gauge("feedmill_fetches_active", "Requests under way in this process.")
 LOCK_WAIT = Counter("feedmill_scoreboard_lock_wait_seconds_total", "Time that threads waited for the scoreboard.")
 
 GAUGE_SECONDS = 15.0

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from services.fetcher.politeness.decisions import FastDelay, Refusal, Report, Target
+from services.fetcher.politeness.metrics import ACTIVE, REQUEST_SECONDS
 from services.fetcher.politeness.scoreboard import Scoreboard
+from shared.errors import NackAndRequeue
 
 R = TypeVar("R")
 
@@ -17,8 +19,17 @@ Work = Callable[[Sent], tuple[R, Report]]
 """Makes the request, on a worker thread. Calls `sent` at the moment that the request leaves. May raise."""
 
 
+@dataclass
+class Progress:
+    """How far a job has come in this process."""
+
+    has_begun: bool = False
+    """A request was made. The next one follows a redirect, which the delivered message does not record. So it goes
+    before jobs that have not begun, and is never nacked: it goes to fast-delay."""
+
+
 class Owner(Protocol):
-    """The `Slots` that a request belongs to."""
+    """The `Slots` that a request belongs to. Any thread may call it."""
 
     board: Scoreboard[SlotRequest[Any]]
     clock: Callable[[], float]
@@ -42,14 +53,23 @@ class SlotRequest(Generic[R]):
     work: Work[R] = field(repr=False)
     result: asyncio.Future[R | Refusal] = field(repr=False)
     target: Target
+    progress: Progress
     front: bool
+    """It follows a redirect (`Progress.has_begun` at its arrival)."""
     room_in: float = 0.0
     """When its group has room again, in seconds. Of a deferred job."""
 
     def __call__(self) -> None:
         """Run the request on a worker thread."""
-        if self.begin():
-            self.end(*self.do())
+        if not self.begin():
+            return
+        try:
+            with ACTIVE.track_inprogress(), REQUEST_SECONDS.time():
+                result, report = self.work(self.note_sent)
+        except BaseException as error:  # noqa: BLE001 - the coroutine that awaits the slot gets the bug
+            self.end(error, Report(latency_seconds=None, connected=None, succeeded=False))
+        else:
+            self.end(result, report)
 
     def begin(self) -> bool:
         """Check the rules at the last moment; return whether the request may be made."""
@@ -63,14 +83,14 @@ class SlotRequest(Generic[R]):
             refusal = board.confirm_start(self, self.slots.clock())
         if refusal is not None:
             self.slots.return_to_loop(self, refusal)
-        return refusal is None
+            return False
+        self.progress.has_begun = True
+        return True
 
-    def do(self) -> tuple[R | BaseException, Report]:
-        """Make the request."""
-        try:
-            return self.work(self._note_sent)
-        except BaseException as error:  # noqa: BLE001 - the coroutine that awaits the slot gets the bug
-            return error, Report(latency_seconds=None, connected=None, succeeded=False)
+    def note_sent(self) -> None:
+        """Note that the request leaves now."""
+        if self.slots.board.sent(self, self.slots.clock()):
+            self.slots.wake()
 
     def end(self, result: R | BaseException, report: Report) -> None:
         """Free the slot, and return the result."""
@@ -81,11 +101,9 @@ class SlotRequest(Generic[R]):
         """Give the result to the coroutine that waits for it, if it still does. On the event loop."""
         if self.result.done():
             return
-        if isinstance(result, BaseException):
+        if self.front and isinstance(result, NackAndRequeue):
+            self.result.set_result(FastDelay())
+        elif isinstance(result, BaseException):
             self.result.set_exception(result)
         else:
             self.result.set_result(result)
-
-    def _note_sent(self) -> None:
-        if self.slots.board.sent(self, self.slots.clock()):
-            self.slots.wake()

@@ -7,7 +7,7 @@ request crosses from the event loop to a thread once, and back once. Everything 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol, TypeVar
 
@@ -25,7 +25,7 @@ from services.fetcher.politeness.decisions import (
 )
 from services.fetcher.politeness.intake import Intake
 from services.fetcher.politeness.scoreboard import Scoreboard
-from services.fetcher.politeness.slot_request import SlotRequest, Work
+from services.fetcher.politeness.slot_request import Progress, SlotRequest, Work
 from shared.broker.prefetch import PrefetchLimit
 from shared.errors import NackAndRequeue
 from shared.waiting import until_any
@@ -86,12 +86,16 @@ class Slots:
         self._opened_at: dict[Hashable, float] = {}
         self._closed: set[Hashable] = set()
         self._stopped = False
+        self._returned: deque[tuple[SlotRequest[Any], object]] = deque()
+        """Requests that ended on their threads, with their results."""
+        self._is_woken = False
+        self._looks_soon = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._review: asyncio.TimerHandle | None = None
 
     async def run(
-        self, group: str, label: str, work: Work[R], *, target: Target = ANYWHERE, front: bool = False
+        self, group: str, label: str, work: Work[R], *, target: Target = ANYWHERE, progress: Progress | None = None
     ) -> R | Refusal:
         """Wait for a slot of the group, do the work in it on a thread, return its result or why it was not done.
 
@@ -100,24 +104,22 @@ class Slots:
             label: describes the job for people.
             work: makes the request.
             target: where the request goes.
-            front: the request follows a redirect that this process received. It goes before jobs that have not
-                begun. The message does not record the redirect, so it is never nacked: it goes to fast-delay.
+            progress: of the job; None: its only request.
 
         Raises:
             NackAndRequeue: the service stops, gives up the group's shard, or has no room for this job.
         """
         self._loop = asyncio.get_running_loop()
-        shard = self._shard_of(group)
-        if self._stopped or shard in self._closed:
-            if front:
-                return FastDelay()
-            raise NackAndRequeue("stopping" if self._stopped else "the shard of its group is given up")
+        shard, progress = self._shard_of(group), progress or Progress()
         future: asyncio.Future[R | Refusal] = self._loop.create_future()
-        request = SlotRequest(self, group, shard, label, work, future, target, front)
+        request = SlotRequest(self, group, shard, label, work, future, target, progress, progress.has_begun)
         self._jobs[shard] += 1
         try:
-            self._take(request)
-            return await request.result
+            if self._stopped or shard in self._closed:
+                request.resolve(NackAndRequeue("stopping" if self._stopped else "the shard of its group is given up"))
+            else:
+                self._take(request)
+            return await future
         except asyncio.CancelledError:
             self._forget(request)
             raise
@@ -144,18 +146,23 @@ class Slots:
         self._stopped = True
         self._nack(lambda request: True, "stopping")
 
-    def wake(self) -> None:
-        """Look for starts again. From any thread."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._start_due)
-
     def return_to_loop(self, request: SlotRequest[Any], result: object) -> None:
         """Resolve a request. From any thread."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._end, request, result)
+        self._returned.append((request, result))
+        self.wake()
 
-    def _end(self, request: SlotRequest[Any], result: object) -> None:
-        request.resolve(result)
+    def wake(self) -> None:
+        """Look for starts again. From any thread; one wake-up serves all that returns until the loop has its turn."""
+        if not self._is_woken:
+            self._is_woken = True
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._take_returned)
+
+    def _take_returned(self) -> None:
+        self._is_woken = False  # first, so that what returns from now on wakes the loop again
+        while self._returned:
+            request, result = self._returned.popleft()
+            request.resolve(result)
         self._start_due()
 
     def _take(self, request: SlotRequest[Any]) -> None:
@@ -165,7 +172,9 @@ class Slots:
                 if can_start:
                     self._intake.note_idle_host(is_new=is_new_host)
                 self._held.add(request)
-                self._start_due()
+                if not self._looks_soon:  # one look serves all jobs that arrive together
+                    self._looks_soon = True
+                    asyncio.get_running_loop().call_soon(self._start_due)
             case NoRoom(seconds):
                 request.room_in = seconds
                 self._defer(request)
@@ -233,6 +242,7 @@ class Slots:
 
     def _start_due(self) -> None:
         """Start the requests that are due, remove those that were evicted, and set the timer for the next look."""
+        self._looks_soon = False
         now, expired = self.clock(), list[SlotRequest[Any]]()
         while not isinstance(decision := self.board.next_decision(now), Idle):
             request = decision.ticket
@@ -266,7 +276,7 @@ class Slots:
         deferred = [request for request in self._deferred if chosen(request)]
         self._deferred = [request for request in self._deferred if request not in deferred]
         for request in (*held, *deferred):
-            request.resolve(FastDelay() if request.front else NackAndRequeue(reason))
+            request.resolve(NackAndRequeue(reason))
 
     def _forget(self, request: SlotRequest[Any]) -> None:
         """Forget a request whose result nobody awaits. If it runs, it frees its slot when it ends."""

@@ -62,6 +62,8 @@ class ReadContext(Generic[C]):
     """Of more entries, the newest are kept."""
     keep_html: bool = False
     """Whether entries keep their bodies as HTML that is safe to show, too."""
+    known: bytes = b""
+    """Digests from an earlier reading (`FetchFeed.known`). A reader need not read these entries, but may."""
     deadline: Deadline | None = None
     """Says whether the time is up. A slow reader asks it again and again, and raises Unparseable when it is."""
 
@@ -78,6 +80,10 @@ class Reading:
     """How tolerant the reader had to be, for the fetch log."""
     notices_cuts: bool = True
     """Whether a body that was cut short would have failed. If not, its validators are not kept."""
+    known: bytes = b""
+    """Digests of entries that the body lists and the reader left out (`FeedFetched.known`)."""
+    digests: bytes = b""
+    """Digests by which the next reading may recognise `entries` (`FeedFetched.digests`); empty: it can't."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,13 @@ class SourceType(Generic[C]):
 
     def read_config(self, config: Mapping[str, object]) -> C:
         """Return a feed's settings. Raises BadOptions, which names the field and what is expected."""
-        return read_config(self.config, config)
+        return read_config(self.config, config) if config else _read_nothing(self.config)
+
+
+@cache
+def _read_nothing(schema: type[C]) -> C:
+    """Return the settings of the feeds that have none of their own: most of them."""
+    return read_config(schema, {})
 
 
 def make_reading(raw: RawFeed, context: ReadContext[C]) -> Reading:
@@ -102,7 +114,7 @@ def make_reading(raw: RawFeed, context: ReadContext[C]) -> Reading:
     The entries become what a feed's entries become: links absolute, texts plain, dates checked, duplicates dropped.
     """
     feed = read_info(raw, context.url)
-    entries, _ = build_entries(
+    built = build_entries(
         raw,
         bases=tuple(filter(None, (feed.site_url, context.url))),
         language=feed.language,
@@ -111,7 +123,7 @@ def make_reading(raw: RawFeed, context: ReadContext[C]) -> Reading:
         keep_html=context.keep_html,
         deadline=context.deadline,
     )
-    return Reading(entries, feed, raw.hints)
+    return Reading(built.entries, feed, raw.hints)
 
 
 @cache

@@ -19,8 +19,17 @@ def read(body: bytes, context: ReadContext[RequestConfig]) -> Reading:
         max_entries=context.max_entries,
         keep_html=context.keep_html,
         deadline=context.deadline,
+        known=context.known,
     )
-    return Reading(parsed.entries, parsed.feed, parsed.hints, parsed.tier, notices_cuts=parsed.tier in WELL_FORMED)
+    return Reading(
+        parsed.entries,
+        parsed.feed,
+        parsed.hints,
+        parsed.tier,
+        notices_cuts=parsed.tier in WELL_FORMED,
+        known=parsed.known,
+        digests=parsed.digests,
+    )
 
 
 FEED = SourceType(read, RequestConfig)

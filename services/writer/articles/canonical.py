@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Sequence
 from hashlib import md5
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
-from uuid import UUID
 
 _TRACKING = re.compile(
     r"(?:utm|mtm|pk|piwik|matomo|hsa|vero|oly|wt|at|stm|guce|trk)_.*"
@@ -80,8 +79,8 @@ def _same_escapes(path: str) -> str:
     return quote(unquote_to_bytes(path), safe=_UNRESERVED)
 
 
-def duplicate_keys(urls: Sequence[str], wanted: Iterable[int]) -> dict[int, UUID]:
-    """Return the deduplication keys of a feed's entries, by place: the MD5 of the canonical URL.
+def duplicate_keys(urls: Sequence[str], wanted: Iterable[int]) -> dict[int, str]:
+    """Return the deduplication keys of a feed's entries, by place: the MD5 of the canonical URL, in hexadecimal.
 
     An address that several entries of the feed share gives no key: it does not tell which article it is.
 
@@ -90,17 +89,26 @@ def duplicate_keys(urls: Sequence[str], wanted: Iterable[int]) -> dict[int, UUID
         wanted: the places that are asked for; each costs time.
     """
     alike: dict[str, list[int]] = {}
-    for at, url in enumerate(urls):
-        alike.setdefault(_stem(url), []).append(at)
-    keys: dict[int, UUID] = {}
+    stems = [_stem(url) for url in urls]
+    for at, stem in enumerate(stems):
+        alike.setdefault(stem, []).append(at)
+    keys: dict[int, str] = {}
     for at in wanted:
         form = canonical_url(urls[at])
-        places = alike[_stem(urls[at])]
+        places = alike[stems[at]]
         if form is not None and (len(places) == 1 or [canonical_url(urls[n]) for n in places].count(form) == 1):
-            keys[at] = UUID(bytes=md5(form.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest())
+            keys[at] = md5(form.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
     return keys
 
 
 def _stem(url: str) -> str:
     """Return the address without scheme and arguments: equal addresses within a feed have an equal stem."""
     return url.partition("#")[0].partition("?")[0].partition("://")[2].rstrip("/")
+
+
+def address_digest(url: str) -> int:
+    """Return 63 bits and a final 0: equal for entries of a feed with one link, or with one canonical URL and stem."""
+    address, _, query = url.partition("#")[0].partition("?")
+    stem = _stem(address)
+    text = f"{stem}?{_query(query)}" if query else f"{stem}?"
+    return int.from_bytes(md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[:8], "big") & ~1

@@ -12,20 +12,20 @@ ledger also knows the entry's *key* (a digest of the id that the feed gave and t
   document by its key. The new article's name is then made with the id. Where ids change with each fetch, the entry is
   the same article with a changed text.
 - An article of another feed is the same one, unless this document has several entries with that link and title.
+
+Of a document's known entries, which were not read, the articles are known. They count in these rules as the others do.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import md5
-from uuid import UUID
 
+from services.writer.articles.listing import KnownEntry
+from services.writer.articles.rows import Ledger, Row
 from shared.wire.results import Entry
-
-MAX_UPDATES = 24
-"""Some feeds print the time into their entries; after so many updates an article counts as unchanged."""
 
 MAX_BRIEF = 24
 """The most articles with one link and title of which none was seen again; a further id then makes no further article.
@@ -36,82 +36,23 @@ MAX_ALIKE = 1000
 """The most articles of a feed with one link and title: each fetch reads them all."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """An article in the ledger."""
-
-    name: str
-    feed_id: int
-    """The feed that brought it; only this feed may change it."""
-    title_md5: str
-    """MD5(url + title) with the current title."""
-    content_hash: str
-    key: UUID | None = None
-    """None: the feed gives no id, or the row is older than keys are."""
-    updates: int = 0
-    is_brief: bool = True
-    """Not written since it came. (A listed article is written about once a day, for `last_seen_at`.)"""
-
-    def show(self, entry: Entry) -> Row:
-        """Return the article with the entry's text and title, if it may still change."""
-        if self.updates >= MAX_UPDATES or (self.title_md5, self.content_hash) == (entry.md5, entry.content_hash):
-            return self
-        return replace(self, title_md5=entry.md5, content_hash=entry.content_hash)
-
-
-def entry_key(entry: Entry) -> UUID | None:
-    """Return the digest of the feed's id and the link; None if the feed gives no id.
+def entry_key(entry: Entry) -> str | None:
+    """Return the digest (hexadecimal) of the feed's id and the link; None if the feed gives no id.
 
     Fetchers of earlier versions don't send `id_is_given`: then any id that was not made from the entry counts as given.
     """
     if entry.entry_id in {"", entry.url, entry.md5} and not entry.id_is_given:
         return None
-    return UUID(bytes=_digest(f"{entry.entry_id}\n{entry.url}"))
+    return _digest(f"{entry.entry_id}\n{entry.url}")
 
 
 def other_name(entry: Entry) -> str:
     """Return the name of an article if MD5(url + title) names another one already."""
-    return _digest(f"{entry.url}{entry.title}\n{entry.entry_id}").hex()
+    return _digest(f"{entry.url}{entry.title}\n{entry.entry_id}")
 
 
-def _digest(text: str) -> bytes:
-    return md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()
-
-
-class Ledger:
-    """The rows of the ledger that a batch may touch: as they are stored, and as they will be."""
-
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
-        self.stored = {row.name: row for row in rows}
-        self.rows: dict[str, Row] = {}
-        # New keys of rows that have another one: stored when the row is written anyway, not with each poll.
-        self.newer_keys: dict[str, UUID] = {}
-        # Names only, each once. A row that has another title or key by now is skipped when read.
-        self._by_title: dict[str, dict[str, None]] = defaultdict(dict)
-        self._by_key: dict[UUID | None, dict[str, None]] = defaultdict(dict)
-        for name in sorted(self.stored):
-            self.put(self.stored[name])
-
-    def put(self, row: Row) -> None:
-        """Add a row, or replace the row of its name."""
-        if self.rows.get(row.name) is row:
-            return
-        self.rows[row.name] = row
-        self._by_title[row.title_md5][row.name] = None
-        if row.key is not None:
-            self._by_key[row.key][row.name] = None
-
-    def under_key(self, feed_id: int, key: UUID | None) -> list[Row]:
-        """Return the feed's articles under this key; more than one if the id is reused."""
-        rows = (self.rows[name] for name in self._by_key.get(key, ()))
-        return [row for row in rows if row.key == key and row.feed_id == feed_id]
-
-    def titled(self, title_md5: str) -> list[Row]:
-        """Return the articles with this link and current title; first the one that is named after them."""
-        rows = (self.rows[name] for name in self._by_title.get(title_md5, ()))
-        return sorted(
-            (row for row in rows if row.title_md5 == title_md5), key=lambda row: (row.name != title_md5, row.name)
-        )
+def _digest(text: str) -> str:
+    return md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -120,8 +61,10 @@ class Document:
 
     feed_id: int
     entries: Sequence[Entry]
-    keys: Sequence[UUID | None]
+    keys: Sequence[str | None]
     """The `entry_key` of each entry."""
+    known: Sequence[KnownEntry] = ()
+    """What the document has beside these entries. Where it stands among them is not known."""
 
     @classmethod
     def of(cls, feed_id: int, entries: Sequence[Entry]) -> Document:
@@ -134,13 +77,15 @@ def identify(ledger: Ledger, document: Document) -> list[str]:
 
     Args:
         ledger: with all rows under the entries' keys, and named or titled as the entries are.
-        document: the entries, and whose they are.
+        document: the entries, and whose they are. Its known entries come with the rows of their articles, unless
+            they are apart (`relisting.are_apart`) from the entries.
     """
     matching = _Matching(ledger, document)
     matching.find_by_key()
-    groups: dict[str, list[int]] = defaultdict(list)
-    for place, entry in enumerate(document.entries):
-        groups[entry.md5].append(place)
+    groups: dict[str, list[int]] = {entry.md5: [] for entry in document.entries}
+    for place, entry in enumerate(matching.listed):
+        if entry.md5 in groups:
+            groups[entry.md5].append(place)
     for title_md5, places in groups.items():
         matching.find_by_title(ledger.titled(title_md5), places)
     for title_md5, places in groups.items():
@@ -149,32 +94,41 @@ def identify(ledger: Ledger, document: Document) -> list[str]:
     return [matching.names[place] for place in range(len(document.entries))]
 
 
+def reused_keys(ledger: Ledger, document: Document) -> set[str]:
+    """Return the keys that several entries of the document have, or several articles of the feed."""
+    titles: dict[str, set[str]] = defaultdict(set)
+    for key, entry in zip(document.keys, document.entries, strict=True):
+        if key is not None:
+            titles[key].add(entry.md5)
+    for known in document.known:
+        if known.key is not None:
+            titles[known.key].add(known.md5)
+    articles = ledger.under_key
+    return {key for key, here in titles.items() if len(here) > 1 or len(articles(document.feed_id, key)) > 1}
+
+
 class _Matching:
     """Finds the articles of one document's entries, step by step."""
 
     def __init__(self, ledger: Ledger, document: Document) -> None:
         self.ledger = ledger
+        self.document = document
         self.feed_id = document.feed_id
         self.entries = document.entries
-        self.keys = document.keys
-        self.names: dict[int, str] = {}
+        # What the document lists: the entries, then the known ones.
+        self.listed: list[Entry | KnownEntry] = [*document.entries, *document.known]
+        self.keys = [*document.keys, *(known.key for known in document.known)]
+        self.names = {place: known.listed.name for place, known in enumerate(document.known, len(document.entries))}
         # The new text of each article that was found here, by name.
-        self.texts: dict[str, str] = {}
+        self.texts = {known.listed.name: known.content_hash for known in document.known}
         # The places of entries that were known by their keys. If there are any, the feed's ids are stable.
         self.known_by_key: frozenset[int] = frozenset()
         # Whether ids are positions in the document: `_have_moved`.
         self.have_moved = False
         self.has_new_articles = False
         # Of articles that are stored under another key.
-        self.newer_keys: dict[str, UUID] = {}
-        self.reused = self._reused_keys()
-
-    def _reused_keys(self) -> set[UUID | None]:
-        titles: dict[UUID | None, set[str]] = defaultdict(set)
-        for key, entry in zip(self.keys, self.entries, strict=True):
-            titles[key].add(entry.md5)
-        known = self.ledger.under_key
-        return {key for key, here in titles.items() if len(here) > 1 or len(known(self.feed_id, key)) > 1}
+        self.newer_keys: dict[str, str] = {}
+        self.reused = reused_keys(ledger, document)
 
     def has_telling_key(self, place: int) -> bool:
         """Whether the entry has an id that tells which article it is."""
@@ -192,20 +146,27 @@ class _Matching:
             found = {place: row for place, row in found.items() if row.title_md5 == self.entries[place].md5}
         for place, row in found.items():
             self._take(place, row)
-        self.known_by_key = frozenset(self.names)
+        lasting = (place for place in range(len(self.entries), len(self.listed)) if self._has_lasting_id(place))
+        self.known_by_key = frozenset({*found, *lasting})
+
+    def _has_lasting_id(self, place: int) -> bool:
+        known = self.document.known[place - len(self.entries)]
+        return known.listed.has_lasting_id and known.key not in self.reused
 
     def _have_moved(self, found: Mapping[int, Row]) -> bool:
         """Whether a known article stands here under another id: then ids are positions in the document."""
         retitled = [row for place, row in found.items() if row.title_md5 != self.entries[place].md5]
         if not retitled:
             return False
-        here = {(entry.md5, entry.content_hash) for entry in self.entries}
+        here = {(entry.md5, entry.content_hash) for entry in self.listed}
         return any((row.title_md5, row.content_hash) in here for row in retitled)
 
     def find_by_title(self, rows: Sequence[Row], places: Sequence[int]) -> None:
         """Find the entries with a row's id, then those with its text; this feed's rows take precedence."""
+        if not rows:
+            return
         rows = sorted(rows, key=self._is_own)  # the last one of a key or text counts
-        by_key: dict[UUID | None, Row] = {row.key: row for row in rows if row.key is not None}
+        by_key: dict[str | None, Row] = {row.key: row for row in rows if row.key is not None}
         for place in self._open(places):
             self._take(place, by_key.get(self.keys[place]))
         by_text = {self.texts.get(row.name, row.content_hash): row for row in rows}
@@ -223,7 +184,7 @@ class _Matching:
         self.find_by_title(rows, places)
         free = iter(self._free(rows, places))
         first = rows[0] if rows else None
-        here: dict[UUID | str | None, Row] = {}
+        here: dict[str | None, Row] = {}
         for place in self._open(places):
             key, content_hash = self.keys[place], self.entries[place].content_hash
             row = here.get(content_hash) or (here.get(key) if key else None)
@@ -238,7 +199,7 @@ class _Matching:
         """Return the rows that may be the articles of entries with other ids and texts, the best first."""
         own = [row for row in rows if self._is_own(row)]
         if not own:
-            kinds = {(self.keys[place], self.entries[place].content_hash) for place in places}
+            kinds = {(self.keys[place], self.listed[place].content_hash) for place in places}
             return rows if len(kinds) == 1 else ()
         is_volatile = self.known_by_key.isdisjoint(places) and sum(row.is_brief for row in own) >= MAX_BRIEF
         is_same = not self.known_by_key or len(own) >= MAX_ALIKE or is_volatile
@@ -261,7 +222,7 @@ class _Matching:
         if not self._is_own(row) or key is None or key == row.key or not is_first:
             return
         if row.key is None or self.have_moved or (self.has_telling_key(place) and row.show(entry) != row):
-            self.ledger.put(replace(row, key=key))
+            self.ledger.put(row._replace(key=key))
         elif self.has_telling_key(place):
             self.newer_keys[row.name] = key
 
@@ -275,13 +236,13 @@ class _Matching:
             self.ledger.newer_keys |= self.newer_keys
             return
         for name, key in self.newer_keys.items():
-            self.ledger.put(replace(self.ledger.rows[name], key=key))
+            self.ledger.put(self.ledger.rows[name]._replace(key=key))
 
     def _add(self, place: int) -> Row:
         entry = self.entries[place]
         name = entry.md5 if entry.md5 not in self.ledger.rows else other_name(entry)
         while name in self.texts:  # another entry of this document keeps that name, though its id has changed
-            name = _digest(f"{name}\n{entry.entry_id}").hex()
+            name = _digest(f"{name}\n{entry.entry_id}")
         if name not in self.ledger.rows:
             self.has_new_articles = True
             self.ledger.put(Row(name, self.feed_id, entry.md5, entry.content_hash, self.keys[place]))

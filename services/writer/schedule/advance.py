@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -39,28 +39,32 @@ def advance(feed: FeedState, fetched: FeedFetched, *, new: NewItems, now: dateti
     if feed.claim_id != fetched.claim_id:
         return feed
     fetched = _on_our_clock(feed, fetched, now)
-    answered = replace(feed, issued_at=None)
-    if not fetched.final:
-        noted = replace(answered, claim_expires_at=fetched.claim_until)
-        return _note_attempt(noted, fetched) if fetched.outcome.is_attempt else noted
-    released = replace(answered, claim_id=None, claim_expires_at=None)
-    if not fetched.outcome.is_attempt:
-        return released if fetched.reason == "batch" else _after_stale(released, now, rules)
-    noted = _note_attempt(released, fetched)
-    if fetched.outcome.is_success:
-        return _after_success(noted, fetched, new, now, rules)
-    return _after_failure(noted, fetched, now, rules)
+    after = copy(feed)  # the functions below change this copy: a copy for each step would take half of the time
+    after.issued_at = None
+    if fetched.final:
+        after.claim_id = after.claim_expires_at = None
+    else:
+        after.claim_expires_at = fetched.claim_until
+    if fetched.outcome.is_attempt:
+        _note_attempt(after, fetched)
+        if fetched.final and fetched.outcome.is_success:
+            _note_success(after, fetched, new, now, rules)
+        elif fetched.final:
+            _note_failure(after, fetched, now, rules)
+    elif fetched.final and fetched.reason != "batch":
+        _wait_after_stale(after, now, rules)
+    return after
 
 
-def _after_stale(feed: FeedState, now: datetime, rules: Rules) -> FeedState:
-    """Return a feed whose job was dropped without a request: still due, but not issued again at once.
+def _wait_after_stale(feed: FeedState, now: datetime, rules: Rules) -> None:
+    """Let a feed whose job was dropped without a request wait: it is still due, but not issued again at once.
 
     Jobs come too late because of a backlog, or because a fetcher's clock is wrong. Such a fetcher would drop the next
     job, too, within a second. So the feed waits as long as it was overdue.
     """
     overdue = (now - feed.next_fetch_at).total_seconds()
     pause = max(min(overdue, MOST_STALE_SECONDS, rules.max_poll_seconds), rules.min_poll_seconds)
-    return replace(feed, claim_expires_at=add_seconds(now, pause))
+    feed.claim_expires_at = add_seconds(now, pause)
 
 
 def _on_our_clock(feed: FeedState, fetched: FeedFetched, now: datetime) -> FeedFetched:
@@ -84,15 +88,13 @@ def _on_our_clock(feed: FeedState, fetched: FeedFetched, now: datetime) -> FeedF
     )
 
 
-def _note_attempt(feed: FeedState, fetched: FeedFetched) -> FeedState:
-    return replace(
-        feed,
-        last_attempt_at=fetched.started_at,
-        last_outcome=fetched.outcome.value,
-        last_error=fetched.error,
-        probed_at=fetched.started_at if fetched.probe else feed.probed_at,
-        lying_since=feed.lying_since or (fetched.started_at if _has_lied(feed, fetched) else None),
-    )
+def _note_attempt(feed: FeedState, fetched: FeedFetched) -> None:
+    if feed.lying_since is None and _has_lied(feed, fetched):
+        feed.lying_since = fetched.started_at
+    if fetched.probe:
+        feed.probed_at = fetched.started_at
+    feed.last_attempt_at = fetched.started_at
+    feed.last_outcome, feed.last_error = fetched.outcome.value, fetched.error
 
 
 def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
@@ -116,37 +118,34 @@ def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
     )
 
 
-def _after_success(feed: FeedState, fetched: FeedFetched, new: NewItems, now: datetime, rules: Rules) -> FeedState:
+def _note_success(feed: FeedState, fetched: FeedFetched, new: NewItems, now: datetime, rules: Rules) -> None:
+    started_at = fetched.started_at
     was_read = fetched.outcome is Outcome.FETCHED
-    rate = observe(
+    feed.pace = observe(
         feed.pace,
-        now=fetched.started_at,
+        now=started_at,
         new_items=new.count,
-        items_seen=len(fetched.entries) if was_read else None,
+        items_seen=fetched.items_seen if was_read else None,
         published=sure_dates(fetched.entries) if feed.pace.seen_at is None else new.published,
     )
-    wait = next_poll(rate, now=fetched.started_at, limits=_limits(feed, rules))
-    known = replace(
-        _remember_validators(feed, fetched),
-        pace=rate,
-        items_per_day=items_per_day(rate),
-        poll_seconds=wait,
-        ttl_seconds=fetched.hints.ttl_seconds if was_read else feed.ttl_seconds,
-        skip_hours=list(fetched.hints.skip_hours) if was_read else feed.skip_hours,
-        skip_days=list(fetched.hints.skip_days) if was_read else feed.skip_days,
-        failures=0,
-        gone_since=None,
-        last_success_at=fetched.started_at,
-        last_read_at=fetched.started_at if was_read else feed.last_read_at,
-        last_new_at=fetched.started_at if new.count else feed.last_new_at,
-        news_gap_seconds=_usual_gap(feed, fetched.started_at) if new.count else feed.news_gap_seconds,
-        cursor_at=_newest(feed.cursor_at, fetched, now),
-        title=fetched.feed.title or feed.title,
-        site_url=fetched.feed.site_url or feed.site_url,
-        language=fetched.feed.language or feed.language,
-    )
-    planned = _plan(known, fetched, _usual(known, rules), now, _bounds(known, rules))
-    return replace(_follow_permanent_redirect(known, fetched, rules), next_fetch_at=planned)
+    feed.items_per_day = items_per_day(feed.pace)
+    feed.poll_seconds = next_poll(feed.pace, now=started_at, limits=_limits(feed, rules))
+    feed.failures, feed.gone_since = 0, None
+    feed.last_success_at = started_at
+    if was_read:
+        feed.last_read_at = started_at
+        feed.ttl_seconds = fetched.hints.ttl_seconds
+        feed.skip_hours, feed.skip_days = list(fetched.hints.skip_hours), list(fetched.hints.skip_days)
+    if new.count:
+        feed.news_gap_seconds = _usual_gap(feed, started_at)
+        feed.last_new_at = started_at
+    feed.cursor_at = _newest(feed.cursor_at, fetched, now)
+    feed.title = fetched.feed.title or feed.title
+    feed.site_url = fetched.feed.site_url or feed.site_url
+    feed.language = fetched.feed.language or feed.language
+    _remember_validators(feed, fetched)
+    feed.next_fetch_at = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
+    _follow_permanent_redirect(feed, fetched, rules)
 
 
 def _usual_gap(feed: FeedState, now: datetime) -> float | None:
@@ -159,17 +158,13 @@ def _usual_gap(feed: FeedState, now: datetime) -> float | None:
     return (1 - GAP_MEMORY) * feed.news_gap_seconds + GAP_MEMORY * gap
 
 
-def _remember_validators(feed: FeedState, fetched: FeedFetched) -> FeedState:
+def _remember_validators(feed: FeedState, fetched: FeedFetched) -> None:
     """Keep the validators verbatim. New ones in a 304 replace the old ones."""
     if fetched.outcome is Outcome.NOT_MODIFIED:
-        return replace(feed, etag=fetched.etag or feed.etag, last_modified=fetched.last_modified or feed.last_modified)
-    return replace(
-        feed,
-        etag=fetched.etag,
-        last_modified=fetched.last_modified,
-        validators_url=fetched.final_url or fetched.url,
-        body_hash=fetched.body_hash,
-    )
+        feed.etag, feed.last_modified = fetched.etag or feed.etag, fetched.last_modified or feed.last_modified
+    else:
+        feed.etag, feed.last_modified = fetched.etag, fetched.last_modified
+        feed.validators_url, feed.body_hash = fetched.final_url or fetched.url, fetched.body_hash
 
 
 def _newest(cursor: datetime | None, fetched: FeedFetched, now: datetime) -> datetime | None:
@@ -205,26 +200,26 @@ def _lower_bound(feed: FeedState, fetched: FeedFetched, now: datetime) -> dateti
     return server_lower_bound((fetched.hints.max_age_seconds, feed.ttl_seconds), now, fetched.not_before)
 
 
-def _follow_permanent_redirect(feed: FeedState, fetched: FeedFetched, rules: Rules) -> FeedState:
+def _follow_permanent_redirect(feed: FeedState, fetched: FeedFetched, rules: Rules) -> None:
     """Count sightings of a permanent redirect; adopt it after enough of them (by default 3 over a day).
 
     A redirect to the same URL with https is adopted at once: the host's certificate proves it. A feed with headers or
     credentials of its own stays at its origin, since they must not be sent to another one.
     """
     moved_to = _as_registered(fetched.moved_to)
-    if moved_to is None:
-        return replace(feed, moved_to=None, moved_since=None, moved_sightings=0)
-    if _is_upgrade(feed.url, moved_to):
-        return replace(feed, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+    if moved_to is None or _is_upgrade(feed.url, moved_to):
+        feed.url = moved_to or feed.url
+        feed.moved_to, feed.moved_since, feed.moved_sightings = None, None, 0
+        return
     if moved_to != feed.moved_to or feed.moved_since is None:
-        return replace(feed, moved_to=moved_to, moved_since=fetched.started_at, moved_sightings=1)
-    seen = replace(feed, moved_sightings=feed.moved_sightings + 1)
+        feed.moved_to, feed.moved_since, feed.moved_sightings = moved_to, fetched.started_at, 1
+        return
+    feed.moved_sightings += 1
     span = (fetched.started_at - feed.moved_since).total_seconds()
-    if seen.moved_sightings < rules.moved_sightings or span < rules.moved_span_seconds:
-        return seen
-    if feed.has_own_headers and not same_origin(feed.url, moved_to):
-        return seen
-    return replace(seen, url=moved_to, moved_to=None, moved_since=None, moved_sightings=0)
+    is_confirmed = feed.moved_sightings >= rules.moved_sightings and span >= rules.moved_span_seconds
+    if is_confirmed and (same_origin(feed.url, moved_to) or not feed.has_own_headers):
+        feed.url = moved_to
+        feed.moved_to, feed.moved_since, feed.moved_sightings = None, None, 0
 
 
 def _as_registered(url: str | None) -> str | None:
@@ -247,22 +242,21 @@ def _without_scheme(url: str) -> tuple[str | int | None, ...]:
     return parts.username, parts.password, parts.hostname, port, parts.path or "/", parts.query
 
 
-def _after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> FeedState:
+def _note_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> None:
     if fetched.outcome.back_off is BackOff.AS_ASKED:
-        planned = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
-        return replace(feed, next_fetch_at=planned)
-    failed = replace(feed, failures=feed.failures + 1)
-    failed = replace(failed, next_fetch_at=_plan_after_failure(failed, fetched, now, rules))
+        feed.next_fetch_at = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
+        return
+    feed.failures += 1
+    feed.next_fetch_at = _plan_after_failure(feed, fetched, now, rules)
     if fetched.outcome.back_off is not BackOff.DISABLE_IF_CONFIRMED:
-        return replace(failed, gone_since=None)
-    if feed.gone_since is None:
+        feed.gone_since = None
+    elif feed.gone_since is None:
         # Poll again as soon as the second 410 may count, rather than after the usual wait.
         again = max(_lower_bound(feed, fetched, now), now + timedelta(seconds=rules.gone_span_seconds))
-        again = skip_forbidden(again, feed.skip_hours, feed.skip_days)
-        return replace(failed, gone_since=fetched.started_at, next_fetch_at=again)
-    if (fetched.started_at - feed.gone_since).total_seconds() < rules.gone_span_seconds:
-        return failed
-    return replace(failed, enabled=False, disabled_reason="gone: the server answered 410 twice")
+        feed.gone_since = fetched.started_at
+        feed.next_fetch_at = skip_forbidden(again, feed.skip_hours, feed.skip_days)
+    elif (fetched.started_at - feed.gone_since).total_seconds() >= rules.gone_span_seconds:
+        feed.enabled, feed.disabled_reason = False, "gone: the server answered 410 twice"
 
 
 def _plan_after_failure(feed: FeedState, fetched: FeedFetched, now: datetime, rules: Rules) -> datetime:

@@ -24,9 +24,12 @@ class Rules:
     moved_sightings: int = 3
 
 
-@dataclass(frozen=True)
+@dataclass
 class FeedState:
-    """The columns of `feeds` that an attempt may change, named as in the table."""
+    """The columns of `feeds` that an attempt may change, named as in the table.
+
+    Only `advance` changes one, and that is a copy.
+    """
 
     id: int
     url: str

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from services.batch.service import Claims
-from services.scheduler.store import CLAIM_LOCK, claim_due_feeds, release_claims
+from services.scheduler.store import CLAIM_LOCK, FULL_EVERY_SECONDS, claim_due_feeds, must_read_all, release_claims
 from services.scheduler.tick import IN_FLIGHT, Tick, Ticker
 from shared.broker.topology import build_topology
 from shared.clock import ServerClock
@@ -476,3 +476,56 @@ async def test_a_run_from_cron_goes_by_the_databases_clock(database: Database, d
     assert len(jobs) == 1
     assert clock.now() < jobs[0].not_after
     assert clock.offset_seconds() == pytest.approx(7200, abs=30)
+
+
+def listing(database_url: str, digests: bytes, full_at: str, **columns: object) -> None:
+    """Add a feed with a listing."""
+    add(database_url, 1, **columns)
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            f"INSERT INTO feed_listings SELECT max(id), %s, %s, %s, {full_at} FROM feeds".encode(),
+            [digests, bytes(2 * len(digests) - 16), bytes(len(digests) - 8)],
+        )
+
+
+async def test_a_job_knows_what_its_feed_listed(database: Database, database_url: str) -> None:
+    digests = bytes(range(8 * 3))
+    listing(database_url, digests, "now()")
+    listing(database_url, digests, "now() - interval '25 hours'")
+    listing(database_url, digests, "NULL")
+    add(database_url, 1)
+    known = {job.url: job.known for job in await claim(database)}
+    assert known.pop("http://h0.example/") == digests
+    assert set(known.values()) == {b""}
+    assert len(known) == 3
+
+
+async def test_a_probe_reads_everything(database: Database, database_url: str) -> None:
+    listing(database_url, bytes(24), "now()", last_outcome="not_modified", lying_since=datetime.now(UTC))
+    (job,) = await claim(database)
+    assert (job.probe, job.known) == (True, b"")
+
+
+def test_each_feed_is_read_in_full_once_a_day_and_many_feeds_at_all_times() -> None:
+    start, hour = datetime(2026, 11, 22, 12, tzinfo=UTC), timedelta(hours=1)
+    day = timedelta(seconds=FULL_EVERY_SECONDS)
+    feeds = range(1, 2401)
+    assert not any(must_read_all(id_, start, start) for id_ in feeds)
+    assert all(must_read_all(id_, start, start + day) for id_ in feeds)
+    due = Counter(next(n for n in range(1, 25) if must_read_all(id_, start, start + n * hour)) for id_ in feeds)
+    assert set(due) == set(range(1, 25))
+    assert max(due.values()) < 1.1 * min(due.values())
+
+
+async def test_the_claim_looks_up_the_listings_of_the_feeds_that_it_gives_only(
+    database: Database, database_url: str
+) -> None:
+    for _ in range(20):
+        listing(database_url, bytes(24), "now()")
+    async with database.transaction() as connection:
+        await connection.execute("ANALYZE feeds, feed_listings")
+        await claim_due_feeds(connection, limit=3, claim_seconds=60.0)
+        looked = await connection.execute(
+            "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'feed_listings'"
+        )
+        assert await looked.fetchall() == [{"seq_scan": 0, "idx_scan": 3}]

@@ -12,7 +12,7 @@ from services.writer.article import Article as WrittenArticle
 from services.writer.article import Column, arrays, insert_statement
 from services.writer.schedule.feed_state import FeedState
 from shared.database.postgres import Database
-from tests.factories import CLAIM, NOW, make_entry
+from tests.factories import NOW, make_entry
 from tests.integration.writer.writing import rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "tables.md"
@@ -63,7 +63,7 @@ async def test_a_stage_that_brings_a_new_column_adds_one_line_to_the_list(databa
     with_words = (*pending.COLUMNS, words)
     statement = insert_statement("pending_articles", with_words, set_to_now=["created_at"])
     entry = make_entry(1, body="three words here")
-    article = WrittenArticle(entry.md5, feed_id, entry, CLAIM, 0, CLAIM)
+    article = WrittenArticle(entry.md5, feed_id, entry, 0, 0, 0)
     async with database.transaction() as connection:
         await connection.execute("ALTER TABLE pending_articles ADD COLUMN words integer")
         await connection.execute(statement.encode(), {"now": NOW, **arrays(with_words, [article])})

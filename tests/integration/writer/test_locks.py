@@ -23,7 +23,7 @@ from shared.broker.topology import build_topology
 from shared.database.postgres import Database
 from shared.errors import Blocked, DatabaseUnavailable
 from shared.wire.results import FeedFetched
-from tests.factories import CLAIM, NOW, make_entry, make_result
+from tests.factories import NOW, make_entry, make_result
 from tests.fakes.memory_broker import MemoryBroker
 from tests.integration.writer.writing import rows, write
 
@@ -163,7 +163,7 @@ async def test_a_change_that_is_pending_again_and_a_revival_take_their_locks_in_
     entry = make_entry(1)
     await write(database, make_result(feed_id=feeds[0], entries=(entry,)))
     await rows(database, "SELECT bury_articles(ARRAY(SELECT md5 FROM pending_articles), 'no')")
-    article = Article(entry.md5, feeds[0], entry, CLAIM, 0, CLAIM, revision=1)
+    article = Article(entry.md5, feeds[0], entry, 0, 0, 0, revision=1)
     async with database.transaction() as writer:
         await pending.insert_pending(writer, [article], NOW)
         revival = asyncio.create_task(rows(database, f"SELECT revive_articles('{{{entry.md5}}}') AS n"))

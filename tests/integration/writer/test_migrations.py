@@ -116,6 +116,16 @@ def test_stored_groups_are_spelled_as_the_registry_spells_them_now(servers: Serv
     assert rows == {address: politeness_group(address) for address in stored}
 
 
+def test_a_role_that_may_read_feeds_may_read_what_they_list(servers: Servers, tmp_path: Path) -> None:
+    role = f"role {uuid4().hex[:8]}"
+    with database_before(servers, tmp_path, 10) as url, psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'CREATE ROLE "{role}"; GRANT SELECT, UPDATE ON feeds TO "{role}"'.encode())
+        migrate(url)
+        asked = "SELECT has_table_privilege(%s, 'feed_listings', privilege) FROM unnest(%s::text[]) AS privilege"
+        assert connection.execute(asked, [role, ["SELECT", "UPDATE"]]).fetchall() == [(True,), (False,)]
+        connection.execute(f'DROP OWNED BY "{role}"; DROP ROLE "{role}"'.encode())
+
+
 @pytest.mark.parametrize("names", [("0001_a", "0003_c"), ("0002_b",), ("first",)])
 def test_gaps_and_odd_names_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
     with pytest.raises(ConfigurationError):
@@ -233,7 +243,7 @@ def test_tables_of_another_role_are_named_with_what_hands_them_over(
         superuser.execute(remedy.encode())
         assert len(migrate(url)) == 1
         if not by_superuser:
-            superuser.execute(f"DROP OWNED BY {owner}; DROP ROLE {owner}".encode())
+            superuser.execute(f"DROP OWNED BY {owner} CASCADE; DROP ROLE {owner}".encode())
 
 
 def superuser_url(connection: psycopg.Connection) -> str:

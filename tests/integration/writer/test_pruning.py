@@ -72,6 +72,16 @@ async def test_a_feed_that_has_not_changed_still_lists_what_it_had(database: Dat
     assert await count(database, "pending_articles") == 1  # the second alone is new
 
 
+async def test_an_article_that_readings_in_part_left_out_is_still_listed(database: Database, feed_id: int) -> None:
+    keep = Retention(ledger_days=1)
+    await read(database, feed_id, make_entry(1), make_entry(2), days_ago=8)
+    await drain(database)
+    for days_ago, left in ((4.5, 2), (3.5, 1)):  # of the second one alone; the first was seen 3.5 and 4.5 days before
+        await read(database, feed_id, make_entry(2), days_ago=days_ago)
+        await prune(database, keep)
+        assert await count(database, "feed_items") == left
+
+
 async def test_a_pending_article_is_never_forgotten(database: Database, feed_id: int) -> None:
     await read(database, feed_id, make_entry(1), days_ago=200)
     await read(database, feed_id, make_entry(2), days_ago=100)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from services.admin.registry import NewFeed, add_feed, connect
-from services.writer.articles.identity import MAX_UPDATES
+from services.writer.articles.rows import MAX_UPDATES
 from services.writer.store import Policy, Written
 from shared.database.postgres import Database
 from shared.wire.results import Entry, FeedFetched

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from services.admin.registry import NewFeed, add_feed, connect
-from services.writer.articles.identity import MAX_UPDATES
+from services.writer.articles.rows import MAX_UPDATES
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Duplicates, Policy, Written, write_batch
 from shared.database.postgres import Database

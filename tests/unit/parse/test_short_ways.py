@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.fetcher.parse.dates import _plain, _usual, read_date
-from services.fetcher.parse.document import _is_legal, resolve_references
+from services.fetcher.parse.document import (
+    _HALF_OF_LONG_TAG,
+    _MANY_ATTRIBUTES,
+    MAX_ATTRIBUTES,
+    _cut_attributes,
+    _is_legal,
+    resolve_references,
+)
 from services.fetcher.parse.model import Declined
 from services.fetcher.parse.text import (
     _drop_comments,
@@ -76,6 +83,9 @@ ATTRIBUTED = [
     "<author><name>a</name><title>{}</title></author>",
     "<author><name>{}</name><uri>u</uri><email>e@example.org</email></author>",
     "<author><uri>u</uri></author>",
+    "<author><id>{}</id><name>a</name><link rel='alternate' href='https://example.org/a'/></author>",
+    "<author><name>a</name><summary type='html'>{}</summary><link>{}</link></author>",
+    "<author><title type='html'>{}</title><id xml:lang='fr'>2</id></author>",
 ]
 INNER = st.lists(
     st.builds(lambda name, text: element(name, {}, escape(text)), st.sampled_from(RSS), TEXTS)
@@ -181,3 +191,19 @@ def test_an_entry_that_was_made_without_checks_is_like_one_that_was_checked(feed
     assert entry.model_copy(update={"title": "u"}).title == "u"
     with pytest.raises(ValueError, match="frozen"):
         entry.title = "u"  # type: ignore[misc]
+
+
+LONG_TAGS = st.lists(
+    st.builds(
+        lambda count, attribute, text: f"<a{attribute * count}>{text}",
+        st.sampled_from([0, 3, MAX_ATTRIBUTES, MAX_ATTRIBUTES + 1, 3 * MAX_ATTRIBUTES]),
+        st.sampled_from([" a=''", ' a="b>c"', "\n a = 'd'"]),
+        st.integers(0, 4 * _HALF_OF_LONG_TAG).map("x".__mul__),
+    ),
+    max_size=4,
+).map("".join)
+
+
+@given(LONG_TAGS, st.integers(0, 2 * _HALF_OF_LONG_TAG).map("y".__mul__))
+def test_attributes_beyond_the_limit_are_found_wherever_they_stand(tags: str, before: str) -> None:
+    assert _cut_attributes(before + tags) == _MANY_ATTRIBUTES.sub(r"\1", before + tags)

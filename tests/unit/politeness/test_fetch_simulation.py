@@ -158,7 +158,7 @@ class Simulation:
     def _run_request(self, request: Any) -> None:
         if not request.begin():
             return
-        result, report = request.do()
+        result, report = request.work(request.note_sent)
 
         def end() -> None:
             self.running[request.group] -= 1

@@ -3,23 +3,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from hashlib import md5, sha256
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.writer.articles.identity import (
-    MAX_BRIEF,
-    MAX_UPDATES,
-    Document,
-    Ledger,
-    Row,
-    entry_key,
-    identify,
-    other_name,
-)
+from services.writer.articles.identity import MAX_BRIEF, Document, entry_key, identify, other_name
+from services.writer.articles.rows import MAX_UPDATES, Ledger, Row
 from shared.wire.results import Entry
 from tests.factories import make_entry
 
@@ -68,13 +59,13 @@ class Memory:
                 before.title_md5,
             )
             self.writes += before is not None and row != before
-            self.rows[name] = replace(
-                row, updates=row.updates + changed, is_brief=row.is_brief and before in {None, row}
+            self.rows[name] = row._replace(
+                updates=row.updates + changed, is_brief=row.is_brief and before in {None, row}
             )
         return found
 
     def see_again_tomorrow(self) -> None:
-        self.rows = {name: replace(row, is_brief=False) for name, row in self.rows.items()}
+        self.rows = {name: row._replace(is_brief=False) for name, row in self.rows.items()}
 
 
 @pytest.fixture
@@ -316,7 +307,7 @@ def test_several_results_in_a_batch_are_the_same_as_one_after_the_other(
     assert [one.poll(*document) for document in documents] == other.batch(documents)
     assert one.rows.keys() == other.rows.keys()
     for name, row in one.rows.items():
-        assert replace(row, updates=0, is_brief=True) == replace(other.rows[name], updates=0, is_brief=True)
+        assert row._replace(updates=0, is_brief=True) == other.rows[name]._replace(updates=0, is_brief=True)
 
 
 @given(POLLS)

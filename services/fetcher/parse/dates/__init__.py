@@ -130,18 +130,14 @@ def _usual(text: str) -> datetime | None:
     """
     try:
         if text[3:5] == ", ":
-            if text[:3] in _DAYS and text[7] + text[11] + text[16] + text[19] + text[22] + text[25] == "   :: ":
+            if text[:3] in _DAYS and text[7:12:4] == "  " and text[16:26:3] == " :: ":
                 zone = text[26:]
                 zone = "+00:00" if zone in _ZERO else zone if len(zone) == 5 else "?"
                 moment = datetime.fromisoformat(
                     f"{text[12:16]}-{_MONTH_NUMBERS[text[8:11]]}-{text[5:7]}T{text[17:25]}{zone}"
                 )
                 return moment if zone == "+00:00" else moment.astimezone(UTC)
-        elif (
-            len(text) in {20, 25}
-            and text[4] + text[7] + text[10] + text[13] + text[16] == "--T::"
-            and text[19] in "Z+-"
-        ):
+        elif len(text) in {20, 25} and text[4:8:3] == "--" and text[10:17:3] == "T::" and text[19] in "Z+-":
             moment = datetime.fromisoformat(text)
             return moment if text[19] == "Z" else moment.astimezone(UTC)
     except (ValueError, LookupError, OverflowError):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from services.fetcher.parse.document import Document, prepare
 from services.fetcher.parse.facts import read_facts
@@ -75,14 +76,28 @@ def read_feed(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
         return "salvage", saved
 
 
+def read_strictly(text: str, deadline: Deadline | None) -> tuple[str, RawFeed] | None:
+    """Return the same as `read_feed` if the strictest tier of the format reads this text, else None.
+
+    Raises:
+        OutOfTime: the deadline has passed.
+    """
+    try:
+        return _read_json(text, deadline) if text[0] in "{[" else _read_xml(text, deadline, tiers=1)
+    except OutOfTime:
+        raise
+    except ParseError:
+        return None
+
+
 def _read_json(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
     return "json", read_json(text, deadline)
 
 
-def _read_xml(text: str, deadline: Deadline | None) -> tuple[str, RawFeed]:
+def _read_xml(text: str, deadline: Deadline | None, tiers: int | None = None) -> tuple[str, RawFeed]:
     document = prepare(text, FORMAT_OF_ROOT, deadline)
     found = FORMAT_OF_ROOT[document.root]
-    for tier, read in found.readers.items():
+    for tier, read in islice(found.readers.items(), tiers):
         check_time(deadline)
         try:
             raw = read(document, deadline)

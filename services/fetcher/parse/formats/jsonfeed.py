@@ -100,6 +100,7 @@ class _Items:
     def clear(self) -> None:
         """Remove all: if a feed has the member `items` twice, the last one counts."""
         self.entries: list[RawEntry] = []
+        self.places: list[int] = []
         self.empty = self.odd = self.beyond = 0
 
     def add(self, item: object) -> None:
@@ -110,6 +111,7 @@ class _Items:
         elif _TELLING.isdisjoint(item):
             self.empty += 1
         else:
+            self.places.append(len(self.entries) + self.empty)
             self.entries.append(_raw_entry(item))
             if len(self.entries) >= 2 * MAX_ENTRIES:
                 self.drop_oldest()
@@ -198,6 +200,8 @@ def _raw_feed(feed: object, items: _Items) -> RawFeed:
         warnings=tuple(warnings),
         facts=_facts(feed),
         empty=items.empty,
+        places=tuple(items.places),
+        scope="",
     )
 
 

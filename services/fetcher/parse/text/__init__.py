@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal, TypeVar
 
 from services.fetcher.parse.document import cut_before
@@ -39,7 +39,7 @@ _HIDDEN_OPEN = re.compile(
 )
 _TO_THE_END = {"script", "style", "iframe", "noembed", "noframes", "textarea"}  # raw text in HTML, closed or not
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>|.*)", re.DOTALL)
-_PRE = re.compile(r"<pre(?=[\s>])(?:.*?</pre|.*)", re.IGNORECASE | re.DOTALL)
+_PRE = re.compile(r"<[pP][rR][eE](?=[\s>])[^<]*+(?:<(?!/[pP][rR][eE])[^<]*+)*+")
 
 # A tag ends at its first `>` outside a quoted value (HTML, section 13.2.5.38). Possessive: there is no way back.
 _TAG = re.compile(
@@ -74,6 +74,8 @@ def _tags(names: str, instead: T) -> dict[str | None, T]:
 
 _SPACES = {None: "", **_tags(_INLINE, ""), **_tags(_BLOCKS, "\n"), **_tags("td th", " ")}
 _INSTEAD = _Replacements({**_SPACES, **_tags(_HIDDEN, None)})
+_COMMENTED = _Replacements({**_INSTEAD, None: None})
+"""As above, and None also for comments and other declarations."""
 _HEAD = {"head": "\n", "/head": "\n"}
 
 _REFERENCE = re.compile(r"&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")  # as in Python's html
@@ -112,8 +114,10 @@ def html_to_text(source: str) -> str:
     source = _within_bounds(source)
     if "<" not in source:
         return tidy(unescape(source))
-    source = _drop_comments(source)
-    text = _drop_tags(_keep_preformatted(source))
+    text = _drop_tags(_keep_preformatted(source), _COMMENTED)  # few texts have comments: looking for them costs more
+    if text is None and "<!" in source:
+        source = _drop_comments(source)
+        text = _drop_tags(_keep_preformatted(source))
     if text is None:
         text = _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(source)))
     return tidy(unescape(text))
@@ -128,13 +132,16 @@ def unescape(text: str) -> str:
     return "".join(pieces)
 
 
-def _drop_tags(source: str) -> str | None:
+def _drop_tags(source: str, instead: Mapping[str | None, str | None] = _INSTEAD) -> str | None:
     """Return `source` without its tags, or None if it has nested hidden elements or broken tags (then the slow way)."""
     source = _without_breaks(source)
     end = source.rfind(">") + 1  # as in _drop_tags_one_by_one
     pieces = _TAG.split(source[:end])  # text, name of a tag, text, …
-    replacements = [*map(_INSTEAD.__getitem__, pieces[1::2])]
-    if source.count("<") != len(replacements) or (None in replacements and not _empty_hidden(pieces, replacements)):
+    names = pieces[1::2]
+    if source.count("<") != len(names):
+        return None
+    replacements = [*map(instead.__getitem__, names)]
+    if None in replacements and not _empty_hidden(pieces, replacements):
         return None
     pieces[1::2] = replacements
     return "".join(pieces) + source[end:]
@@ -142,10 +149,12 @@ def _drop_tags(source: str) -> str | None:
 
 def _empty_hidden(pieces: list[str], replacements: list[str | None]) -> bool:
     """Empty the hidden elements; return False if one of them holds anything but text."""
-    for at, instead in enumerate(replacements):
-        if instead is not None:
-            continue
-        name = pieces[2 * at + 1].lower()
+    at = -1
+    for _ in range(replacements.count(None)):
+        at = replacements.index(None, at + 1)
+        name = (pieces[2 * at + 1] or "").lower()
+        if not name:
+            return False
         if not name.startswith("/"):
             if at + 1 == len(replacements) or (pieces[2 * at + 3] or "").lower() != f"/{name}":
                 return False
@@ -196,7 +205,8 @@ def to_text(text: Text) -> str:
 def clean_title(title: Text) -> str:
     """Return a title as plain text on one line."""
     value = title.value
-    if "&" not in value and "<" not in value and value.isprintable() and "  " not in value:
+    is_bare = ("&" not in value or not title.is_html) and "<" not in value
+    if is_bare and value.isprintable() and "  " not in value:
         return value.strip(" ")
     return collapse(to_text(title._replace(value=_unwrapped(value))))
 
@@ -223,8 +233,10 @@ def tidy(text: str) -> str:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\xa0", " ").replace("\t", " ")  # by far the most frequent characters that are not printable
     if _is_clean(text):  # as `clean_line` does, but all lines are tested at once
-        bare = [line.strip(" ") for line in text.split("\n")]
-        return "\n".join([line if "  " not in line else " ".join(line.split()) for line in bare if line])
+        lines = "\n".join(filter(None, map(str.strip, text.split("\n"))))
+        if "  " not in lines:
+            return lines
+        return "\n".join([line if "  " not in line else " ".join(line.split()) for line in lines.split("\n")])
     return "\n".join(filter(None, map(clean_line, text.split("\n"))))
 
 

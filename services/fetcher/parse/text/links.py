@@ -20,6 +20,8 @@ _EDGES = "".join(map(chr, range(0x21)))
 _PLAIN = re.compile(r"https?://[a-zA-Z0-9._-]+(?::[0-9]*)?(?:[/?#][\x21-\x7e]*)?")
 _OTHER_SCHEME = re.compile(r"\s*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _HTML = frozenset({"text/html", "application/xhtml+xml", "html", "xhtml"})
+_WORST = 5
+"""Above every rank."""
 _IANA = "http://www.iana.org/assignments/relation/"
 # Characters that a terminal would act on or that nobody sees: C1 controls, direction marks, zero-width characters.
 _ESCAPED = re.compile(r"[\s\x80-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -52,7 +54,7 @@ def is_resolvable(href: str) -> bool:
 
 def has_other_scheme(href: str) -> bool:
     """Return whether `href` has a scheme that is not http(s): `at://`, `mailto:`, `javascript:`."""
-    return bool(_OTHER_SCHEME.match(href))
+    return not href.startswith(("https://", "http://")) and bool(_OTHER_SCHEME.match(href))
 
 
 def without_other_schemes(attributes: dict[str, str]) -> dict[str, str]:
@@ -75,12 +77,16 @@ def own_address(links: Iterable[Mapping[str, Any]], language: str = "") -> str:
 
     Links with any other relation, an empty address or a scheme that is not http(s) never count.
     """
-    found = [
-        (_rank(link, language), str(href))
-        for link in links
-        if (href := link.get("href")) and is_alternate(link.get("rel")) and not has_other_scheme(str(href))
-    ]
-    return min(found, key=lambda one: one[0])[1] if found else ""
+    best, address = _WORST, ""
+    for link in links:
+        href, relation = link.get("href"), link.get("rel")
+        if href and (relation == "alternate" or is_alternate(relation)) and not has_other_scheme(str(href)):
+            rank = _rank(link, language)
+            if not rank:
+                return str(href)
+            if rank < best:
+                best, address = rank, str(href)
+    return address
 
 
 def is_alternate(relation: object) -> bool:
@@ -92,6 +98,8 @@ def is_alternate(relation: object) -> bool:
 def _rank(link: Mapping[str, Any], language: str) -> int:
     if link.get("is_text"):
         return 0
+    if link.get("type") == "text/html" and "hreflang" not in link:
+        return 1
     kind = str(link.get("type") or "text/html").partition(";")[0].strip().lower()
     own, other = _primary(language), _primary(str(link.get("hreflang") or ""))
     is_foreign = own != "" and other not in {"", "x", own}  # `x-default` is for everyone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.fetcher.parse import OutOfTime, Unparseable, parse_feed
+from services.fetcher.parse.model import seldom
 from tests.unit.parse.feeds import NOW, URL, atom, rss
 
 
@@ -71,3 +72,11 @@ def test_a_deadline_that_never_passes_changes_nothing() -> None:
     body = BODIES["lenient"].encode()
     with_one = parse_feed(body, url=URL, content_type=None, now=NOW, deadline=lambda: False)
     assert with_one == parse_feed(body, url=URL, content_type=None, now=NOW)
+
+
+def test_a_slow_clock_is_asked_at_the_first_and_then_at_each_sixteenth_question_until_it_is_late() -> None:
+    patience = Patience(3)
+    ask = seldom(patience)
+    answers = [ask() for _ in range(60)]
+    assert patience.left == 3 - 4 - 11  # at questions 1, 17, 33, 49, and from then on
+    assert answers == [False] * 48 + [True] * 12

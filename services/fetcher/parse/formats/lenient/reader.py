@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from services.fetcher.parse.document import Document
 from services.fetcher.parse.extents import trim
-from services.fetcher.parse.fields import raw_entry, raw_feed
+from services.fetcher.parse.fields import from_feedparser, raw_entry, raw_feed
 from services.fetcher.parse.formats.lenient.guarded_feedparser import MAX_ENTRIES, run_feedparser
 from services.fetcher.parse.model import Deadline, NotAFeed, ParseError, RawFeed, Unparseable, check_time
 
@@ -46,9 +46,9 @@ def read_lenient(document: Document, deadline: Deadline | None = None) -> RawFee
     if len(reader.entries) > MAX_ENTRIES:
         warnings.append(f"reading stopped at {MAX_ENTRIES} entries")
     # Plain dicts: feedparser's own answer with `published` when asked for `updated`, and warn of it.
-    entries = [entry for found in reader.entries if not (entry := raw_entry(dict(found))).is_empty()]
+    entries = [entry for found in reader.entries if not (entry := raw_entry(from_feedparser(dict(found)))).is_empty()]
     feed = raw_feed(
-        dict(reader.feeddata),
+        from_feedparser(dict(reader.feeddata)),
         entries,
         is_atom=str(reader.version).startswith("atom"),
         hours=reader.skipped_hours,

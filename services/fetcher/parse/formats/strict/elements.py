@@ -6,16 +6,16 @@ description is a full text, how long a base holds. An element with another meani
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
 from feedparser.urls import _urljoin, make_safe_absolute_uri
 
-from services.fetcher.parse.fields import Fields
+from services.fetcher.parse.fields import Fields, is_html, is_text
 from services.fetcher.parse.formats.lenient.bounded_feedparser import MAX_SCOPE_CHARS
 from services.fetcher.parse.formats.lenient.guarded_feedparser import APART, MAX_TAGS, TITLES
+from services.fetcher.parse.formats.strict.hrefs import enforce_href, resolve, without_references
 from services.fetcher.parse.formats.strict.inline import (
     XHTML,
     MarkupWriter,
@@ -23,11 +23,12 @@ from services.fetcher.parse.formats.strict.inline import (
     inline,
     leaf_text,
     looks_like_html,
+    plain_text,
     repaired,
 )
-from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, attributes_of
-from services.fetcher.parse.model import Declined
-from services.fetcher.parse.text.links import MAX_BASE_CHARS, is_resolvable, without_other_schemes
+from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, named
+from services.fetcher.parse.model import Declined, Text
+from services.fetcher.parse.text.links import MAX_BASE_CHARS, without_other_schemes
 
 Handler = Callable[[Any, Element, Attributes, int], object]
 """Reads one element: the reader, the element, its attributes by feedparser's names, its depth in the document."""
@@ -38,9 +39,6 @@ _COPIED_KINDS = frozenset({"text/plain", "text/html", XHTML})
 MAX_KEYWORDS = 10 * MAX_TAGS
 """So many terms of one list are read; some of them may be repeated."""
 
-_ABSOLUTE = re.compile(r"https?://[a-zA-Z0-9.-]+/[a-zA-Z0-9._~/%+-]*(?:\?[a-zA-Z0-9._~/%+&=-]+)?")
-"""Most addresses: joining such a one with a base changes nothing."""
-_QUERY_REFERENCE = re.compile("&([A-Za-z0-9_]+);")
 SCOPE = frozenset({"xml:base", "base", "xml:lang", "lang"})
 """Attributes that also hold for the elements within; feedparser takes them without the prefix as well."""
 
@@ -75,15 +73,18 @@ class Elements:
         if depth >= MAX_DEPTH:
             raise Declined("elements that are nested too deep")
         depth += 1
+        meaningless = Elements.meaningless
         for child in element:
-            if not child.keys():
-                table[child.tag](self, child, {}, depth)
+            handler, given = table[child.tag], child.items()
+            if not given:
+                if handler is not meaningless or len(child):
+                    handler(self, child, {}, depth)
                 continue
-            attributes = attributes_of(child)
+            attributes = named(given)
             scoped = not SCOPE.isdisjoint(attributes)
             if scoped:
                 self.enter(attributes)
-            table[child.tag](self, child, attributes, depth)
+            handler(self, child, attributes, depth)
             if scoped:
                 self.language = language
                 self.base = self.outer_base or self.base
@@ -122,65 +123,81 @@ class Elements:
 
     def ignored(self, element: Element, _attributes: Attributes, _depth: int) -> None:
         """Pass over an element; decline if it has others within."""
-        leaf_text(element)
+        if len(element):
+            raise Declined("elements within a text")
 
-    def store(self, key: str, value: str, depth: int) -> None:
-        """Set a field, unless an element of less depth in the entry has set it."""
+    def store(self, key: str, value: object, depth: int) -> bool:
+        """Set a field, unless an element of less depth in the entry has set it; return whether it is set."""
         if self.depths is not None:
             if depth > self.depths.get(key, depth):
-                return
+                return False
             self.depths[key] = depth
         self.fields[key] = value
+        return True
 
     # Texts
 
-    def text(self, element: Element, attributes: Attributes, depth: int, *, key: str, default: str) -> tuple[str, str]:
+    def text(self, element: Element, attributes: Attributes, depth: int, key: str, default: str) -> tuple[str, str]:
         """Read a text into the field `key`; return it, and its declared media type (without one: `default`)."""
-        kind, is_base64 = default, False
-        if attributes:
-            kind = attributes.get("type", default).lower()
-            kind = KINDS.get(kind, kind)
-            is_text = kind.startswith("text/") or kind.endswith(_XML_KINDS)
-            is_base64 = not is_text or attributes.get("mode") == "base64"
-        if len(element) or kind == XHTML:
-            writer = MarkupWriter(self.names, key, has_base=self.base != "")
-            value, kind = inline(element, kind, writer, is_atom10=self.is_atom10)
+        kind = default
+        if attributes or len(element) or kind == XHTML:
+            value, kind = self._value(element, attributes, key, default)
         else:
             value = (element.text or "").strip()
-        if is_base64:
-            value = decoded_base64(element, value)
         known = kind
         if kind == "text/plain" and not self.is_atom and looks_like_html(value):
             kind = "text/html"
         if not value.isascii():
             value = repaired(value)
-        detail = {"type": kind, "language": self.language, "base": self.base}
-        if key == "title" and -1 < self.title_depth <= depth:
-            return value, known
         if key == "content":
-            self.fields.setdefault("content", []).append({**detail, "value": value})
-        elif not self._keeps(key, value, depth):
-            self.store(key, value, depth)
-            self.fields[f"{key}_detail"] = detail
+            if is_text(kind):
+                self.fields.setdefault("content", []).append(Text(value, is_html(kind), self.base))
+            if self.language:
+                self.fields.setdefault("languages", {}).setdefault("content", self.language)
+        elif not (key == "title" and -1 < self.title_depth <= depth) and not (
+            key in APART and self._keeps(key, value, depth)
+        ):
+            self._store_text(key, Text(value, is_html(kind), self.base), depth)
         return value, known
+
+    def _value(self, element: Element, attributes: Attributes, key: str, default: str) -> tuple[str, str]:
+        """Return a text with attributes or elements within, and its media type."""
+        kind = attributes.get("type", default).lower()
+        kind = KINDS.get(kind, kind)
+        is_markup = kind.startswith("text/") or kind.endswith(_XML_KINDS)
+        is_base64 = attributes and (not is_markup or attributes.get("mode") == "base64")
+        if len(element) or kind == XHTML:
+            writer = MarkupWriter(self.names, key, has_base=self.base != "")
+            value, kind = inline(element, kind, writer, is_atom10=self.is_atom10)
+        else:
+            value = (element.text or "").strip()
+        return decoded_base64(element, value) if is_base64 else value, kind
+
+    def _store_text(self, key: str, text: Text, depth: int) -> None:
+        if not self.store(key, text, depth):  # in feedparser only the value stays
+            self.fields[key] = text._replace(value=self.fields[key].value)
+        if self.language:
+            self.fields.setdefault("languages", {})[key] = self.language
+        elif "languages" in self.fields:
+            self.fields["languages"].pop(key, None)
 
     def title(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read a title: the first that is not empty counts."""
-        value, _ = self.text(element, attributes, depth, key="title", default="text/plain")
+        value, _ = self.text(element, attributes, depth, "title", "text/plain")
         if value:
             self.title_depth = depth
 
     def _keeps(self, key: str, value: str, depth: int) -> bool:
         """Return whether a field of another vocabulary keeps its value (by the rule of `guarded_feedparser`)."""
-        if key not in APART or not self.fields.get(key):
+        if key not in self.fields or not self.fields[key].value:
             return False
         return not value or (key in TITLES and (self.depths is None or self.depths.get(key, -1) <= depth))
 
     def full_text(self, element: Element, attributes: Attributes, depth: int, default: str = XHTML) -> None:
         """Read a full text; it is also the summary as long as there is none."""
-        value, kind = self.text(element, attributes, depth, key="content", default=default)
+        value, kind = self.text(element, attributes, depth, "content", default)
         if kind in _COPIED_KINDS:
-            self.fields.setdefault("summary", value)
+            self.fields.setdefault("summary", Text(value, is_html=True))
 
     def content(self, element: Element, attributes: Attributes, depth: int, default: str = "text/plain") -> None:
         """Read Atom's <content> or RSS's <content:encoded>: a full text."""
@@ -192,38 +209,36 @@ class Elements:
         if "summary" in self.fields and not self.has_content:
             self.content(element, attributes, depth)
         else:
-            self.text(element, attributes, depth, key="summary", default=default)
+            self.text(element, attributes, depth, "summary", default)
 
     # Links
 
     def link(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read a link: Atom's, with its address as an attribute, or RSS's, with its address as text."""
-        attributes.setdefault("rel", "alternate")
-        attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
-        enforce_href(without_other_schemes(attributes))
+        if attributes:
+            attributes.setdefault("rel", "alternate")
+            attributes.setdefault("type", "application/atom+xml" if attributes["rel"] == "self" else "text/html")
+            enforce_href(without_other_schemes(attributes))
+        else:
+            attributes = {"rel": "alternate", "type": "text/html"}
         self.fields.setdefault("links", []).append(attributes)
         if "href" in attributes:
             if len(element):
                 raise Declined("elements within a link")
-            attributes["href"] = self._resolve(attributes["href"])
+            attributes["href"] = resolve(self.base, attributes["href"])
             return
         href = leaf_text(element)
-        href = repaired(self._resolve(href)) if href else ""
+        href = repaired(resolve(self.base, href)) if href else ""
         if "&" in href:
-            href = without_references(href) if self.depths is not None else _QUERY_REFERENCE.sub(r"&\1", href)
+            href = without_references(href.replace("&amp;", "&") if self.depths is not None else href)
         if href:
             self.fields["links"][-1] = {**attributes, "href": href, "is_text": True}
 
-    def _resolve(self, href: str) -> str:
-        if _ABSOLUTE.fullmatch(href) or not (self.base or ":///" in href) or not is_resolvable(href):
-            return href
-        return str(_urljoin(self.base, href))
-
     def guid(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read the entry's id."""
-        is_link = attributes.get("ispermalink", "true").strip().lower() != "false"
+        is_link = not attributes or attributes.get("ispermalink", "true").strip().lower() != "false"
         self.fields.setdefault("guid_is_link", is_link)
-        self.store("id", repaired(leaf_text(element)), depth)
+        self.store("id", plain_text(element), depth)
 
     def enclosure(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read an enclosure."""
@@ -235,24 +250,27 @@ class Elements:
     def media_content(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read <media:content> and the elements within."""
         self.fields.setdefault("media_content", []).append(attributes)
-        self.read_children(element, depth)
+        if len(element):
+            self.read_children(element, depth)
 
     # Plain texts, categories
 
     def language_of(self, element: Element, _attributes: Attributes, depth: int) -> None:
         """Read <language>."""
-        self.store("language", repaired(leaf_text(element)), depth)
+        self.store("language", plain_text(element), depth)
 
-    def plain(self, element: Element, _attributes: Attributes, depth: int, *, key: str) -> None:
+    def plain(self, element: Element, depth: int, key: str) -> None:
         """Read a plain text, for example a date, into the field `key`; an empty one replaces no other."""
-        value = repaired(leaf_text(element))
+        value = plain_text(element)
         if value or not self.fields.get(key):
             self.store(key, value, depth)
 
     def category(self, element: Element, attributes: Attributes, _depth: int) -> None:
         """Read a category: attributes, or a text."""
-        self.tag(attributes.get("term"), attributes.get("scheme", attributes.get("domain")), attributes.get("label"))
-        value = repaired(leaf_text(element))
+        if attributes:
+            scheme = attributes.get("scheme", attributes.get("domain"))
+            self.tag(attributes.get("term"), scheme, attributes.get("label"))
+        value = plain_text(element)
         if not value:
             return
         tags = self.fields.setdefault("tags", [])
@@ -270,21 +288,7 @@ class Elements:
 
     def keywords(self, element: Element, attributes: Attributes, _depth: int, *, scheme: str | None) -> None:
         """Read a list of categories with commas between."""
-        text = repaired(leaf_text(element))
+        text = plain_text(element)
         if not attributes:
             for term in filter(None, map(str.strip, text.split(",", MAX_KEYWORDS)[:MAX_KEYWORDS])):
                 self.tag(term, scheme, None)
-
-
-def without_references(href: str) -> str:
-    """Return an entry's link without the references that were escaped once too often."""
-    return _QUERY_REFERENCE.sub(r"&\1", href.replace("&amp;", "&"))
-
-
-def enforce_href(attributes: Attributes) -> None:
-    """Have the address that an element carries stand in `href`."""
-    href = attributes.get("url", attributes.get("uri", attributes.get("href")))
-    if href:
-        attributes.pop("url", None)
-        attributes.pop("uri", None)
-        attributes["href"] = href

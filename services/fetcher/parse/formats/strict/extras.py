@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from services.fetcher.parse.formats.strict.elements import SCOPE, Elements
 from services.fetcher.parse.formats.strict.handlers import check_meaningless
-from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
+from services.fetcher.parse.formats.strict.inline import leaf_text, plain_text, repaired
 from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, attributes_of
 from services.fetcher.parse.model import Declined
 
@@ -19,23 +19,28 @@ DETAILS = {
     "url": "href",
     "homepage": "href",
 }
+_OF_ENTRY = {"title": Elements.title, "id": Elements.guid, "summary": Elements.summary, "link": Elements.link}
+"""What feedparser takes for the entry's if it stands within an author, as in the Atom of Mastodon and its kin."""
 OF_IMAGE = frozenset({"title", "link", "description", "url", "width", "height"})
 
 
 def read_author(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
     """Read an author: a text, or elements for name and address."""
     authors = reader.fields.setdefault("authors", [])
+    if not len(element):
+        authors.append({"text": plain_text(element)})
+        return
     authors.append({})
     for child in element:
         if not SCOPE.isdisjoint(attributes_of(child)):
             raise Declined("a person with a language or a base")
-        text = leaf_text(child)
-        if key := DETAILS.get(reader.names[child.tag]):
+        text, name = leaf_text(child), reader.names[child.tag]
+        if key := DETAILS.get(name):
             authors[-1][key] = text
-        elif reader.names[child.tag] == "title" and not child.keys():  # feedparser takes it for the entry's
-            reader.title(child, {}, depth + 1)
+        elif read := _OF_ENTRY.get(name):
+            read(reader, child, attributes_of(child), depth + 1)
         else:
-            _check_empty(child, reader.names[child.tag])
+            _check_empty(child, name)
     text = "".join([element.text or "", *[child.tail or "" for child in element]])
     authors[-1]["text"] = repaired(text.strip())
 
@@ -71,6 +76,20 @@ def itunes_category(reader: Elements, element: Element, attributes: Attributes, 
         if (element.text or "").strip() or (child.tail or "").strip():
             raise Declined("a text beside categories")
         itunes_category(reader, child, given, depth + 1)
+
+
+def nested_category(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
+    """Pass over a feed's categories within categories."""
+    for child in element:
+        if reader.names[child.tag] != "itunes_category" or depth >= MAX_DEPTH:
+            raise Declined("something within a category")
+        nested_category(reader, child, {}, depth + 1)
+
+
+def media_category(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
+    """Read a category of Media RSS."""
+    attributes.setdefault("scheme", "http://search.yahoo.com/mrss/category_schema")
+    reader.category(element, attributes, depth)
 
 
 def image_of_entry(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:

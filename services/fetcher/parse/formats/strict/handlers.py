@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from xml.etree.ElementTree import Element
 
 from services.fetcher.parse.formats.lenient.guarded_feedparser import HANDLED
 from services.fetcher.parse.formats.strict.elements import Elements, Handler
+from services.fetcher.parse.formats.strict.tree import Attributes
 from services.fetcher.parse.model import Declined
 
 # feedparser makes a field of each unknown element. An element of such a name would be taken for a field of ours.
@@ -39,3 +41,21 @@ class Handlers(dict[str, Handler]):
         other = Elements.meaningless if is_meaningless(name) else Elements.unexpected
         found = self[tag] = self._table.get(name, other)
         return found
+
+
+def text_into(key: str, default: str) -> Handler:
+    """Return a handler that reads a text into a field; `default` is its media type if none is declared."""
+
+    def read(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
+        reader.text(element, attributes, depth, key, default)
+
+    return read
+
+
+def plain_into(key: str) -> Handler:
+    """Return a handler that reads a plain text into a field."""
+
+    def read(reader: Elements, element: Element, _attributes: Attributes, depth: int) -> None:
+        reader.plain(element, depth, key)
+
+    return read

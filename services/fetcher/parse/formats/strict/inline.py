@@ -30,6 +30,14 @@ def leaf_text(element: Element) -> str:
     return (element.text or "").strip()
 
 
+def plain_text(element: Element) -> str:
+    """Return the text of an element as `leaf_text` does, repaired."""
+    if len(element):
+        raise Declined("elements within a text")
+    text = (element.text or "").strip()
+    return text if text.isascii() else repaired(text)
+
+
 def repaired(text: str) -> str:
     """Return `text` after correcting UTF-8 or windows-1252 that was decoded as Latin-1."""
     # U+0080 to U+00BF stand for the continuation bytes of UTF-8, and for all characters of windows-1252 in question.
@@ -43,7 +51,7 @@ def repaired(text: str) -> str:
 
 def looks_like_html(text: str) -> bool:
     """Return whether feedparser would take this plain text for HTML."""
-    return ("</" in text or "&" in text) and bool(_FeedParserMixin.looks_like_html(text))
+    return ("</" in text or ("&" in text and ";" in text)) and bool(_FeedParserMixin.looks_like_html(text))
 
 
 def inline(element: Element, kind: str, writer: MarkupWriter, *, is_atom10: bool) -> tuple[str, str]:

@@ -21,17 +21,22 @@ from services.fetcher.parse.formats.strict.extras import (
     chapter,
     image_of_entry,
     itunes_category,
+    media_category,
+    nested_category,
     pass_person,
     place,
     read_author,
 )
-from services.fetcher.parse.formats.strict.handlers import Handlers, check_meaningless
-from services.fetcher.parse.formats.strict.inline import leaf_text, repaired
-from services.fetcher.parse.formats.strict.tree import MAX_DEPTH, Attributes, Tree, attributes_of
+from services.fetcher.parse.formats.strict.handlers import Handlers, check_meaningless, plain_into, text_into
+from services.fetcher.parse.formats.strict.inline import leaf_text, plain_text, repaired
+from services.fetcher.parse.formats.strict.tree import Attributes, Tree, attributes_of
 from services.fetcher.parse.model import Deadline, Declined, RawEntry, RawFeed, check_time
 
 MAX_ENTRIES = 60_000
 """A feed with more is declined. `entries` keeps the newest of these."""
+
+ENTRIES_BETWEEN_QUESTIONS = 8
+"""The deadline is asked once for so many entries, since the answer takes longer than most elements."""
 
 
 def read_strict(document: Document, deadline: Deadline | None = None) -> RawFeed:
@@ -52,7 +57,8 @@ def read_strict(document: Document, deadline: Deadline | None = None) -> RawFeed
         days=reader.days,
         warnings=document.warnings,
     )
-    return replace(feed, empty=reader.empty) if reader.empty else feed
+    scope = None if reader.is_leaky else tree.scope()
+    return replace(feed, empty=reader.empty, places=tuple(reader.places), scope=scope)
 
 
 def _version(tree: Tree) -> str:
@@ -76,6 +82,9 @@ class _Reader(Elements):
         self.entries: list[RawEntry] = []
         self.empty = 0
         """The number of entries without content, which are not in `entries`."""
+        self.places: list[int] = []
+        self.is_leaky = False
+        """Whether what stands before an entry, for example another entry, may have changed its meaning."""
         self.hours: list[str] = []
         self.days: list[str] = []
         self._has_channel = False
@@ -107,11 +116,16 @@ class _Reader(Elements):
 
     def entry(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read an entry."""
-        check_time(self._deadline)
-        if len(self.entries) + self.empty >= MAX_ENTRIES:
+        count = len(self.entries) + self.empty
+        if not count % ENTRIES_BETWEEN_QUESTIONS:
+            check_time(self._deadline)
+        if count >= MAX_ENTRIES:
             raise Declined("more entries than anyone should send")
-        _check_no_cdf(attributes)
-        about = attributes.get("rdf:about", "")
+        self._check_leaks()
+        about = ""
+        if attributes:
+            _check_no_cdf(attributes)
+            about = attributes.get("rdf:about", "")
         if not (len(element) or about):
             self.empty += 1
             self.title_depth = -1
@@ -123,11 +137,18 @@ class _Reader(Elements):
         self.read_children(element, depth)
         self._add(raw_entry(self.fields))
         self.fields, self.depths, self.table, self.has_content = self.feed, None, table, False
+        self._check_leaks()
+
+    def _check_leaks(self) -> None:
+        """Note a base or a state that holds beyond its element."""
+        if self.has_content or (self.base and not self.outer_base):
+            self.is_leaky = True
 
     def _add(self, entry: RawEntry) -> None:
         if entry.is_empty():
             self.empty += 1
         else:
+            self.places.append(len(self.entries) + self.empty)
             self.entries.append(entry)
 
     def image(self, element: Element, _attributes: Attributes, depth: int) -> None:
@@ -167,15 +188,8 @@ class _Reader(Elements):
 
     def interval(self, element: Element, attributes: Attributes, depth: int) -> None:
         """Read `ttl` and its like; feedparser drops the text of one with attributes."""
-        value = repaired(leaf_text(element))
-        self.fields[self.names[element.tag]] = None if attributes else value
-
-    def nested(self, element: Element, _attributes: Attributes, depth: int) -> None:
-        """Pass over categories within categories."""
-        for child in element:
-            if self.names[child.tag] != "itunes_category" or depth >= MAX_DEPTH:
-                raise Declined("something within a category")
-            self.nested(child, {}, depth + 1)
+        value = plain_text(element)
+        self.fields[self.names[element.tag]] = "" if attributes else value
 
 
 _OF_SEARCH_BOX = frozenset({"title", "link", "description", "name"})
@@ -195,19 +209,6 @@ def _feed_author(reader: Elements, element: Element, attributes: Attributes, dep
     (read_author if reader.is_atom else pass_person)(reader, element, attributes, depth)
 
 
-def _media_category(reader: Elements, element: Element, attributes: Attributes, depth: int) -> None:
-    attributes.setdefault("scheme", "http://search.yahoo.com/mrss/category_schema")
-    reader.category(element, attributes, depth)
-
-
-def _text(key: str, default: str) -> Handler:
-    return partial(Elements.text, key=key, default=default)
-
-
-def _plain(key: str) -> Handler:
-    return partial(Elements.plain, key=key)
-
-
 def _all(names: str, handler: Handler) -> dict[str, Any]:
     return dict.fromkeys(names.split(), handler)
 
@@ -216,12 +217,12 @@ _ENCODED = partial(Elements.content, default="text/html")
 
 _COMMON: dict[str, Any] = {
     "title": Elements.title,
-    **{name: _text(name, kind) if kind else _plain(name) for name, kind in APART.items()},
+    **{name: text_into(name, kind) if kind else plain_into(name) for name, kind in APART.items()},
     "link": Elements.link,
     **_all("guid id", Elements.guid),
-    **_all("subtitle tagline itunes_subtitle", _text("subtitle", "text/plain")),
-    **_all("rights copyright dc_rights", _text("rights", "text/plain")),
-    **_all("info feedburner_browserfriendly", _text("info", "text/plain")),
+    **_all("subtitle tagline itunes_subtitle", text_into("subtitle", "text/plain")),
+    **_all("rights copyright dc_rights", text_into("rights", "text/plain")),
+    **_all("info feedburner_browserfriendly", text_into("info", "text/plain")),
     "language": Elements.language_of,
     "media_group": Elements.transparent,
     "media_content": Elements.media_content,
@@ -241,16 +242,16 @@ _ENTRY: dict[str, Any] = {
     **_COMMON,
     "description": partial(Elements.summary, default="text/html"),
     "summary": Elements.summary,
-    "abstract": _text("summary", "text/plain"),
+    "abstract": text_into("summary", "text/plain"),
     "content": Elements.content,
     **_all("content_encoded fullitem", _ENCODED),
     **_all("body xhtml_body", Elements.full_text),
-    **_all("published issued pubdate", _plain("published")),
-    **_all("updated modified lastbuilddate", _plain("updated")),
-    "created": _plain("created"),
+    **_all("published issued pubdate", plain_into("published")),
+    **_all("updated modified lastbuilddate", plain_into("updated")),
+    "created": plain_into("created"),
     **_all("author managingeditor dc_author dc_creator itunes_author", read_author),
     **_all("category keywords dc_subject", Elements.category),
-    "media_category": _media_category,
+    "media_category": media_category,
     "itunes_category": itunes_category,
     "itunes_keywords": partial(Elements.keywords, scheme="http://www.itunes.com/"),
     "media_keywords": partial(Elements.keywords, scheme=None),
@@ -273,8 +274,8 @@ _FEED: dict[str, Any] = {
     **_COMMON,
     **_all("item entry", _Reader.entry),
     **_all("image textinput", _Reader.image),
-    "description": _text("subtitle", "text/html"),
-    "abstract": _text("subtitle", "text/plain"),
+    "description": text_into("subtitle", "text/html"),
+    "abstract": text_into("subtitle", "text/plain"),
     **_all("skiphours skipdays", _Reader.skipped),
     **_all("ttl sy_updateperiod sy_updatefrequency", _Reader.interval),
     **_all(
@@ -286,7 +287,7 @@ _FEED: dict[str, Any] = {
     "content": Elements.content,
     **_all("content_encoded fullitem", _ENCODED),
     "enclosure": Elements.enclosure,
-    "itunes_category": _Reader.nested,
+    "itunes_category": nested_category,
     **_all("author managingeditor dc_author dc_creator itunes_author", _feed_author),
     "itunes_owner": pass_person,
 }

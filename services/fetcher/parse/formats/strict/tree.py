@@ -27,6 +27,8 @@ _USUAL = frozenset(_STANDARD.values()) - {""}
 _ASKED_FOR = frozenset({"rdf", "xhtml"})
 """Prefixes that the tables of the strict tier use."""
 _CASELESS = frozenset({"rel", "type"})
+_PLAIN_NAMES = frozenset({"url", "href", "length", "width", "height", "medium", "term", "scheme", "label", "text"})
+"""The most frequent names of attributes, which are lower-case already."""
 
 Attributes = dict[str, str]
 
@@ -50,6 +52,9 @@ class Tree:
         self._declared: Attributes = {}
         """Attributes that are added to the next element's own."""
         self._is_open = False
+        self._unusual: set[str] = set()
+        """Declarations of namespaces that change names in the whole document."""
+        self._depends_on_order = False
         check_time(deadline)
         if len(source) > MAX_TAGS and source.count("<") + source.count("=") > MAX_TAGS:
             raise Declined("more elements than any feed needs")
@@ -71,6 +76,12 @@ class Tree:
         check_time(deadline)
         self.root: Element = builder.close()
 
+    def scope(self) -> str | None:
+        """Return all declarations by which an element may change the names of others; None if their order counts."""
+        if self._depends_on_order or len(self._meanings) + len(self._prefixes) > MAX_KINDS - len(_STANDARD):
+            return None
+        return " ".join(sorted(self._unusual))
+
     def _start_root(self, tag: str, given: Attributes) -> None:
         self._is_open = True
         self._builder.start(tag, given)
@@ -90,8 +101,7 @@ class Tree:
         if _USERLAND[7:] in lower:
             uri = lower = _USERLAND
         standard = _STANDARD.get(lower)
-        if standard is None:
-            self._add_prefix(uri, prefix)
+        self._note(prefix, uri, standard)
         if not prefix:
             return
         meaning = standard if standard is not None else uri
@@ -105,6 +115,12 @@ class Tree:
         if standard is not None:
             self._mapped[prefix] = standard
 
+    def _note(self, prefix: str | None, uri: str, standard: str | None) -> None:
+        if prefix != standard and (prefix or standard is None):
+            self._unusual.add(f"{prefix or ''}={uri}")
+        if standard is None:
+            self._add_prefix(uri, prefix)
+
     def _add_prefix(self, uri: str, prefix: str | None) -> None:
         """Name all elements of an unknown namespace by its first prefix, as feedparser does."""
         known = self._prefixes.setdefault(uri, prefix)
@@ -112,6 +128,7 @@ class Tree:
             return
         if (self._is_open and not known) or prefix in _USUAL:
             raise Declined("a namespace with several prefixes")
+        self._depends_on_order |= self._is_open
         self._prefixes[uri] = known or prefix
 
     def _declare_attribute(self, name: str, value: str) -> None:
@@ -152,10 +169,18 @@ def local_name(element: Element) -> str:
 
 def attributes_of(element: Element) -> Attributes:
     """Return the attributes of an element by feedparser's names, in a new dictionary."""
+    return named(element.items())
+
+
+def named(given: Iterable[tuple[str, str]]) -> Attributes:
+    """Return attributes by feedparser's names, in a new dictionary."""
     found: Attributes = {}
-    for key, value in element.items():
+    for key, value in given:
+        if key in _PLAIN_NAMES:
+            found[key] = value
+            continue
         if " " in key:
-            return _namespaced(element.items())
+            return _namespaced(given)
         name = key.lower()
         found[name] = value.lower() if name in _CASELESS else value
     return found
