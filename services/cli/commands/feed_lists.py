@@ -142,7 +142,15 @@ def _saying_what_is_done(report: _Report) -> Iterator[None]:
 def _progress() -> Progress:
     terminal = Terminal(stderr=True)
     columns = (TextColumn("importing"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal)
+    # rich prints lines above the bar itself, but on the bar's terminal: not those that go to a file or a pipe.
+    return Progress(
+        *columns,
+        console=terminal,
+        transient=True,
+        disable=not terminal.is_terminal,
+        redirect_stdout=sys.stdout.isatty(),
+        redirect_stderr=False,
+    )
 
 
 class _Report:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,6 +64,28 @@ def test_an_import_reports_every_line_that_it_skips(feeds: Run) -> None:
     assert ": http://***@b.example/feed?token=***\n" in again
     assert "0 added, 2 there already" in again
     assert "hunter2" not in again
+
+
+def test_progress_is_shown_at_a_terminal_and_the_report_goes_where_it_is_sent(
+    database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "feeds.opml"
+    file.write_text(LIST)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "services.cli", "feeds", "import", str(file)]
+    environment = os.environ | {"FEEDMILL_DATABASE_URL": database_url, "TERM": "xterm"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while data := os.read(ours, 10_000):
+                shown += data
+        report = process.communicate()[0].decode()
+    os.close(ours)
+    assert b"importing" in shown
+    assert b"5/5" in shown
+    assert report.splitlines()[0].startswith("line 7: 10.0.0.1 is not a public address")
+    assert report.splitlines()[-1].startswith("5 listed")
 
 
 def test_an_import_in_json_is_one_object(feeds: Run) -> None:
