@@ -32,7 +32,7 @@ def connect(database_url: str) -> Iterator[Connection]:
 
     Raises:
         DatabaseUnavailable: nobody answers, or we are refused.
-        ConfigurationError: the tables are not there.
+        ConfigurationError: the tables are not there, or of an older version.
     """
     try:
         with psycopg.connect(database_url, row_factory=dict_row, **LIVELINESS) as connection:
@@ -40,6 +40,8 @@ def connect(database_url: str) -> Iterator[Connection]:
             yield connection
     except errors.UndefinedTable as error:
         raise ConfigurationError("the tables are not there yet: run `feedmill migrate`") from error
+    except (errors.UndefinedColumn, errors.UndefinedFunction) as error:
+        raise ConfigurationError("the tables are older than this command: run `feedmill migrate`") from error
     except (psycopg.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
         reason = mask_credentials(" ".join(str(error).split()))
         raise DatabaseUnavailable(f"cannot use {mask_credentials(database_url)}: {reason}") from error
