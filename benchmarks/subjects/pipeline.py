@@ -113,15 +113,9 @@ class Race:
                     )
                     self.laps.setdefault((case, name), []).append(lap)
             self._expected += (await farm.tell("articles"))["articles"]
-        for name, stored in [
-            (OURS, await self._pipeline.stored()),
-            *((name, script.stored()) for name, script in self._scripts.items()),
-        ]:
-            wrong = Counter(stored)
-            wrong.subtract(self._expected)
-            if any(wrong.values()):
-                lost, doubled = -sum(n for n in wrong.values() if n < 0), sum(n for n in wrong.values() if n > 0)
-                raise BenchError(f"{name}: {lost} articles of {len(self._expected)} are missing, {doubled} too many")
+        check_articles(OURS, await self._pipeline.stored(), self._expected)
+        for name, script in self._scripts.items():
+            check_articles(name, script.stored(), self._expected)
 
     async def _run_script(self, script: Script, feeds: int) -> Lap:
         before, start = await self._pipeline.read_cost(), time.monotonic()
@@ -130,6 +124,15 @@ class Race:
         mine = time.process_time() - mine
         seconds, cost = time.monotonic() - start, spent(before, await self._pipeline.read_cost())
         return Lap(feeds, seconds, {"script": mine, "database": cost["database"]}, wal_bytes=int(cost["wal"]))
+
+
+def check_articles(name: str, stored: Sequence[str], expected: Sequence[str]) -> None:
+    """Raise BenchError unless the contender has stored each expected article once, and nothing else."""
+    wrong = Counter(stored)
+    wrong.subtract(expected)
+    if any(wrong.values()):
+        lost, more = -sum(n for n in wrong.values() if n < 0), sum(n for n in wrong.values() if n > 0)
+        raise BenchError(f"{name}: {lost} of {len(expected)} articles are missing, {more} too many")
 
 
 class Pipeline:

@@ -94,7 +94,7 @@ class Tick:
         for seconds in claimed.lateness:
             LATENESS.observe(seconds)
         if claimed.jobs:
-            await self._publish_all(session, claimed.jobs)
+            await self._publish(session, [(job, self._to_publication(job)) for job in claimed.jobs])
             log.info("issued %d feeds", len(claimed.jobs), extra={"feed_ids": [job.feed_id for job in claimed.jobs]})
         return claimed.feeds
 
@@ -114,10 +114,9 @@ class Tick:
                 "it is unknown whether these jobs were published, their claims expire", extra={"feed_ids": feeds}
             )
 
-    async def _publish_all(self, session: Session, jobs: Sequence[FetchFeed]) -> None:
-        shards = len(self._topology.fetcher.queues)
-        outgoing = (Outgoing(job, fetch_routing_key(job.group, shards)) for job in jobs)
-        await self._publish(session, list(zip(jobs, (item.to_publication() for item in outgoing), strict=True)))
+    def _to_publication(self, job: FetchFeed) -> Publication:
+        key = fetch_routing_key(job.group, len(self._topology.fetcher.queues))
+        return Outgoing(job, key).to_publication()
 
     async def _publish(self, session: Session, jobs: Sequence[tuple[FetchFeed, Publication]]) -> None:
         """Publish, and handle each job that was not confirmed. After the first without an answer none is sent."""

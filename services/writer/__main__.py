@@ -38,7 +38,6 @@ GRACE_SECONDS = 5.0
 
 async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
-    gc.freeze()  # what is imported stays
     gc.set_threshold(YOUNG_OBJECTS)
     database = Database(
         str(settings.database_url),

@@ -86,6 +86,8 @@ class Arrivals:
 
     async def _next(self, deadline: float | None = None) -> Delivery | None:
         """Return the oldest delivery; None if closed, or at `deadline` (the event loop's clock, seconds)."""
+        if self._waiting and not self._closed:
+            return self._waiting.popleft()
         try:
             async with asyncio.timeout_at(deadline):
                 while not (self._waiting or self._closed):

@@ -27,7 +27,7 @@ from services.fetcher.http.redirects import REDIRECTS, check_url
 from services.fetcher.http.request import HEADER_ENCODING, HttpRequest, compose_request, default_headers
 from shared.politeness import DEFAULT_PORTS, BadUrl
 
-_PLAIN = re.compile(r"(https?)://([a-z0-9.-]+)(:[1-9]\d*)?((?:/(?!\.)[\w~.-]*)+(?:\?[\w~./=&+-]*)?)?", re.ASCII)
+_PLAIN = re.compile(r"(https?)://([a-z0-9.-]+)(?::([1-9]\d*))?((?:/(?!\.)[\w~.-]*)+(?:\?[\w~./=&+-]*)?)?", re.ASCII)
 """URLs in which httpx changes nothing: almost all. Its reader takes ten times as long."""
 
 
@@ -250,13 +250,13 @@ def find_place(url: str) -> Place:
     """
     host = check_url(url)
     plain = _PLAIN.fullmatch(url)
-    if plain and plain[2] == host:
-        authority = f"{host}{plain[3] or ''}".encode()
-        default = DEFAULT_PORTS[plain[1]]
-        port = int(plain[3][1:]) if plain[3] else default
-        if port != default or not plain[3]:
-            return Place(plain[1] == "https", host, port, authority, (plain[4] or "/").encode())
-    return _parse(url, host)
+    if plain is None or plain[2] != host:
+        return _parse(url, host)
+    scheme, _, written, path = plain.groups()
+    default = DEFAULT_PORTS[scheme]
+    port = int(written or default)
+    authority = host if port == default else f"{host}:{port}"
+    return Place(scheme == "https", host, port, authority.encode(), (path or "/").encode())
 
 
 def _parse(text: str, host: str) -> Place:

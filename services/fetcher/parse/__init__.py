@@ -3,13 +3,15 @@
     bytes -> text (text/charset) -> RawFeed (formats) -> ParsedFeed (entries)
 
 Whatever the bytes are, the answer is a `ParsedFeed` or a `ParseError`. `formats` lists the formats and the tiers that
-read them; a new format is added there. `entries` states the rules by which an entry becomes an article.
+read them; a new format is added there. `entries` states the rules by which an entry becomes an article. `known` leaves
+out what need not be read again.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from services.fetcher.parse.entries import build_entries, read_info
 from services.fetcher.parse.formats import read_feed
@@ -51,7 +53,8 @@ def parse_feed(
         max_entries: of a larger feed the newest entries are kept.
         keep_html: HTML bodies are also returned as HTML that is safe to show (`text.markup`).
         deadline: returns whether the time is up. A thread can't be stopped, so the reader asks often and stops itself.
-        known: digests from an earlier reading, of entries that are left out (`known`). None: no digests are needed.
+        known: digests from an earlier reading (`FetchFeed.known`); these entries are left out if that changes nothing
+            else (package `known`). None: all entries are read, and no digests are returned.
 
     Raises:
         NotAFeed: the body is something else; the message says what.
@@ -64,20 +67,7 @@ def parse_feed(
     text = text.lstrip("\x00 \t\r\n")
     if not text:
         raise NotAFeed("an empty body")
-
-    def finish(tier: str, raw: RawFeed) -> Found:
-        about = read_info(raw, url)
-        built = build_entries(
-            raw,
-            bases=tuple(filter(None, (about.site_url, url))),
-            language=about.language,
-            now=now,
-            max_entries=max_entries,
-            keep_html=keep_html,
-            deadline=deadline,
-        )
-        return Found(tier, raw, about, built)
-
+    finish = partial(_finish, url=url, now=now, max_entries=max_entries, keep_html=keep_html, deadline=deadline)
     if known is None:
         reading = Reading(finish(*read_feed(text, deadline)), b"", b"")
     else:
@@ -94,6 +84,29 @@ def parse_feed(
         known=reading.known,
         digests=reading.digests,
     )
+
+
+def _finish(
+    tier: str,
+    raw: RawFeed,
+    *,
+    url: str,
+    now: datetime,
+    max_entries: int,
+    keep_html: bool,
+    deadline: Deadline | None,
+) -> Found:
+    about = read_info(raw, url)
+    built = build_entries(
+        raw,
+        bases=tuple(filter(None, (about.site_url, url))),
+        language=about.language,
+        now=now,
+        max_entries=max_entries,
+        keep_html=keep_html,
+        deadline=deadline,
+    )
+    return Found(tier, raw, about, built)
 
 
 def _absolute_facts(facts: FeedFacts, bases: tuple[str, ...]) -> FeedFacts:

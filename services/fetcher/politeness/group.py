@@ -245,10 +245,8 @@ class Group(Generic[T]):
             self.latency = smoothed
 
     def _note_connect(self, now: float, target: Target, report: Report) -> None:
-        if report.connected and not self.down:
-            return
         if report.connected:
-            for known in (target.own, replace(target, is_foreign=True)):
+            for known in (target.own, replace(target, is_foreign=True)) if self.down else ():
                 self.down.pop(known, None)
         elif report.connected is not None:
             self.down.setdefault(target, Down()).note(now, self.limits)

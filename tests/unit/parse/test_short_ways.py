@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from contextlib import suppress
 from xml.sax.saxutils import escape
 
@@ -27,6 +28,7 @@ from services.fetcher.parse.text import (
     _drop_tags_one_by_one,
     _keep_preformatted,
     clean_line,
+    html_to_text,
     tidy,
     unescape,
 )
@@ -162,6 +164,19 @@ def test_html_becomes_the_same_text_by_the_short_way(source: str) -> None:
     short = _drop_tags(_keep_preformatted(source))
     if short is not None:
         assert short == _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(source)))
+
+
+@given(MARKUP)
+def test_html_becomes_the_same_text_whichever_way_is_taken(source: str) -> None:
+    slow = _drop_tags_one_by_one(_keep_preformatted(_drop_hidden(_drop_comments(source))))
+    assert html_to_text(source) == tidy(unescape(slow if "<" in source else source))
+
+
+@given(MARKUP)
+def test_line_breaks_are_kept_up_to_the_end_of_preformatted_text(source: str) -> None:
+    parts = re.split(r"(<pre(?=[\s>]).*?(?:</pre|\Z))", source, flags=re.IGNORECASE | re.DOTALL)
+    parts[1::2] = [part.replace("\n", "<br>") for part in parts[1::2]]
+    assert _keep_preformatted(source) == "".join(parts)
 
 
 def test_elements_that_show_no_text_are_dropped_by_the_short_way() -> None:

@@ -1,4 +1,4 @@
-"""`benchmarks/out/latest.json` keeps its shape, and a run keeps to its time."""
+"""`benchmarks/out/latest.json` keeps its shape; a run keeps to its time, and fails if it loses an article."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import laps
-from benchmarks.laps import Lap, middle_cpu_ms, middle_rate
+from benchmarks.laps import BenchError, Lap, middle_cpu_ms, middle_rate
 from benchmarks.rows import Row, write_json
+from benchmarks.subjects.pipeline import check_articles
 
 
 def test_latest_json_is_a_list_of_rows_with_their_ratios(tmp_path: Path) -> None:
@@ -65,3 +66,10 @@ def test_one_round_is_run_however_long_it_takes(monkeypatch: pytest.MonkeyPatch)
         begun.append(number)
         now += 60.0
     assert begun == [0]
+
+
+def test_a_run_that_loses_or_doubles_an_article_fails() -> None:
+    check_articles("ours", ["b", "a"], ["a", "b"])
+    for stored in (["a"], ["a", "b", "b"], ["a", "b", "c"], ["a", "c"]):
+        with pytest.raises(BenchError, match="ours: "):
+            check_articles("ours", stored, ["a", "b"])

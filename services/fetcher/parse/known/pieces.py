@@ -115,22 +115,21 @@ def _read_head(text: str, at: int) -> tuple[int, list[str]]:
 
 @lru_cache(maxsize=32)
 def _token_of(name: str) -> re.Pattern[str]:
-    return re.compile(rf"<(?:[!?]|/?+{re.escape(name)}(?=[\s/>]))")
+    return re.compile(rf"<(?:[!?]|/{re.escape(name)}\s*+>)")
 
 
 def _end_of_entry(text: str, name: str, at: int) -> int:
-    """Return where the entry ends whose start tag ends at `at`; -1 if that is not sure, e.g. with one within it."""
+    """Return where the entry ends whose start tag ends at `at`; -1 if that is not sure.
+
+    With an element of the same name within it, its own end tag stands behind it: then it has no pieces.
+    """
     token = _token_of(name)
     while found := token.search(text, at):
-        if found[0] in {"<!", "<?"}:
-            at = _past_section(text, found.start())
-            if at < 0:
-                return -1
-        elif found[0][1] == "/":
-            end = text.find(">", found.end())
-            return end + 1 if end >= 0 and not text[found.end() : end].strip() else -1
-        else:
-            return -1
+        if found[0] not in {"<!", "<?"}:
+            return found.end()
+        at = _past_section(text, found.start())
+        if at < 0:
+            break
     return -1
 
 

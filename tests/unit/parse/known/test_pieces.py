@@ -48,6 +48,7 @@ def test_the_tags_around_are_the_frame(text: str, frame: str) -> None:
         '{"items": {}}',
         '{"items": [{}], "items": [{}]}',
         '{"items": [{} {}]}',
+        '{"items": [{} [{}]}',
         "[" * 100_000,
         '{"items": ' + "[" * 100_000,
         "<html><item/></html>",

@@ -207,6 +207,10 @@ TRAPS: dict[str, list[str]] = {
     "not well-formed between and known": [rss(item(1) + item(2)), rss(item(1) + "a & b" + item(2) + item(3))],
     "a page around": [rss(item(1)), "Warning<br>" + rss(item(1) + item(2)), "<html>" + rss(item(1)) + "</html>"],
     "an illegal character": [rss(item(1)), rss("<it\x01em>" + item(2)[6:] + item(1)), rss(item(1) + "\x01" + item(2))],
+    "illegal characters that hide an entry, and an element of such a name": [
+        rss(f"{item(1)[:-7]}<\x01/item><\x01item>{item(2)[6:]}{other}").replace("<rss", "<rss xmlns:f='urn:f'")
+        for other in (f"<f:item>{item(2)[6:-7]}</f:item>", "")
+    ],
     "an entity": [
         f"<!DOCTYPE rss [<!ENTITY a 'the {name}'>]>" + rss(item(1, "<description>It is &a;</description>"))[21:]
         for name in ("first", "second")

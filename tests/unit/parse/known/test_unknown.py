@@ -42,6 +42,9 @@ USUAL = {
     ],
     "an empty one": [rss("<item/>" + item(1) + item(2)), rss("<item/>" + item(3) + item(1) + item(2))],
     "an empty item": [json_feed({}, post(1), post(2)), json_feed({}, post(3), post(1), post(2))],
+    "one link for all": [
+        rss("".join(item(name, link="https://example.org/the-show/") for name in names)) for names in ("12", "312")
+    ],
     "text around": [
         '<?xml version="1.0"?><!DOCTYPE rss PUBLIC "a" "b"><!-- c --><?x y?>' + rss(items)[21:] + "\n<!-- cached -->\n"
         for items in (item(1) + item(2), item(3) + item(1) + item(2))
