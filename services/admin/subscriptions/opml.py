@@ -138,7 +138,7 @@ def _not_well_formed(error: expat.ExpatError) -> BadList:
     if error.code in _ENDS:
         return BadList(error.lineno, "the file is cut off: it ends within an element", salvageable=True)
     reason = expat.errors.messages[error.code]
-    return BadList(error.lineno, f"not well-formed XML: {reason} (column {error.offset + 1})", salvageable=True)
+    return BadList(error.lineno, f"the XML is broken: {reason} (column {error.offset + 1})", salvageable=True)
 
 
 def repair(blocks: Iterable[str], flaws: Flaws) -> Iterator[str]:

@@ -48,7 +48,7 @@ class Outlines:
     def start(self, line: int, given: Mapping[str, str]) -> None:
         """Take the beginning of an outline. Raises BadList if too many are open."""
         if len(self._open) >= MAX_DEPTH:
-            raise BadList(line, f"more than {MAX_DEPTH} outlines within each other", salvageable=False)
+            raise BadList(line, f"more than {MAX_DEPTH} outlines within each other")
         attributes = {name.lower(): value for name, value in given.items()}
         url = _url_of(attributes)
         name = clean_name(attributes.get("title") or attributes.get("text") or "", url, line, self._flaws)
@@ -77,13 +77,10 @@ class Outlines:
             line,
             url,
             name,
-            self._tags(line, [path, *attributes.get("category", "").split(",")]),
+            read_tags([path, *attributes.get("category", "").split(",")], line, self._flaws),
             attributes.get("htmlurl", "").strip(),
             DEFAULT_SOURCE_TYPE if kind.lower() in _FEED_TYPES else kind,
         )
-
-    def _tags(self, line: int, texts: list[str]) -> tuple[str, ...]:
-        return read_tags(texts, line, self._flaws)
 
 
 def read_tags(texts: list[str], line: int, flaws: Flaws) -> tuple[str, ...]:

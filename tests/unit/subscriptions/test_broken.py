@@ -101,7 +101,7 @@ def test_outlines_are_salvaged_each_by_itself() -> None:
         '<outline text="lost" xmlUrl="http://d.example/',
         outline("http://e.example/"),
     )
-    with pytest.raises(BadList, match=r"line 3: not well-formed XML.*column"):
+    with pytest.raises(BadList, match=r"line 3: the XML is broken: .*column"):
         read(text)
     assert [(feed.line, feed.url, feed.tags) for feed in read(text, salvage=True) if feed.url] == [
         (3, URL, ()),
