@@ -70,7 +70,7 @@ def clean_url(url: str) -> str:
     text = url.strip()
     if len(text) > MAX_URL_CHARACTERS:
         raise BadUrl(f"it has {len(text)} characters; at most {MAX_URL_CHARACTERS} are taken")
-    if any(character == " " or not character.isprintable() for character in text):
+    if " " in text or not text.isprintable():
         raise BadUrl("there is white space or a control character in it")
     politeness_group(text)
     parts = urlsplit(text)

@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import sql
 
 from services.admin.registry import Connection
+from services.admin.tags import HAS_TAG, clean_tag
 from services.fetcher.outcomes import RetryRules
 from services.writer.schedule.bounds import next_slot
 from shared.errors import ConfigurationError
@@ -37,16 +38,17 @@ CASE WHEN {WAITS_FOR_RETRY} THEN %(max_retries)s::int END AS retries
 """  # noqa: S608 - our own text
 
 _LIST = f"""
-SELECT id, url, coalesce(name, title) AS name, enabled, disabled_reason, priority, interval_seconds, poll_seconds,
+SELECT id, url, coalesce(name, title) AS name, tags, enabled, disabled_reason, priority, interval_seconds, poll_seconds,
     next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error, failures,
     claim_expires_at > now() AS in_flight, {_RETRY}
 FROM feeds
-WHERE %(text)s::text IS NULL OR strpos(lower(concat_ws(' ', name, title, url)), lower(%(text)s)) > 0
+WHERE (%(text)s::text IS NULL OR strpos(lower(concat_ws(' ', name, title, url)), lower(%(text)s)) > 0)
+    AND (%(tag)s::text IS NULL OR {HAS_TAG})
 ORDER BY id LIMIT %(limit)s
 """  # noqa: S608 - our own text
 
 _STATE = f"""
-SELECT id, url, coalesce(name, title) AS name, site_url, politeness_group, priority, enabled, disabled_reason,
+SELECT id, url, coalesce(name, title) AS name, tags, site_url, politeness_group, priority, enabled, disabled_reason,
     interval_seconds, shortest_seconds, longest_seconds, poll_seconds, items_per_day, ttl_seconds, skip_hours,
     skip_days, next_fetch_at, claim_expires_at, issued_at, last_attempt_at, last_success_at, last_new_at, last_outcome,
     last_error, failures, moved_to, moved_sightings, lying_since, news_gap_seconds, health.*, {_RETRY},
@@ -80,7 +82,7 @@ def find_feed(connection: Connection, feed: str) -> int:
 
 
 def list_feeds(
-    connection: Connection, rules: RetryRules, *, text: str | None, limit: int | None
+    connection: Connection, rules: RetryRules, *, text: str | None, tag: str | None, limit: int | None
 ) -> list[dict[str, Any]]:
     """Return what a person wants to see of every feed, by id. Credentials in URLs are masked.
 
@@ -88,9 +90,11 @@ def list_feeds(
         connection: to the database.
         rules: when and how often fetchers retry.
         text: only feeds with this text in name, title or URL.
+        tag: only feeds with this tag, however it is spelled.
         limit: so many at most.
     """
-    rows = connection.execute(_LIST.encode(), {**vars(rules), "text": text, "limit": limit}).fetchall()
+    chosen = {"text": text, "tag": None if tag is None else clean_tag(tag), "limit": limit}
+    rows = connection.execute(_LIST.encode(), vars(rules) | chosen).fetchall()
     return [row | {"url": mask_credentials(row["url"])} for row in rows]
 
 
@@ -117,6 +121,8 @@ def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, en
         first = next_slot(id_, after=datetime.now(UTC), period=RESTART_SECONDS)
         fresh = {"disabled_reason": None, "failures": 0, "gone_since": None, "next_fetch_at": first}
         changes = changes | fresh | {"enabled": True}
+    if not changes:
+        return
     columns = sql.SQL(", ").join(sql.SQL("{} = {}").format(sql.Identifier(c), sql.Placeholder(c)) for c in changes)
     connection.execute(sql.SQL("UPDATE feeds SET {} WHERE id = %(id)s").format(columns), {**changes, "id": id_})
     spans = [changes[name] for name in ("interval_seconds", "longest_seconds") if changes.get(name)]

@@ -23,6 +23,7 @@ Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC instead of t
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 Grep = Annotated[str | None, typer.Option(help="Only those with this text, in upper or lower case.")]
 OfFeed = Annotated[str | None, typer.Option("--feed", help="Only those of this feed: its id or URL.")]
+OfTag = Annotated[str | None, typer.Option("--tag", help="Only feeds with this tag, in upper or lower case.")]
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -27,6 +27,7 @@ from shared.broker.port import Publication
 from shared.broker.rabbitmq import RabbitMQ
 from shared.database.migrate import DIRECTORY, migrate
 from shared.database.postgres import SCHEMA_VERSION
+from shared.politeness import politeness_group
 from shared.wire.results import FeedFetched
 from tests.e2e.pipeline import Pipeline, growing_specs
 from tests.factories import make_entry, make_result
@@ -54,9 +55,13 @@ async def running(
 
 
 def register(farm: Farm, database_url: str) -> None:
-    with connect(database_url) as connection:
+    with psycopg.connect(database_url) as connection:  # by hand: commands need the tables of their own version
         for spec in farm.specs:
-            add_feed(connection, NewFeed(farm.url(spec), name=spec.name))
+            url = farm.url(spec)
+            connection.execute(
+                "INSERT INTO feeds (url, name, politeness_group) VALUES (%s, %s, %s)",
+                [url, spec.name, politeness_group(url)],
+            )
 
 
 def faults(lines: Sequence[tuple[str, str]]) -> list[str]:

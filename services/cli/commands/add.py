@@ -14,6 +14,7 @@ import typer
 from local import addresses
 from local.terminal import Interrupted, Terminal
 from services.admin import registry
+from services.admin.tags import clean_tag, merge_tags
 from services.cli.options import Yes, span
 from services.cli.output import console
 from services.cli.settings import CliSettings
@@ -41,6 +42,7 @@ def add(
         ),
     ] = None,
     priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Higher goes first when many feeds are due.")] = 0,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag, such as news or a/b; repeatable.")] = None,
     header: Annotated[list[str] | None, typer.Option(help="'Name: value', sent with its requests; repeatable.")] = None,
     header_file: Annotated[
         Path | None, typer.Option(help="A file with such lines, for secrets; - is standard input.")
@@ -76,7 +78,8 @@ def add(
         _read_login(user, password_file, settings.feed_password.get_secret_value()),
         timeout,
     )
-    feed = registry.NewFeed(url, name=name, interval_seconds=interval, priority=priority, config=config)
+    tags = tuple(merge_tags((), map(clean_tag, tag or ())))
+    feed = registry.NewFeed(url, name, interval, priority, config, tags=tags)
     feed = replace(feed, url=registry.check_feed(feed))
     with addresses.open_database(settings, create=True) as database_url:
         found = adding.find_feed(

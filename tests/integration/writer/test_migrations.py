@@ -12,12 +12,22 @@ from psycopg.conninfo import make_conninfo
 from typer.testing import CliRunner
 
 from local.servers import Servers
+from services.admin.registry import NewFeed, add_feed, connect
 from services.cli.__main__ import app
 from shared.database.migrate import migrate, read_migrations
 from shared.database.postgres import SCHEMA_VERSION
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.politeness import politeness_group
 from shared.service import EXIT_MISCONFIGURED
+
+
+def test_a_command_with_an_older_database_says_what_to_do(servers: Servers, tmp_path: Path) -> None:
+    with (
+        database_before(servers, tmp_path, SCHEMA_VERSION) as url,
+        pytest.raises(ConfigurationError, match="older than this command: run `feedmill migrate`"),
+        connect(url) as connection,
+    ):
+        add_feed(connection, NewFeed("http://news.example/feed"))
 
 
 def test_the_code_asks_for_the_newest_migration() -> None:

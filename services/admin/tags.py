@@ -1,0 +1,64 @@
+"""Tags of feeds: few short texts, kept as they are spelled, compared without regard to case.
+
+`a/b` is a folder within a folder. A tag without its slashes at both ends, empty parts and doubled white space is the
+same tag.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from services.admin.registry import Connection
+from shared.errors import ConfigurationError
+
+MAX_TAGS = 32
+"""Of one feed; a constraint of the table says it, too."""
+
+MAX_TAG_CHARACTERS = 100
+
+HAS_TAG = "(tag_keys <> '{}' AND tag_keys @> fold_tags(ARRAY[%(tag)s::text]))"
+"""SQL: the feed has the tag. The first part lets the index serve it."""
+
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
+
+
+def clean_tag(text: str) -> str:
+    """Return a tag in the form in which it is stored.
+
+    Raises:
+        ConfigurationError: it is empty or too long.
+    """
+    plain = unicodedata.normalize("NFC", _CONTROLS.sub("", text))
+    tag = "/".join(filter(None, (" ".join(part.split()) for part in plain.split("/"))))
+    if not tag:
+        raise ConfigurationError("a tag is empty: give it a letter at least")
+    if len(tag) > MAX_TAG_CHARACTERS:
+        raise ConfigurationError(f"a tag has {len(tag)} characters; at most {MAX_TAG_CHARACTERS} are taken")
+    return tag
+
+
+def merge_tags(present: Iterable[str], more: Iterable[str], most: int | None = MAX_TAGS) -> list[str]:
+    """Return the tags of both, each once, in its first spelling and in their order; `most` of them."""
+    merged: dict[str, str] = {}
+    for tag in (*present, *more):
+        merged.setdefault(tag.lower(), tag)
+    return list(merged.values())[:most]
+
+
+def change_tags(connection: Connection, id_: int, add: Sequence[str], remove: Sequence[str]) -> None:
+    """Give a feed tags, and take tags from it.
+
+    Raises:
+        ConfigurationError: a tag can't be used, or there would be too many.
+    """
+    if not (add or remove):
+        return
+    removed = {clean_tag(tag).lower() for tag in remove}
+    row = connection.execute("SELECT tags FROM feeds WHERE id = %s FOR NO KEY UPDATE", [id_]).fetchone()
+    kept = [tag for tag in row["tags"] if tag.lower() not in removed] if row else []
+    tags = merge_tags(kept, map(clean_tag, add), most=None)
+    if len(tags) > MAX_TAGS:
+        raise ConfigurationError(f"feed {id_} would have {len(tags)} tags; a feed has at most {MAX_TAGS}")
+    connection.execute("UPDATE feeds SET tags = %s WHERE id = %s", [tags, id_])

@@ -1,0 +1,96 @@
+"""A feed's state in words, for people."""
+
+from __future__ import annotations
+
+from calendar import day_name
+from datetime import UTC, datetime
+from typing import Any
+
+from services.admin.diagnosis import in_words
+from services.cli.output import Times
+from shared.wire.outcomes import words_of
+
+
+def retry(row: dict[str, Any], at: str) -> str:
+    """Return which retry a feed waits for, and when it is made."""
+    what = f"retry {row['retry']} of {row['retries']}" if row["retry"] else "deferred"
+    if row["retry_at"] < datetime.now(UTC):
+        return f"{what}, due since {at}"
+    return f"{what} at {at}" if row["retry"] else f"{what} until {at}"
+
+
+def last(row: dict[str, Any], *, with_words: bool = False) -> str:
+    """Return a feed's last outcome, and how often in a row it failed."""
+    if not row["last_outcome"]:
+        return "never polled"
+    count = f" ({row['failures']} in a row)" if row["failures"] else ""
+    details = (words_of(row["last_outcome"]) if with_words else "", row["last_error"])
+    return ": ".join([f"{row['last_outcome']}{count}", *filter(None, details)])
+
+
+def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
+    """Return what a person wants to know of a feed, in words; what has no value is left out."""
+    said = [
+        ("feed", row["url"]),
+        ("id", str(row["id"])),
+        ("name", row["name"]),
+        ("tags", ", ".join(row["tags"])),
+        ("polled", "yes" if row["enabled"] else f"no: {row['disabled_reason'] or 'disabled'}"),
+        ("next poll", times.with_zone(row["next_fetch_at"]) if row["enabled"] and not is_claimed(row) else None),
+        ("failing", retry(row, times.with_zone(row["retry_at"])) if row["retry_at"] else "yes" * row["failing"]),
+        ("pace", _pace(row)),
+        ("in flight", in_flight(row, times)),
+        ("host throttled until", times.with_zone(row["throttled_until"])),
+        ("last outcome", last(row, with_words=True)),
+        ("last success", _ago(row["seconds_since_success"])),
+        ("last new items", _ago(row["seconds_since_news"])),
+        ("stale", "yes: it answers, and nothing new comes" if row["stale"] else None),
+        ("this week", _week(row)),
+        ("moving to", f"{row['moved_to']} (seen {row['moved_sightings']} times)" if row["moved_to"] else None),
+        ("304 untrue since", times.with_zone(row["lying_since"])),
+        ("host", row["politeness_group"]),
+    ]
+    return [(name, value) for name, value in said if value]
+
+
+def _pace(row: dict[str, Any]) -> str:
+    said = []
+    if row["interval_seconds"]:
+        said.append(f"every {in_words(row['interval_seconds'])}, as set")
+    elif row["poll_seconds"]:
+        said.append(f"adaptive, now about every {in_words(row['poll_seconds'])}")
+    if row["items_per_day"] is not None:
+        said.append(f"{row['items_per_day']:.3g} articles a day")
+    bounds = [f"{name} {in_words(row[key])}" for name, key in _BOUNDS.items() if row[key]]
+    if row["skip_hours"]:
+        bounds.append(f"not in the hours {', '.join(map(str, row['skip_hours']))} (UTC)")
+    if row["skip_days"]:
+        bounds.append(f"not on {', '.join(day_name[day] for day in row['skip_days'])}")
+    return "; ".join([*said, *bounds])
+
+
+_BOUNDS = {"at least": "shortest_seconds", "at most": "longest_seconds", "the feed asks for": "ttl_seconds"}
+
+
+def is_claimed(row: dict[str, Any]) -> bool:
+    """Return whether a job of the feed is under way."""
+    return row["claim_expires_at"] is not None and row["claim_expires_at"] > datetime.now(UTC)
+
+
+def in_flight(row: dict[str, Any], times: Times) -> str | None:
+    """Return since when and until when a job of the feed is under way; None if none is, or it waits for its retry."""
+    if not is_claimed(row) or row["retry_at"]:
+        return None
+    since = f"issued {times.with_zone(row['issued_at'])}, " if row["issued_at"] else ""
+    return f"{since}claimed until {times.with_zone(row['claim_expires_at'])}"
+
+
+def _week(row: dict[str, Any]) -> str | None:
+    if not row["attempts"]:
+        return None
+    seconds = "" if row["mean_seconds"] is None else f", {row['mean_seconds']:.2f} s each"
+    return f"{row['attempts']} attempts, {100 * row['success_rate']:.0f} % good{seconds}"
+
+
+def _ago(seconds: float | None) -> str | None:
+    return None if seconds is None else f"{in_words(max(seconds, 0.0))} ago"
