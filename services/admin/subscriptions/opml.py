@@ -20,7 +20,7 @@ from xml.parsers import expat
 
 from services.admin.subscriptions.model import BadList, Flaws, Listed
 from services.admin.subscriptions.outlines import Outlines
-from services.fetcher.parse.document import read_attributes
+from services.fetcher.parse.document import is_legal, read_attributes
 
 MAX_TAG_BYTES = 1024 * 1024
 """A longer tag or comment is refused: expat reads it from its beginning again with each block."""
@@ -163,7 +163,7 @@ def repair(blocks: Iterable[str], flaws: Flaws) -> Iterator[str]:
 def _repair_references(text: str, line: int, flaws: Flaws) -> tuple[str, int]:
     def repair(found: re.Match[str]) -> str:
         number, name = found.groups()
-        if number and _is_legal(number):
+        if number and is_legal(number):
             return found[0]
         known = name and html5.get(name)
         if number:
@@ -179,14 +179,6 @@ def _repair_references(text: str, line: int, flaws: Flaws) -> tuple[str, int]:
         return "" if number else html.escape(known) if known else f"&amp;{name or ''}"
 
     return _AMPERSAND.subn(repair, text) if "&" in text else (text, 0)
-
-
-def _is_legal(number: str) -> bool:
-    try:
-        code = int(number[1:], 16) if number[0] in "xX" else int(number)
-    except ValueError:
-        return False
-    return code in {9, 10, 13} or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
 
 
 def read_salvaged(blocks: Iterable[str], flaws: Flaws) -> Iterator[Listed]:

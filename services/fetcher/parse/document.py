@@ -181,7 +181,7 @@ def resolve_references(text: str, declarations: str) -> str:
     def resolve(match: re.Match[str]) -> str:
         name = match[1]
         if name.startswith("#"):
-            return match[0] if _is_legal(name[1:]) else "\ufffd"
+            return match[0] if is_legal(name[1:]) else "\ufffd"
         if name in names:
             return names[name]
         return chr(name2codepoint[name]) if name in name2codepoint else f"&amp;{name};"
@@ -206,7 +206,8 @@ def _declared(text: str, declarations: str) -> dict[str, str]:
     return names if size <= MAX_EXPANSION_CHARS else {}
 
 
-def _is_legal(number: str) -> bool:
+def is_legal(number: str) -> bool:
+    """Return whether XML allows the character that `&#number;` stands for."""
     try:
         code = int(number[1:], 16) if number[0] in "xX" else int(number)
     except ValueError:
