@@ -17,7 +17,7 @@ from services.fetcher.parse.document import (
     _MANY_ATTRIBUTES,
     MAX_ATTRIBUTES,
     _cut_attributes,
-    _is_legal,
+    is_legal,
     resolve_references,
 )
 from services.fetcher.parse.model import Declined
@@ -192,7 +192,7 @@ def test_a_text_is_tidied_as_its_lines_are(text: str) -> None:
 def test_numbers_that_xml_allows_are_left_to_the_parser() -> None:
     for code in (*range(0x200), *range(0xCFF0, 0xE010), *range(0xFFF0, 0x10010), 0x1F600, 0x10FFFF, 0x110000):
         for reference in (f"{code}", f"x{code:x}", f"X{code:X}", f"0{code}", f"x0{code:x}"):
-            expected = f"&#{reference};" if _is_legal(reference) else "\ufffd"
+            expected = f"&#{reference};" if is_legal(reference) else "\ufffd"
             assert resolve_references(f"&#{reference};", "") == expected
 
 
