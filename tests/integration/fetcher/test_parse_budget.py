@@ -25,7 +25,7 @@ def test_a_parse_beyond_its_budget_is_unparseable_and_the_thread_goes_on() -> No
     clock = Clock(now=lambda: NOW, monotonic=time.monotonic, cpu=lambda: float(next(cpu)))
     found: list[FeedFetched | object] = []
     with serving(saying(answer(200, FEED, ETag='"1"'))) as server:
-        for seconds in (20.0, 1_000_000.0):
+        for seconds in (3.0, 1_000_000.0):
             reader = FeedFetcher(client, clock, FetchLimits(parse_seconds=seconds))
             job = make_job(url=server.url(), validators_url=server.url())
             found.append(reader.make_request(prepare_request(job, frozenset()), lambda: None)[0])
