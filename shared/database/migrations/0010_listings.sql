@@ -5,7 +5,7 @@ CREATE TABLE feed_listings (
     digests bytea NOT NULL,
     names bytea NOT NULL,
     addresses bytea NOT NULL,
-    full_at timestamptz,
+    full_at timestamptz CHECK (isfinite(full_at)),
     CONSTRAINT feed_listings_parallel CHECK (
         octet_length(digests) % 8 = 0 AND octet_length(addresses) = octet_length(digests) - 8
         AND octet_length(names) = 2 * octet_length(addresses)

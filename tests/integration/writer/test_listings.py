@@ -50,6 +50,14 @@ async def test_a_job_knows_what_was_committed_and_the_next_one_what_came_since(
     assert [tuple(row.values()) for row in logged] == [(4, 4), (4, 2), (6, 0)]
 
 
+@pytest.mark.parametrize("change", ["full_at = 'infinity'", "names = '\\x00'", "digests = '\\x00', addresses = ''"])
+async def test_a_row_that_no_service_could_read_is_refused(database: Database, feed_id: int, change: str) -> None:
+    await write(database, await poll(database, feed_id, ENTRIES))
+    with pytest.raises(psycopg.errors.CheckViolation):
+        async with database.transaction() as connection:
+            await connection.execute(f"UPDATE feed_listings SET {change}".encode())
+
+
 async def job_knows(database: Database, feed_id: int) -> int:
     """Return how many entries the feed's next job knows."""
     return max(len((await claim_job(database, feed_id)).known) // DIGEST_BYTES - 1, 0)
