@@ -79,8 +79,11 @@ class Stack:
         return counted
 
     def publish(self) -> None:
-        """Let new articles appear."""
+        """Let new articles appear; wait until the farm counts them."""
+        before, deadline = self.count()["expected"], time.monotonic() + LONGEST_SECONDS
         self("kill", "--signal", "USR1", "farm")
+        while self.count()["expected"] == before:
+            assert time.monotonic() < deadline, self.story("the farm publishes nothing")
 
     def until_exact(self, *, more_than: int) -> dict[str, Any]:
         """Wait until all that was published is there, more than so many articles; then count by ourselves."""

@@ -137,6 +137,7 @@ def test_another_image_replaces_the_running_one_under_load(stack: Stack) -> None
 
 def test_logs_are_for_people(stack: Stack) -> None:
     for service in SERVICES:
+        stack.until_healthy(service)
         lines = stack("logs", "--no-log-prefix", "--tail", "50", service).splitlines()
         told = [re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).rstrip() for line in lines]
         odd = [
