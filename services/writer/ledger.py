@@ -31,9 +31,12 @@ COLUMNS = (
 )
 """The columns of `feed_items` that an article brings, beside `first_seen_at` and `last_seen_at`."""
 
-_ROWS = """
+_IDENTITY = """
 SELECT md5 AS name, feed_id, coalesce(title_md5, md5) AS title_md5, content_hash,
-    replace(entry_key::text, '-', '') AS key, updates, first_seen_at = last_seen_at AS is_brief,
+    replace(entry_key::text, '-', '') AS key
+"""
+_ROWS = f"""
+{_IDENTITY}, updates, first_seen_at = last_seen_at AS is_brief,
     last_seen_at < %(now)s - %(every)s::interval AS is_due
 FROM
 """
@@ -75,6 +78,18 @@ async def read_ledger(connection: Connection, documents: Iterable[Document], now
         },
     )
     return Ledger(Row(**row) for row in await cursor.fetchall())
+
+
+async def read_named(connection: Connection, names: Iterable[str]) -> dict[str, tuple[Row, str]]:
+    """Return the articles of these names, each with its link; of their rows what tells which article an entry is."""
+    cursor = await connection.execute(
+        f"{_IDENTITY}, url FROM feed_items WHERE md5 = ANY(%b::text[])".encode(), [list(names)]
+    )
+    found: dict[str, tuple[Row, str]] = {}
+    for row in await cursor.fetchall():
+        url = row.pop("url")
+        found[row["name"]] = Row(**row), url
+    return found
 
 
 async def find_originals(connection: Connection, articles: Sequence[Article]) -> None:

@@ -1,6 +1,6 @@
 """The writer's SQL for `feed_listings`: which entries of a feed need not be read again.
 
-A feed's row is written by whoever has locked the feed, in the transaction that commits the articles.
+A feed's row is written in the transaction that has locked the feed and commits the articles.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from services.writer.articles.identity import Document
 from services.writer.articles.listing import KnownEntry, Listing, match
 from services.writer.articles.relisting import are_apart
-from services.writer.articles.rows import Ledger, Row
+from services.writer.articles.rows import Ledger
+from services.writer.ledger import read_named
 from shared.database.postgres import Connection
 from shared.wire.results import FeedFetched
 
@@ -40,24 +41,13 @@ async def add_known(
     entangled = {at for at, document in enumerate(whole) if document.known and not are_apart(ledger, document)}
     if not entangled:
         return whole
-    cursor = await connection.execute(
-        """
-        SELECT md5 AS name, feed_id, coalesce(title_md5, md5) AS title_md5, content_hash,
-            replace(entry_key::text, '-', '') AS key, url
-        FROM feed_items WHERE md5 = ANY(%b::text[])
-        """,
-        [list({entry.listed.name for at in entangled for entry in whole[at].known})],
-    )
-    urls, rows = {}, {}
-    for row in await cursor.fetchall():
-        urls[row["name"]] = row.pop("url")
-        rows[row["name"]] = Row(**row)
+    articles = await read_named(connection, {entry.listed.name for at in entangled for entry in whole[at].known})
 
     def with_row(known: KnownEntry, feed_id: int) -> KnownEntry:
-        name = known.listed.name
-        if name not in rows:
+        if known.listed.name not in articles:
             return KnownEntry.forgotten(known.listed.digest)
-        return KnownEntry.of_row(known.listed, rows[name], urls[name], feed_id)
+        row, url = articles[known.listed.name]
+        return KnownEntry.of_row(known.listed, row, url, feed_id)
 
     return [
         replace(document, known=[with_row(known, document.feed_id) for known in document.known])

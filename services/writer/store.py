@@ -7,7 +7,7 @@ new rows first. So any number of writers, consumers and operators can work side 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -49,6 +49,8 @@ class Reading:
     document: Document
     names: Sequence[str] = ()
     """Of its entries' articles."""
+    listed: Set[str] = frozenset()
+    """The names of all articles that the document lists, those of known entries among them."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ async def write_batch(
     await log_attempts(connection, fresh, new_items, now)
     await note_throttles(connection, fresh, proxy_hosts)
     claims = await advance_feeds(connection, feeds, fresh, new_items, now, rules, proxy_hosts)
-    known = articles.keys() | {name for reading in readings for name in names_of(reading.document.known)}
-    repeated = len(known) - len(changes.new) - changes.updated
+    listed = {name for reading in readings for name in reading.listed}
+    repeated = len(listed) - len(changes.new) - changes.updated
     return Written(len(changes.new), changes.updated, repeated, changes.duplicates, claims)
 
 
@@ -146,6 +148,7 @@ def _find_articles(ledger: Ledger, readings: Iterable[Reading], feeds: Mapping[i
                 articles[name] = article
             else:
                 articles.setdefault(name, article)
+        reading.listed = seen
     return articles
 
 
