@@ -11,6 +11,7 @@ from services.admin.registry import Connection
 from services.admin.tags import HAS_TAG, clean_tag
 from services.fetcher.outcomes import RetryRules
 from services.writer.schedule.bounds import next_slot
+from shared.database import postgres
 from shared.errors import ConfigurationError
 from shared.observability.secrets import mask_credentials
 from shared.wire.outcomes import Outcome
@@ -44,6 +45,7 @@ SELECT id, url, coalesce(name, title) AS name, tags, enabled, disabled_reason, p
 FROM feeds
 WHERE (%(text)s::text IS NULL OR strpos(lower(concat_ws(' ', name, title, url)), lower(%(text)s)) > 0)
     AND (%(tag)s::text IS NULL OR {HAS_TAG})
+    AND (%(after)s::bigint IS NULL OR id > %(after)s)
 ORDER BY id LIMIT %(limit)s
 """  # noqa: S608 - our own text
 
@@ -81,8 +83,14 @@ def find_feed(connection: Connection, feed: str) -> int:
     return int(row["id"])
 
 
-def list_feeds(
-    connection: Connection, rules: RetryRules, *, text: str | None, tag: str | None, limit: int | None
+async def list_feeds(
+    connection: postgres.Connection,
+    rules: RetryRules,
+    *,
+    text: str | None,
+    tag: str | None,
+    limit: int,
+    after: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return what a person wants to see of every feed, by id. Credentials in URLs are masked.
 
@@ -92,9 +100,11 @@ def list_feeds(
         text: only feeds with this text in name, title or URL.
         tag: only feeds with this tag, however it is spelled.
         limit: so many at most.
+        after: only feeds with a larger id.
     """
-    chosen = {"text": text, "tag": None if tag is None else clean_tag(tag), "limit": limit}
-    rows = connection.execute(_LIST.encode(), vars(rules) | chosen).fetchall()
+    chosen = {"text": text, "tag": None if tag is None else clean_tag(tag), "limit": limit, "after": after}
+    cursor = await connection.execute(_LIST.encode(), vars(rules) | chosen)
+    rows = await cursor.fetchall()
     return [row | {"url": mask_credentials(row["url"])} for row in rows]
 
 

@@ -21,3 +21,7 @@ class CliSettings(LocalSettings):
     management_url: str = Field(
         "http://127.0.0.1:15672", description="RabbitMQ's management API, where `feedmill migrate` makes users."
     )
+    api_url: str = Field(
+        "", pattern=r"^(https?://\S+)?$", description="An API that commands speak to, in place of the servers."
+    )
+    api_token: SecretStr = Field(SecretStr(""), description="The token for it.")

@@ -13,6 +13,7 @@ from services.admin import retries
 from services.admin.registry import Connection
 from services.admin.tags import change_tags
 from services.cli import feed_words
+from services.cli.calls.api import open_api
 from services.cli.commands.add import add
 from services.cli.commands.feed_lists import export, import_
 from services.cli.options import AsJson, Grep, OfTag, Utc, Wide, Yes, connect_here, span
@@ -46,8 +47,10 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List all feeds with how they fare."""
-    with connect_here() as connection:
-        rows = registered.list_feeds(connection, _retry_rules(), text=grep, tag=tag, limit=limit)
+    from services.api.models.feeds import FeedRow
+
+    with open_api() as api:
+        rows = [row.model_dump() for row in api.rows("/api/feeds", FeedRow, limit=limit, q=grep, tag=tag)]
     if as_json:
         print(ascii_json(rows))
         return

@@ -1,0 +1,146 @@
+"""Errors as RFC 9457 problems: what is wrong, in which field, and what to do.
+
+Everything that a handler raises on purpose becomes one here, so no handler makes an error response itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from psycopg import errors
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from services.admin.errors import Conflict, Invalid, NotFound
+from shared.errors import BrokerUnavailable, DatabaseBusy, FeedmillError, Unavailable
+from shared.observability.secrets import mask_credentials, mask_within
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
+RETRY_SECONDS = 5
+"""What a client is told to wait when a server of ours is away."""
+
+
+class FieldError(BaseModel):
+    """One value that can't be used."""
+
+    field: str
+    """Where it stands: `query.limit`, `tags.0`."""
+    reason: str
+
+
+class Problem(BaseModel):
+    """RFC 9457."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    """A sentence that says what to do, too."""
+    errors: list[FieldError] = []
+
+
+class ProblemError(FeedmillError):
+    """An answer that no error of `services.admin` stands for, such as 401 or 412."""
+
+    def __init__(self, status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = headers
+
+
+def problem(
+    status: int, detail: str, errors: Sequence[FieldError] = (), headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return the response; credentials in it are masked."""
+    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=mask_credentials(detail), errors=list(errors))
+    return JSONResponse(mask_within(body.model_dump()), status, headers, MEDIA_TYPE)
+
+
+def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of an operation that may answer so, beside those that each may (`COMMON`)."""
+    return {int(status): _described(status) for status in statuses}
+
+
+def _described(status: HTTPStatus) -> dict[str, Any]:
+    example = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": "…", "errors": []}
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": status.phrase, "content": {MEDIA_TYPE: {"schema": schema, "example": example}}}
+
+
+COMMON = answers(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    UNPROCESSABLE,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+"""What every operation may answer."""
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Let the app answer errors with problems."""
+    app.add_exception_handler(FeedmillError, _of_ours)
+    app.add_exception_handler(RequestValidationError, _of_request)
+    app.add_exception_handler(HTTPException, _of_framework)
+    app.add_exception_handler(errors.UndefinedTable, _of_old_tables)
+    app.add_exception_handler(errors.UndefinedColumn, _of_old_tables)
+    app.add_exception_handler(errors.UndefinedFunction, _of_old_tables)
+    app.add_exception_handler(Exception, _of_bug)
+
+
+_STATUSES = {NotFound: HTTPStatus.NOT_FOUND, Conflict: HTTPStatus.CONFLICT}
+"""Of errors that are not 422."""
+
+
+async def _of_ours(_request: Request, error: Exception) -> Response:
+    if isinstance(error, ProblemError):
+        return problem(error.status, str(error), headers=error.headers)
+    if isinstance(error, Unavailable):
+        wait = {"Retry-After": f"{RETRY_SECONDS}"}
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, _what_to_do(error), headers=wait)
+    status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), UNPROCESSABLE)
+    field = error.field if isinstance(error, Invalid) else None
+    return problem(status, str(error), [FieldError(field=field, reason=str(error))] if field else [])
+
+
+def _what_to_do(error: Unavailable) -> str:
+    match error:
+        case BrokerUnavailable():
+            return f"RabbitMQ is away: {error}. Look whether it runs, and at FEEDMILL_AMQP_URL"
+        case DatabaseBusy():
+            return f"PostgreSQL took too long: {error}. Try again"
+    return str(error)
+
+
+async def _of_request(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [FieldError(field=".".join(map(str, item["loc"])), reason=str(item["msg"])) for item in error.errors()]
+    detail = "; ".join(f"{item.field}: {item.reason}" for item in found)
+    return problem(UNPROCESSABLE, detail, found)
+
+
+async def _of_framework(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, str(error.detail), headers=error.headers)
+
+
+async def _of_old_tables(_request: Request, error: Exception) -> Response:
+    return problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "the tables are missing or too old: run `feedmill migrate`",
+    )
+
+
+async def _of_bug(request: Request, error: Exception) -> Response:
+    log.error("a bug: %s %s", request.method, request.url.path, exc_info=error)
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "a bug of ours; the API's log has the details")

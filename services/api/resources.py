@@ -1,0 +1,68 @@
+"""What the handlers of requests work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from services.api.settings import ApiSettings
+from services.fetcher.outcomes import RetryRules
+from services.fetcher.settings import FetcherSettings
+from shared.broker.port import Broker
+from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import Topology
+from shared.database.postgres import Database
+from shared.settings import read_settings
+
+
+@dataclass
+class Resources:
+    """The database, the broker and the settings. Nothing is connected before it is used.
+
+    The command line, which runs the API within itself, may have a database and no broker, or the other way round.
+    """
+
+    settings: ApiSettings
+    database: Database
+    """An open pool."""
+
+    @cached_property
+    def fetcher(self) -> FetcherSettings:
+        """How fetchers are set, if they have this environment's settings."""
+        return read_settings(FetcherSettings)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The queues."""
+        return self.settings.topology()
+
+    def retry_rules(self) -> RetryRules:
+        """Return when and how often fetchers retry."""
+        fetcher = self.fetcher
+        return RetryRules(fetcher.max_retries, fetcher.retry_delay_seconds, fetcher.claim_seconds)
+
+    def broker(self, name: str = "feedmill api") -> Broker:
+        """Return the broker; `name` is what its management UI shows."""
+        return RabbitMQ(str(self.settings.amqp_url), name=name, max_message_bytes=self.settings.max_message_bytes)
+
+
+def open_database(settings: ApiSettings) -> Database:
+    """Return the pool of an API with these settings, to be opened."""
+    return Database(
+        str(settings.database_url),
+        size=settings.api_connections,
+        prepared=settings.prepared_statements,
+        statement_seconds=settings.statement_seconds,
+    )
+
+
+def _resources(request: Request) -> Resources:
+    found: Resources = request.app.state.resources
+    return found
+
+
+Here = Annotated[Resources, Depends(_resources)]
+"""The parameter of a handler that works with the resources."""

@@ -1,0 +1,1 @@
+"""How commands speak to the API: over HTTP if FEEDMILL_API_URL is set, else to one that runs within the command."""
