@@ -38,7 +38,9 @@ class Actor:
     """As it stands in the audit log: a token's name and prefix, or `command` with the machine's user."""
     scopes: frozenset[Scope]
     token_id: int = 0
-    """0: the command line."""
+    """0: the command line, or anybody where the API is open."""
+    address: str | None = None
+    """Where the request came from."""
 
     def may(self, scope: Scope) -> bool:
         """Return whether one of the scopes includes `scope`."""
@@ -58,10 +60,11 @@ async def audit(
         details: what was changed; credentials are masked.
     """
     await connection.execute(
-        "INSERT INTO audit_log (actor, token_id, action, target, details) VALUES (%s, %s, %s, %s, %s)",
+        "INSERT INTO audit_log (actor, token_id, address, action, target, details) VALUES (%s, %s, %s, %s, %s, %s)",
         [
             actor.name,
             actor.token_id or None,
+            actor.address,
             action,
             None if target is None else str(target),
             Json(mask_within(dict(details or {}))),

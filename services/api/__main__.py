@@ -9,12 +9,12 @@ import socket
 from collections.abc import Iterator
 
 import uvicorn
-from fastapi import Request
 
-from services.admin.actor import Actor, Scope
+from services.api.access.serving import configure_server, housekeeping, open_access
 from services.api.app import make_app
 from services.api.resources import Resources, open_database
 from services.api.settings import ApiSettings
+from shared.background import beside
 from shared.errors import ConfigurationError
 from shared.observability.telemetry import Health
 from shared.service import run_service
@@ -22,6 +22,9 @@ from shared.service import run_service
 log = logging.getLogger(__name__)
 
 BACKLOG = 2048
+
+GRACE_SECONDS = 5.0
+"""How long a periodic task may go on when the service stops."""
 
 
 class _Server(uvicorn.Server):
@@ -35,11 +38,14 @@ class _Server(uvicorn.Server):
 async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> None:
     """Answer requests until `stop`."""
     database = open_database(settings)
+    access = open_access(settings, database)
+    rounds = housekeeping(settings, database, access)
     health.add_check("database", database.check)
-    async with database.open():
-        app = make_app(Resources(settings, database), _anybody)
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
-        server = _Server(config)
+    for task in rounds:
+        health.add_warning(f"background {task.name}", task.check)
+    async with database.open(), beside(stop, *(task.run(stop) for task in rounds), grace_seconds=GRACE_SECONDS):
+        app = make_app(Resources(settings, database), access.authenticate)
+        server = _Server(configure_server(app, settings))
         with _listen(settings.api_host, settings.api_port) as listening:
             host, port = listening.getsockname()[:2]
             log.info("listening", extra={"api": f"http://{host}:{port}/api"})
@@ -63,10 +69,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigurationError(
             f"cannot listen on {host}:{port} (FEEDMILL_API_HOST, FEEDMILL_API_PORT): {error}"
         ) from error
-
-
-async def _anybody(_request: Request) -> Actor:
-    return Actor("anybody", frozenset(Scope))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from fastapi import APIRouter, FastAPI
 
-from services.api.access import Authenticate
+from services.api.access import Authenticate, Authenticated
+from services.api.access.bodies import JsonBodies
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
-from services.api.routes import feeds
+from services.api.routes import audit, feeds, session, tokens
 from shared.build import read_version
 
-ROUTERS: tuple[APIRouter, ...] = (feeds.router,)
+ROUTERS: tuple[APIRouter, ...] = (
+    feeds.router,
+    tokens.router,
+    session.router,
+    audit.router,
+)
 
 
 def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
@@ -32,7 +38,8 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.resources = resources
-    app.state.authenticate = authenticate
+    app.add_middleware(JsonBodies)
+    app.add_middleware(Authenticated, authenticate=authenticate)  # first: who asks
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)

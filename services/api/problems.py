@@ -16,6 +16,7 @@ from psycopg import errors
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from services.admin.errors import Conflict, Invalid, NotFound
 from shared.errors import BrokerUnavailable, DatabaseBusy, FeedmillError, Unavailable
@@ -80,6 +81,9 @@ COMMON = answers(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.MISDIRECTED_REQUEST,
     UNPROCESSABLE,
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.SERVICE_UNAVAILABLE,
@@ -96,6 +100,24 @@ def handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(errors.UndefinedColumn, _of_old_tables)
     app.add_exception_handler(errors.UndefinedFunction, _of_old_tables)
     app.add_exception_handler(Exception, _of_bug)
+
+
+async def answer_error(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer an error outside of the app's own handlers.
+
+    Raises:
+        Exception: the error, if it is none that these handle.
+    """
+    answers = (
+        (FeedmillError, _of_ours),
+        (HTTPException, _of_framework),
+        ((errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction), _of_old_tables),
+    )
+    answer = next((answer for kinds, answer in answers if isinstance(error, kinds)), None)
+    if answer is None:
+        raise error
+    response = await answer(Request(scope), error)
+    await response(scope, receive, send)
 
 
 _STATUSES = {NotFound: HTTPStatus.NOT_FOUND, Conflict: HTTPStatus.CONFLICT}

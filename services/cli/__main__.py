@@ -7,7 +7,8 @@ import sys
 import typer
 
 from local.terminal import Interrupted, print_error
-from services.cli.commands import dead, feeds, local, pending, services
+from services.cli.commands import dead, feeds, local, pending, services, token
+from services.cli.commands.audit import audit
 from services.cli.commands.parse import parse
 from services.cli.commands.status import status
 from shared.errors import FeedmillError
@@ -34,9 +35,10 @@ for command in (
     services.health,
     parse,
     status,
+    audit,
 ):
     app.command()(command)
-for name, group in {"feeds": feeds, "dead": dead, "pending": pending}.items():
+for name, group in {"feeds": feeds, "dead": dead, "pending": pending, "token": token}.items():
     app.add_typer(group.app, name=name)
 
 

@@ -51,6 +51,8 @@ _MEMBER = re.compile(
     r"""(?P<start>(["'])(?P<name>[\w.-]{1,200})\2\s*:\s*)("(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|[-+\w.]+)""",
     re.DOTALL,
 )
+_OWN_TOKEN = re.compile(r"\b(fm_[0-9a-f]{8})_[0-9a-f]+", re.ASCII)
+"""A token of our API; its prefix is no secret."""
 _HEADER = re.compile(
     r"(?P<name>\bauthorization\s*[:=]\s*(?:basic|bearer|digest|token|negotiate|apikey)\s+)\S+", re.IGNORECASE
 )
@@ -80,6 +82,8 @@ def mask_credentials(text: str) -> str:
     """
     if "//" in text and "@" in text:
         text = _mask_userinfo(text)
+    if "fm_" in text:
+        text = _OWN_TOKEN.sub(rf"\1_{MASK}", text)
     if "%" in text:
         text = _NESTED.sub(rf"\g<slashes>{MASK}@", text)
     if ":" in text:

@@ -1,0 +1,1 @@
+"""Tokens, logins, the audit log, and answers that are kept for requests that come twice."""
