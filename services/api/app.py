@@ -38,6 +38,7 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.resources = resources
+    app.state.authenticate = authenticate
     app.add_middleware(JsonBodies)
     app.add_middleware(Authenticated, authenticate=authenticate)  # first: who asks
     handle_errors(app)

@@ -25,9 +25,10 @@ class Caller:
     """Who the test is."""
 
     scopes: set[Scope] = field(default_factory=lambda: {Scope.ADMIN})
+    token_id: int = 1
 
     async def authenticate(self, _request: object) -> Actor:
-        return Actor("test fm_test", frozenset(self.scopes), token_id=1)
+        return Actor("test fm_test", frozenset(self.scopes), self.token_id)
 
 
 @pytest.fixture
