@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Callable
 from http import HTTPStatus
@@ -150,7 +151,7 @@ def check_json(body: bytes) -> None:
     if body.count(b"[") + body.count(b"{") > MOST_DEPTH and _depth(body) > MOST_DEPTH:
         raise _refused(f"it has more than {MOST_DEPTH} levels")
     try:
-        value = json.loads(body.decode(), parse_constant=_refuse_constant)
+        value = json.loads(body.decode(), parse_constant=_refuse_number, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise _refused("it is no UTF-8") from error
     except ValueError as error:
@@ -168,8 +169,13 @@ def _refused(reason: str) -> Invalid:
     return Invalid(f"the body can't be read: {reason}", "body")
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is none of its numbers")
+def _refuse_number(text: str) -> Any:
+    raise ValueError(f"{text[:30]} is none of its numbers")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_number(text)
 
 
 def _depth(body: bytes) -> int:

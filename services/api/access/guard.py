@@ -116,8 +116,12 @@ class Guard:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds) as limit:
-                body.on_part = lambda: None if answer.status else limit.reschedule(loop.time() + seconds)
-                answer.on_begin = lambda: limit.reschedule(None)
+
+                def move() -> None:
+                    if not limit.expired():
+                        limit.reschedule(None if answer.status else loop.time() + seconds)
+
+                body.on_part = answer.on_begin = move
                 yield
         except TimeoutError as error:
             if not limit.expired():
