@@ -74,8 +74,8 @@ class TokenAccess:
             return Actor("anybody", frozenset({Scope.ADMIN}), address=address)
         else:
             raise unauthorized(
-                "this needs a token: send `Authorization: Bearer fm_…`. `feedmill token create` makes one, beside the"
-                " database"
+                "this needs a token, in the header Authorization after the word Bearer (commands: FEEDMILL_API_TOKEN);"
+                " `feedmill token create`, beside the database, makes one"
             )
         return Actor(grant.name, grant.scopes, grant.token_id, address)
 
@@ -86,7 +86,7 @@ class TokenAccess:
         if scheme.lower() != "bearer" or not tokens.TOKEN.fullmatch(token):
             self._refuse_if_failing(address)
             self._failures.note(address)
-            raise unauthorized("the Authorization header holds no token of ours: send `Bearer fm_…`, once")
+            raise unauthorized("the header Authorization holds no token of ours: send it once, `Bearer` and the token")
         return await self._check(token, tokens.find_grant, address, is_session=False)
 
     async def _check(self, secret: str, find: Find, address: str | None, *, is_session: bool) -> Grant:

@@ -91,8 +91,8 @@ def check_url(path: str, query: bytes) -> None:
     if names & _SECRET_NAMES or TOKEN.search(path) or TOKEN.search(unquote_plus(text)):
         raise ProblemError(
             HTTPStatus.BAD_REQUEST,
-            "a token doesn't belong in a URL, which stands in logs and histories: send it as `Authorization: Bearer …`,"
-            " and revoke this one (`feedmill token revoke`)",
+            "a token doesn't belong in a URL, which stands in logs and histories: send it in the header Authorization,"
+            " after the word Bearer, and revoke this one (`feedmill token revoke`)",
         )
     if "\0" in path or "%00" in text:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "the URL has a NUL character (%00), which is in no text of ours")

@@ -53,7 +53,7 @@ def require_safe(request: Request) -> None:
         raise ProblemError(
             HTTPStatus.FORBIDDEN,
             "a login needs https: put a proxy in front, and name its network in FEEDMILL_API_PROXIES; or use a token"
-            " as `Authorization: Bearer`",
+            " in the header Authorization",
         )
 
 

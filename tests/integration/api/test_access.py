@@ -65,6 +65,7 @@ async def test_every_operation_is_closed_and_needs_its_scope(
         answer = await closed.request(method, path)
         assert answer.status_code == 401, f"{method} {path}"
         assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert "***" not in answer.json()["detail"]
         assert answer.headers["content-type"] == "application/problem+json"
         assert {name for needed in operation["security"] for name in needed} == {"token", "session"}, path
         (scopes,) = {tuple(needed[name]) for needed in operation["security"] for name in needed}

@@ -17,6 +17,7 @@ from services.admin.access.tokens import TOKEN, new_token, secret_hash
 from services.admin.actor import Scope
 from services.admin.registry import connect
 from services.api.access.bearer import TRUSTED_SECONDS, TokenAccess
+from services.api.access.serving import housekeeping
 from services.api.app import make_app
 from services.api.resources import Resources
 from services.cli.calls.within import WithinProcess
@@ -100,6 +101,22 @@ async def test_the_last_use_is_written_beside_requests(resources: Resources, mak
     await access.check_token(f"Bearer {token}", None)
     await access.note_uses()
     assert await last_used() == first  # at most once a minute
+
+
+async def test_what_is_old_is_swept(resources: Resources, make_token: MakeToken, api: httpx.AsyncClient) -> None:
+    await make_token(Scope.READ)
+    await make_token(Scope.READ)
+    settings = resources.settings.model_copy(update={"audit_days": 30.0})
+    async with resources.database.transaction() as connection:
+        for days, id_ in ((31, 1), (29, 2)):
+            ago = f"now() - interval '{days} days'"
+            await connection.execute(f"UPDATE api_tokens SET revoked_at = {ago} WHERE id = {id_}".encode())
+            await connection.execute(f"UPDATE audit_log SET at = {ago} WHERE id = {id_}".encode())
+    for task in housekeeping(settings, resources.database, TokenAccess(resources.database)):
+        await task.run_once()
+        assert task.check() is None
+    assert [row["id"] for row in (await api.get("/api/tokens")).json()["items"]] == [2]
+    assert [row["id"] for row in (await api.get("/api/audit")).json()["items"]] == [2]
 
 
 @pytest.mark.parametrize(

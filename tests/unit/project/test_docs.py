@@ -12,6 +12,7 @@ import typer.main
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from pydantic_core import PydanticUndefined
 
+from services.api.settings import ApiSettings
 from services.cli.__main__ import app
 from services.cli.settings import CliSettings
 from services.fetcher.settings import FetcherSettings
@@ -32,6 +33,7 @@ SETTINGS: dict[str, type[FeedmillSettings]] = {
     "scheduler": SchedulerSettings,
     "fetcher": FetcherSettings,
     "writer": WriterSettings,
+    "api": ApiSettings,
     "feedmill": CliSettings,
 }
 
