@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
+import uvicorn
 from fastapi import Request
+from starlette.types import ASGIApp
 
 from services.admin.actor import Actor, Scope
 from services.api.app import make_app
@@ -26,6 +28,7 @@ LOOK_SECONDS = 5.0
 
 async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> None:
     """Answer requests until `stop`; from the first moment, so that what is wrong is said over HTTP as well."""
+    settings.require_loopback_if_open()
     database = open_database(settings)
     health.add_check("database", database.check)
     health.add_check("service", lambda: "stopping" if stop.is_set() else None)
@@ -35,7 +38,19 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
             host, port = listening.getsockname()[:2]
             log.info("listening", extra={"api": f"http://{f'[{host}]' if ':' in host else host}:{port}/api"})
             async with beside(stop, _watch(database, stop)):
-                await run_server(Probed(Measured(app), health), listening, stop)
+                await run_server(_configure(Probed(Measured(app), health)), listening, stop)
+
+
+def _configure(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]  # of Starlette's type for the same
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+    )
 
 
 async def _watch(database: Database, stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""Runs the API's app on uvicorn: bounded, quiet, and with a graceful end."""
+"""Runs uvicorn: on a socket of ours, quiet, and with a graceful end."""
 
 from __future__ import annotations
 
@@ -7,68 +7,15 @@ import contextlib
 import logging
 import socket
 from collections.abc import Iterator
-from typing import Any, cast
 
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shared.errors import ConfigurationError
 
 BACKLOG = 2048
 
-DRAIN_SECONDS = 30.0
+DRAIN_SECONDS = 30
 """How long requests that are under way may go on after a stop."""
-
-KEEP_ALIVE_SECONDS = 75
-"""An idle connection is kept for so long: longer than a proxy before us keeps it (60 s with nginx), so that the proxy
-closes first and never sends a request into a connection that we just close."""
-
-HEADER_SECONDS = 20.0
-"""The time for a request's head to arrive, from its first byte; and for the first byte of a new connection."""
-
-HEADER_BYTES = 32 * 1024
-"""The size of a request's head, at most."""
-
-CONNECTIONS = 1000
-"""Connections at a time; to a request on a further one the answer is 503."""
-
-
-class _Protocol(H11Protocol):
-    """One connection. uvicorn gives a client for ever to send a request's head; here it has `HEADER_SECONDS`."""
-
-    _head_due: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._expect_head()
-
-    def data_received(self, data: bytes) -> None:
-        if self._waits_for_head() and self._head_due is None:
-            self._expect_head()
-        super().data_received(data)
-        if not self._waits_for_head():
-            self._forget_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_head()
-        super().connection_lost(exc)
-
-    def _waits_for_head(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
-
-    def _expect_head(self) -> None:
-        self._head_due = self.loop.call_later(HEADER_SECONDS, self._give_up)
-
-    def _forget_head(self) -> None:
-        if self._head_due is not None:
-            self._head_due.cancel()
-            self._head_due = None
-
-    def _give_up(self) -> None:
-        self._head_due = None
-        if self._waits_for_head():
-            self.transport.close()
 
 
 class _Server(uvicorn.Server):
@@ -79,26 +26,13 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def run_server(app: ASGIApp, listening: socket.socket, stop: asyncio.Event) -> None:
+async def run_server(config: uvicorn.Config, listening: socket.socket, stop: asyncio.Event) -> None:
     """Answer requests until `stop`; then take no more, and return once those under way are answered.
 
     Those that take longer than `DRAIN_SECONDS` for it are cancelled.
     """
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what a stranger sends is no news; our metrics count it
-    config = uvicorn.Config(
-        cast("Any", app),  # Starlette's type of apps says the same in other words
-        http=_Protocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        h11_max_incomplete_event_size=HEADER_BYTES,
-        limit_concurrency=CONNECTIONS,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=int(DRAIN_SECONDS),
-    )
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what strangers send wrong is counted, not logged
+    config.timeout_graceful_shutdown = DRAIN_SECONDS
     server = _Server(config)
     serving = asyncio.create_task(server.serve([listening]))
     stopping = asyncio.create_task(stop.wait())
