@@ -43,7 +43,7 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
 
 def _configure(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        app,  # type: ignore[arg-type]  # of Starlette's type for the same
+        app,
         ws="none",
         lifespan="off",
         log_config=None,

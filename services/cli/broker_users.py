@@ -59,8 +59,8 @@ class Rights:
 def service_rights(topology: Topology) -> dict[str, Rights]:
     """Return the rights of each user, by its name.
 
-    `batch` is `feedmill batch` on its own; `api` is the HTTP API; `command` is for people's commands, `batch` and `dead`
-    among them; `scaling` asks the management API for the length of queues.
+    `batch` is `feedmill batch` on its own; `api` is the HTTP API; `command` is for people's commands, `batch` and
+    `dead` among them; `scaling` asks the management API for the length of queues.
     """
     fetcher, behind = topology.fetcher, topology.behind(topology.fetcher)
     assert fetcher.fast_delay is not None
