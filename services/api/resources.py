@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
@@ -28,6 +29,8 @@ class Resources:
     settings: ApiSettings
     database: Database
     """An open pool."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process is told to stop: who waits for something, such as a long poll, answers at once."""
 
     @cached_property
     def fetcher(self) -> FetcherSettings:

@@ -31,6 +31,7 @@ for command in (
     services.scheduler,
     services.fetcher,
     services.writer,
+    services.api,
     local.farm,
     services.health,
     parse,

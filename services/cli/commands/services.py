@@ -33,6 +33,11 @@ def writer() -> None:
     _become("writer")
 
 
+def api() -> None:
+    """Run the HTTP API, by which people and programs add feeds, look, and take articles."""
+    _become("api")
+
+
 def _become(name: str) -> None:
     """Run the service in this process, so that signals and exit codes are its own."""
     os.execv(sys.executable, [sys.executable, "-m", f"services.{name}"])  # noqa: S606 - our own module
