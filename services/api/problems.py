@@ -129,9 +129,18 @@ async def _of_request(_request: Request, error: Exception) -> Response:
     return problem(UNPROCESSABLE, detail, found)
 
 
-async def _of_framework(_request: Request, error: Exception) -> Response:
+_UNKNOWN = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
+
+
+async def _of_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem(error.status_code, str(error.detail), headers=error.headers)
+    detail = str(error.detail)
+    if error.status_code in _UNKNOWN and detail == HTTPStatus(error.status_code).phrase:
+        detail = (
+            f"there is no operation {request.method} {request.url.path} here: see /api/openapi.json; a command needs an"
+            " API of its own version"
+        )
+    return problem(error.status_code, detail, headers=error.headers)
 
 
 async def _of_old_tables(_request: Request, error: Exception) -> Response:
