@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from services.admin.errors import Conflict, Invalid, NotFound
-from shared.errors import BrokerUnavailable, DatabaseBusy, FeedmillError, Unavailable
+from shared.errors import BrokerUnavailable, DatabaseBusy, DatabaseUnavailable, FeedmillError, Unavailable
 from shared.observability.secrets import mask_credentials, mask_within
 
 log = logging.getLogger(__name__)
@@ -119,6 +119,8 @@ def _what_to_do(error: Unavailable) -> str:
             return f"RabbitMQ is away: {error}. Look whether it runs, and at FEEDMILL_AMQP_URL"
         case DatabaseBusy():
             return f"PostgreSQL took too long: {error}. Try again"
+        case DatabaseUnavailable() if "://" in str(error):  # else it names another remedy
+            return f"PostgreSQL is away: {error}. Look whether it runs, and at FEEDMILL_DATABASE_URL"
     return str(error)
 
 

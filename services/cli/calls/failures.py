@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+from collections.abc import Iterator
 from http import HTTPStatus
 
 import httpx
@@ -22,13 +24,13 @@ class UnknownAnswer(ConfigurationError):
 def no_answer(error: httpx.HTTPError) -> FeedmillError:
     """Return what to raise for a request without an answer."""
     place = _place(error.request.url)
-    cause = _tls_error(error)
+    cause = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return ConfigurationError(
             f"the certificate of {place} is not to be trusted: {cause.verify_message}. SSL_CERT_FILE may name a file"
             " with its authority's certificate"
         )
-    if cause is not None or isinstance(error, httpx.ProtocolError):
+    if cause is not None or (isinstance(error, httpx.ProtocolError) and not _ended_early(error)):
         return UnknownAnswer(
             f"what listens at {place} does not speak {error.request.url.scheme} ({_reason(error)}): look at"
             " FEEDMILL_API_URL"
@@ -114,14 +116,24 @@ def _without_query(url: httpx.URL) -> str:
     return f"{_place(url)}{url.path}"
 
 
-def _tls_error(error: BaseException) -> ssl.SSLError | None:
+def _ended_early(error: httpx.ProtocolError) -> bool:
+    return "closed connection" in str(error) or "disconnected" in str(error)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, what caused it, and so on; the members of a group, too."""
     at: BaseException | None = error
     while at is not None:
-        if isinstance(at, ssl.SSLError):
-            return at
+        yield at
+        if isinstance(at, BaseExceptionGroup):
+            for member in at.exceptions:
+                yield from _causes(member)
         at = at.__cause__ or at.__context__
-    return None
 
 
 def _reason(error: httpx.HTTPError) -> str:
+    """Return the system's words, if it is the system that refuses."""
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
     return str(error) or type(error).__name__

@@ -34,14 +34,14 @@ class WithinProcess(httpx.AsyncBaseTransport):
         begun = asyncio.ensure_future(exchange.begun.wait())
         try:
             await asyncio.wait({exchange.task, begun}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
+            if not exchange.begun.is_set():
+                await exchange.result()
+                raise httpx.RemoteProtocolError("the app ended without an answer", request=request)
+        except BaseException:
             await exchange.aclose()
             raise
         finally:
             begun.cancel()
-        if not exchange.begun.is_set():
-            await exchange.result()
-            raise httpx.RemoteProtocolError("the app ended without an answer", request=request)
         return httpx.Response(exchange.status, headers=exchange.headers, stream=exchange)
 
     async def aclose(self) -> None:
@@ -96,12 +96,10 @@ class _Exchange(httpx.AsyncByteStream):
 
     async def result(self) -> None:
         """Wait for the app's end; raises what it raised, or what kept the request from being sent."""
-        try:
-            await self.task
-        except Exception as error:
-            raise self._read_error or error from None
+        await asyncio.gather(self.task, return_exceptions=True)
         if self._read_error:
             raise self._read_error
+        await self.task
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._parts:
