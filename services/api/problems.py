@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+import psycopg
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from psycopg import errors
@@ -95,6 +96,8 @@ def handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(errors.UndefinedTable, _of_old_tables)
     app.add_exception_handler(errors.UndefinedColumn, _of_old_tables)
     app.add_exception_handler(errors.UndefinedFunction, _of_old_tables)
+    app.add_exception_handler(psycopg.DataError, _of_value)
+    app.add_exception_handler(UnicodeEncodeError, _of_value)
     app.add_exception_handler(Exception, _of_bug)
 
 
@@ -150,6 +153,13 @@ async def _of_old_tables(_request: Request, error: Exception) -> Response:
         HTTPStatus.SERVICE_UNAVAILABLE,
         "the tables are missing or too old: run `feedmill migrate`",
     )
+
+
+async def _of_value(request: Request, error: Exception) -> Response:
+    """Answer what no model of a request refuses and no column takes, such as NUL or half of a surrogate pair."""
+    log.warning("a value was refused: %s %s: %s", request.method, request.url.path, error)
+    reason = "a text has half of a surrogate pair" if isinstance(error, UnicodeEncodeError) else str(error)
+    return problem(UNPROCESSABLE, f"a value can't be used: {reason.splitlines()[0]}")
 
 
 async def _of_bug(request: Request, error: Exception) -> Response:
