@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, FastAPI
 
 from services.api.access import Authenticate
+from services.api.openapi import describe
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
 from services.api.routes import feeds
@@ -36,4 +37,5 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)
+    describe(app)
     return app

@@ -27,7 +27,7 @@ from schemathesis.specs.openapi.checks import (
 from local.servers import Servers
 from services.admin.registry import NewFeed, add_feed, connect
 from tests.conftest import own_database, own_vhost
-from tests.integration.api.document import operations, read_document
+from tests.api_document import operations, read_document
 from tests.integration.api.served import serving_api
 
 EXAMPLES = int(os.environ.get("FEEDMILL_SCHEMA_EXAMPLES", "8"))
@@ -77,13 +77,13 @@ def test_an_operation_answers_as_it_says(url: str, session: requests.Session, la
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @DRAWN
-    def ask(case: Case) -> None:
+    def ask(case: Case[Any]) -> None:
         call(case, url, session)
 
     ask()
 
 
-def call(case: Case, url: str, session: requests.Session) -> None:
+def call(case: Case[Any], url: str, session: requests.Session) -> None:
     for name in WAITS:
         if isinstance(case.query.get(name), int | float):
             case.query[name] = 0
