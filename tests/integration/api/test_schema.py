@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 import requests
@@ -26,8 +27,8 @@ from schemathesis.specs.openapi.checks import (
 
 from local.servers import Servers
 from services.admin.registry import NewFeed, add_feed, connect
-from tests.conftest import own_database, own_vhost
 from tests.api_document import operations, read_document
+from tests.conftest import own_database, own_vhost
 from tests.integration.api.served import serving_api
 
 EXAMPLES = int(os.environ.get("FEEDMILL_SCHEMA_EXAMPLES", "8"))
