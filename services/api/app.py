@@ -6,6 +6,7 @@ from fastapi import APIRouter, FastAPI
 
 from services.api.access import Authenticate, Authenticated
 from services.api.access.bodies import JsonBodies
+from services.api.openapi import describe
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
 from services.api.routes import audit, feeds, session, tokens
@@ -44,4 +45,5 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)
+    describe(app)
     return app
