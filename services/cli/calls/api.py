@@ -27,6 +27,14 @@ READ_SECONDS = 120.0
 PAGE = 500
 
 
+class Refused(ConfigurationError):
+    """What the API says is wrong; `problem` is its whole answer (RFC 9457)."""
+
+    def __init__(self, detail: str, problem: Mapping[str, Any]) -> None:
+        super().__init__(detail)
+        self.problem = problem
+
+
 class Api:
     """The API of one command. Its methods wait for the answer.
 
@@ -116,11 +124,13 @@ def _check(answer: httpx.Response) -> None:
     if not answer.is_error:
         return
     try:
-        detail = str(answer.json()["detail"])
+        problem = answer.json()
+        detail = str(problem["detail"])
     except (ValueError, KeyError, TypeError):
+        problem = {}
         detail = f"{answer.request.url}: status {answer.status_code}; is this the API of Feedmill?"
     is_away = answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
-    raise Unavailable(detail) if is_away else ConfigurationError(detail)
+    raise Unavailable(detail) if is_away else Refused(detail, problem)
 
 
 @contextmanager
