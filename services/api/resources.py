@@ -9,7 +9,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from services.admin.feed_urls import UrlRules
 from services.api.settings import ApiSettings
+from services.api.turns import Turns
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.settings import FetcherSettings
 from shared.broker.port import Broker
@@ -17,6 +19,12 @@ from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
 from shared.settings import read_settings
+
+SEARCHES = 8
+"""Searches for feeds at a time; each has a thread and a connection of its own."""
+
+PATIENCE_SECONDS = 60.0
+"""The longest wait of a search for others. A client waits for its answer for twice as long."""
 
 
 @dataclass
@@ -41,6 +49,21 @@ class Resources:
     def topology(self) -> Topology:
         """The queues."""
         return self.settings.topology()
+
+    @cached_property
+    def url_rules(self) -> UrlRules:
+        """Which URLs can be polled."""
+        return UrlRules(self.fetcher.allowed(), self.settings.proxy_host_set())
+
+    @cached_property
+    def searches(self) -> Turns:
+        """Searches for feeds, which wait for strangers' hosts."""
+        return Turns(SEARCHES, PATIENCE_SECONDS)
+
+    @cached_property
+    def retrying(self) -> asyncio.Lock:
+        """Held while the retry queue is searched."""
+        return asyncio.Lock()
 
     def retry_rules(self) -> RetryRules:
         """Return when and how often fetchers retry."""

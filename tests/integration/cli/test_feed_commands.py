@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from services.admin.registry import NewFeed, add_feed, connect
 from services.admin.status import count_all
 from services.cli.__main__ import app
-from shared.errors import ConfigurationError
+from shared.errors import ConfigurationError, Unavailable
 
 URL = "http://me:secret@news.example/feed"
 
@@ -136,7 +136,7 @@ def test_a_feed_that_waits_for_its_retry_is_failing_and_says_which_and_when(feed
 
 def test_without_a_broker_it_is_said_until_when_a_retry_waits(feeds: Run, database_url: str) -> None:
     change(database_url, WAITS)
-    with pytest.raises(ConfigurationError, match=r"waits, retry 3 of 12 at .*2100.*without RabbitMQ"):
+    with pytest.raises(Unavailable, match=r"waits, retry 3 of 12 at .*2100.*without RabbitMQ"):
         feeds("fetch", "1")
 
 
