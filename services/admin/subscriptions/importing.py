@@ -136,13 +136,13 @@ class Import:
         chunk, skipped = self._chunk, self._skipped
         self._chunk, self._skipped = {}, []
         added: set[str] = set()
-        there = self._in_transaction(lambda: self._insert(chunk, added)) if chunk else {}
+        there = in_transaction(self._connection, lambda: self._insert(chunk, added)) if chunk else {}
         lacking = [
             url
             for url, candidate in chunk.items()
             if url not in added and (url not in there or _lacks(there[url][1], candidate.feed.tags))
         ]
-        tagged = self._in_transaction(lambda: self._tag(lacking, chunk)) if lacking else 0
+        tagged = in_transaction(self._connection, lambda: self._tag(lacking, chunk)) if lacking else 0
         for url, candidate in chunk.items():
             if url not in added and not candidate.is_repeat:
                 known = f"there already as feed {there[url][0]}" if url in there else "there already"
@@ -184,16 +184,18 @@ class Import:
             )
         return sum(not chunk[row["url"]].is_repeat for row in lacking)
 
-    def _in_transaction(self, work: Callable[[], Result]) -> Result:
-        for tried in range(1, TRIES + 1):
-            try:
-                with self._connection.transaction():
-                    self._connection.execute(*transaction_bounds(STATEMENT_SECONDS))
-                    return work()
-            except _BLOCKED:
-                if tried == TRIES:
-                    raise
-        raise AssertionError
+
+def in_transaction(connection: Connection, work: Callable[[], Result]) -> Result:
+    """Return what `work` returns, done in a transaction that is tried again if it waits too long for a lock."""
+    for tried in range(1, TRIES + 1):
+        try:
+            with connection.transaction():
+                connection.execute(*transaction_bounds(STATEMENT_SECONDS))
+                return work()
+        except _BLOCKED:
+            if tried == TRIES:
+                raise
+    raise AssertionError
 
 
 def _lacks(present: Iterable[str], wanted: Iterable[str]) -> bool:

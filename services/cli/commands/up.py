@@ -15,6 +15,7 @@ from local.settings import child_environment
 from local.supervisor import FREE_PORTS, Process, Supervisor, all_processes
 from local.terminal import LogPrinter, Terminal, run_interruptible
 from services.cli.output import console
+from services.cli.seeding import load_seed_file
 from services.cli.settings import CliSettings
 from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
@@ -40,6 +41,7 @@ def up(settings: CliSettings, *, fetchers: int, writers: int) -> None:
             terminal.print(line, soft_wrap=True)
         for migration in migrate(addresses.database_url):
             terminal.print(f"applied migration {migration.version:04d}_{migration.name}")
+        load_seed_file(addresses.database_url, settings, terminal.print)
         try:
             show = print_json if as_json else LogPrinter(console).show
             run_interruptible(_supervise(addresses, servers, terminal, processes, show))
