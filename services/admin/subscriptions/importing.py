@@ -8,7 +8,7 @@ other commands can work side by side. An import that dies leaves whole chunks; t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TypeVar
@@ -105,15 +105,20 @@ class Import:
         Raises:
             psycopg.Error: as the connection does. What was committed before stays.
         """
+        for listed in self.chunks(feeds):
+            progress(listed)
+        return self.done
+
+    def chunks(self, feeds: Iterable[Listed]) -> Iterator[int]:
+        """Import one chunk of `feeds` after the other; yield after each how many were read. Errors as for `run`."""
         listed = 0
         for listed, feed in enumerate(feeds, 1):
             self._take(feed)
             if listed % CHUNK == 0:
                 self._flush(listed)
-                progress(listed)
+                yield listed
         self._flush(listed)
-        progress(listed)
-        return self.done
+        yield listed
 
     def _take(self, listed: Listed) -> None:
         feed = check_listed(listed, self._rules.allowed)

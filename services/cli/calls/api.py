@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
-from collections.abc import AsyncIterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -76,8 +76,12 @@ class Api:
         query: Mapping[str, Any] | None = None,
         content: AsyncIterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
+        begun: Callable[[httpx.Headers], object] = lambda _: None,
     ) -> Iterator[bytes]:
-        """Yield the body of an answer in parts, while it comes; `content` is sent while it is read."""
+        """Yield the body of an answer in parts, while it comes; `content` is sent while it is read.
+
+        `begun` is told the answer's headers.
+        """
         given = {name: value for name, value in (query or {}).items() if value is not None}
         request = self._client.build_request(method, path, params=given, content=content, headers=headers)
         try:
@@ -86,6 +90,7 @@ class Api:
                 if answer.is_error:
                     self._runner.run(answer.aread())
                     _check(answer)
+                begun(answer.headers)
                 parts = answer.aiter_bytes()
                 while (part := self._runner.run(_next(parts))) is not None:
                     yield part

@@ -55,9 +55,7 @@ def test_a_feed_is_seeded_once_and_stays_removed(database_url: str, file: Path) 
     assert [feed["url"] for feed in feeds(database_url)] == ["https://c.example/feed"]
 
 
-def test_eight_that_start_at_once_seed_once(
-    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_eight_that_start_at_once_seed_once(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.admin.seeds.CHUNK", 20)
     monkeypatch.setattr(importing, "TRIES", 100)
     file = tmp_path / "seeds.txt"
@@ -103,7 +101,7 @@ def test_the_default_file_is_within_the_package_and_can_be_used(database_url: st
         ("feeds:\n  - url: https://a.example/\n    nmae: X\n", "line 2: nmae: Extra inputs"),
         ("feeds:\n  - url: https://a.example/\n    source_type: pigeon\n", "line 2: .*pigeon' is not installed here"),
         ("feeds:\n  - url: https://a.example/\n    config: {timeout_seconds: x}\n", "line 2: .*timeout_seconds"),
-        ("feeds:\n  - url: https://a.example/\n    name: \"\\0\"\n", "line 2: a character or a number"),
+        ('feeds:\n  - url: https://a.example/\n    name: "\\0"\n', "line 2: a character or a number"),
         ("feeds:\n  - url: https://a.example/\n    config: {x: .inf}\n", "line 2: a character or a number"),
         ("feeds:\n  - [\n", "line 3: the YAML can't be read"),
         ("feed: []\n", "line 1: expected `feeds:` with a list"),
