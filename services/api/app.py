@@ -7,12 +7,13 @@ from fastapi import APIRouter, FastAPI
 from services.api.access import Authenticate
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
-from services.api.routes import feeds, lists
+from services.api.routes import feeds, lists, sources
 from shared.build import read_version
 
 ROUTERS: tuple[APIRouter, ...] = (
     lists.router,  # before /api/feeds/{…}
     feeds.router,
+    sources.router,
 )
 
 

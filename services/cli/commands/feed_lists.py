@@ -137,7 +137,7 @@ class _Report:
     @property
     def so_far(self) -> str:
         """What is committed for sure, when something ends the import; a chunk may just be ending."""
-        return f"{self._added:,} new feeds are in, or a few more; the same command adds the rest"
+        return f"at least {self._added:,} new feeds are in; the same command adds the rest"
 
     def show_progress(self, progress: Progress) -> None:
         """Show on this bar how far the import is."""

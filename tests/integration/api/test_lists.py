@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from services.admin.actor import Scope
-from services.admin.registry import NewFeed, add_feed, connect
+from services.admin.registry import NewFeed, add_feed, connect, insert_feeds
 from services.admin.subscriptions import importing, source
 from services.api.resources import Resources
 from services.api.routes import lists
@@ -142,7 +142,7 @@ async def test_what_ends_an_import_in_its_middle_is_the_last_line(
     monkeypatch.setattr(importing, "CHUNK", 10)
     kill = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE pid <> pg_backend_pid() AND datname = current_database()"""
-    insert, calls = importing.insert_feeds, 0
+    calls = 0
 
     def insert_and_die(*given: Any) -> dict[str, int]:
         nonlocal calls
@@ -150,7 +150,7 @@ async def test_what_ends_an_import_in_its_middle_is_the_last_line(
         if calls == 3:
             with connect(database_url) as connection:
                 connection.execute(kill)
-        return insert(*given)
+        return insert_feeds(*given)
 
     monkeypatch.setattr(importing, "insert_feeds", insert_and_die)
     answer = await api.post(IMPORT, content=urls_of(100))
