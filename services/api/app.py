@@ -9,12 +9,14 @@ from services.api.access.bodies import JsonBodies
 from services.api.openapi import describe
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
-from services.api.routes import audit, feeds, new_feeds, session, tokens
+from services.api.routes import audit, feeds, lists, new_feeds, session, sources, tokens
 from shared.build import read_version
 
 ROUTERS: tuple[APIRouter, ...] = (
+    lists.router,  # before /api/feeds/{…}
     feeds.router,
     new_feeds.router,
+    sources.router,
     tokens.router,
     session.router,
     audit.router,

@@ -13,6 +13,7 @@ from services.cli.commands import dead, feeds, local, pending, services, token
 from services.cli.commands.audit import audit
 from local.terminal import EXIT_PIPE, Interrupted, print_error
 from services.cli.commands.parse import parse
+from services.cli.commands.sources import sources
 from services.cli.commands.status import status
 from shared.errors import FeedmillError
 from shared.observability.logs import quieten_libraries
@@ -52,6 +53,7 @@ for command in (
     local.farm,
     services.health,
     parse,
+    sources,
     status,
     audit,
 ):

@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import json
 import os
-from collections.abc import AsyncIterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -99,8 +99,12 @@ class Api:
         query: Mapping[str, Any] | None = None,
         content: AsyncIterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
+        begun: Callable[[httpx.Headers], object] = lambda _: None,
     ) -> Iterator[bytes]:
-        """Yield the body of an answer in parts, while it comes; `content` is sent while it is read."""
+        """Yield the body of an answer in parts, while it comes; `content` is sent while it is read.
+
+        `begun` is told the answer's headers.
+        """
         request = self._request(method, path, query, content=content, headers=headers)
         try:
             answer = self._runner.run(self._client.send(request, stream=True))
@@ -109,6 +113,7 @@ class Api:
                 if not answer.is_success:
                     self._runner.run(answer.aread())
                     self._check(answer)
+                begun(answer.headers)
                 parts = answer.aiter_bytes()
                 while (part := self._runner.run(_next(parts))) is not None:
                     yield part

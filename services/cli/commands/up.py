@@ -18,6 +18,7 @@ from local.supervisor import FREE_PORTS, Process, Supervisor, all_processes
 from local.terminal import LogPrinter, Terminal, run_interruptible
 from services.api.settings import ApiSettings
 from services.cli.output import console
+from services.cli.seeding import load_seed_file
 from services.cli.settings import CliSettings
 from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
@@ -55,6 +56,7 @@ def up(settings: CliSettings, *, fetchers: int, writers: int, api: bool = True, 
             terminal.print(line, soft_wrap=True)
         for migration in migrate(addresses.database_url):
             terminal.print(f"applied migration {migration.version:04d}_{migration.name}")
+        load_seed_file(addresses.database_url, settings, terminal.print)
         try:
             show = print_json if as_json else LogPrinter(console).show
             run_interruptible(_supervise(addresses, servers, terminal, processes, show))
