@@ -37,7 +37,8 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
     database = open_database(settings)
     health.add_check("database", database.check)
     async with database.open():
-        app = make_app(Resources(settings, database), _anybody)
+        resources = Resources(settings, database)
+        app = make_app(resources, _anybody)
         config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
         server = _Server(config)
         with _listen(settings.api_host, settings.api_port) as listening:
@@ -45,6 +46,7 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
             log.info("listening", extra={"api": f"http://{host}:{port}/api"})
             serving = asyncio.create_task(server.serve([listening]))
             await stop.wait()
+            resources.arrivals.close()  # claims that wait are answered, so that the server can end
             server.should_exit = True
             await serving
 

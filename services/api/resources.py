@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from services.api.arrivals import Arrivals
 from services.api.settings import ApiSettings
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.settings import FetcherSettings
@@ -38,6 +39,11 @@ class Resources:
     def topology(self) -> Topology:
         """The queues."""
         return self.settings.topology()
+
+    @cached_property
+    def arrivals(self) -> Arrivals:
+        """Those that wait for articles."""
+        return Arrivals(str(self.settings.database_url), at_once=max(1, self.settings.api_connections // 2))
 
     def retry_rules(self) -> RetryRules:
         """Return when and how often fetchers retry."""

@@ -15,12 +15,13 @@ Authenticate = Callable[[Request], Awaitable[Actor]]
 """Returns who asks. Raises ProblemError (401) if that is unknown."""
 
 
-def _needs(scope: Scope) -> Callable[[Request], Awaitable[Actor]]:
+def _needs(*scopes: Scope) -> Callable[[Request], Awaitable[Actor]]:
     async def check(request: Request) -> Actor:
         authenticate: Authenticate = request.app.state.authenticate
         actor = await authenticate(request)
-        if not actor.may(scope):
-            raise ProblemError(HTTPStatus.FORBIDDEN, f"this needs a token with the scope `{scope}`")
+        if not any(map(actor.may, scopes)):
+            wanted = " or ".join(f"`{scope}`" for scope in scopes)
+            raise ProblemError(HTTPStatus.FORBIDDEN, f"this needs a token with the scope {wanted}")
         return actor
 
     return check
@@ -29,4 +30,5 @@ def _needs(scope: Scope) -> Callable[[Request], Awaitable[Actor]]:
 Reader = Annotated[Actor, Depends(_needs(Scope.READ))]
 Editor = Annotated[Actor, Depends(_needs(Scope.WRITE))]
 Consumer = Annotated[Actor, Depends(_needs(Scope.CONSUME))]
+ArticleReader = Annotated[Actor, Depends(_needs(Scope.READ, Scope.CONSUME))]
 Admin = Annotated[Actor, Depends(_needs(Scope.ADMIN))]
