@@ -32,7 +32,8 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
     access = open_access(settings, database)
     health.add_check("database", database.check)
     health.add_check("service", lambda: "stopping" if stop.is_set() else None)
-    app = guarded(make_app(Resources(settings, database, stop), access.authenticate), settings)
+    resources = Resources(settings, database, stop)
+    app = guarded(make_app(resources, access.authenticate), settings)
     server = configure_server(Probed(Measured(app), health))
     tasks = housekeeping(settings, database, access)
     for task in tasks:
@@ -41,8 +42,15 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
         with listen(settings.api_host, settings.api_port) as listening:
             host, port = listening.getsockname()[:2]
             log.info("listening", extra={"api": f"http://{f'[{host}]' if ':' in host else host}:{port}/api"})
-            async with beside(stop, _keep_house(database, tasks, stop), grace_seconds=GRACE_SECONDS):
+            beside_it = _keep_house(database, tasks, stop), _end_waits(resources, stop)
+            async with beside(stop, *beside_it, grace_seconds=GRACE_SECONDS):
                 await run_server(server, listening, stop)
+
+
+async def _end_waits(resources: Resources, stop: asyncio.Event) -> None:
+    """Answer claims that wait, so that the server can end."""
+    await stop.wait()
+    resources.arrivals.close()
 
 
 async def _keep_house(database: Database, tasks: tuple[PeriodicTask, ...], stop: asyncio.Event) -> None:

@@ -9,7 +9,18 @@ from services.api.access.bodies import JsonBodies
 from services.api.openapi import describe
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
-from services.api.routes import audit, feeds, lists, new_feeds, session, sources, tokens
+from services.api.routes import (
+    articles,
+    audit,
+    claims,
+    dead_letters,
+    feeds,
+    lists,
+    new_feeds,
+    session,
+    sources,
+    tokens,
+)
 from shared.build import read_version
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -17,6 +28,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     feeds.router,
     new_feeds.router,
     sources.router,
+    articles.router,
+    claims.router,
+    dead_letters.router,
     tokens.router,
     session.router,
     audit.router,

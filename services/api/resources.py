@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from services.admin.feed_urls import UrlRules
+from services.api.arrivals import Arrivals
 from services.api.settings import ApiSettings
 from services.api.turns import Turns
 from services.fetcher.outcomes import RetryRules
@@ -64,6 +65,9 @@ class Resources:
     def retrying(self) -> asyncio.Lock:
         """Held while the retry queue is searched."""
         return asyncio.Lock()
+    def arrivals(self) -> Arrivals:
+        """Those that wait for articles."""
+        return Arrivals(str(self.settings.database_url), at_once=max(1, self.settings.api_connections // 2))
 
     def retry_rules(self) -> RetryRules:
         """Return when and how often fetchers retry."""
