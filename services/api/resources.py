@@ -8,6 +8,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from services.admin.looks import Look
+from services.admin.pipeline_health.watch import KEEP_SECONDS, PATIENCE_SECONDS, HealthWatch
+from services.admin.queues import Levels, read_levels
+from services.admin.stats import StatsWatch
+from services.admin.status import read_thresholds
 from services.api.settings import ApiSettings
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.settings import FetcherSettings
@@ -38,6 +43,25 @@ class Resources:
     def topology(self) -> Topology:
         """The queues."""
         return self.settings.topology()
+
+    @cached_property
+    def levels(self) -> Look[Levels]:
+        """How full the queues are."""
+
+        async def find() -> Levels:
+            return await read_levels(self.broker(), self.topology)
+
+        return Look(find, what="RabbitMQ", keep_seconds=KEEP_SECONDS, patience_seconds=PATIENCE_SECONDS)
+
+    @cached_property
+    def health(self) -> HealthWatch:
+        """How the pipeline fares."""
+        return HealthWatch(self.database, self.topology, read_thresholds(), self.levels)
+
+    @cached_property
+    def stats(self) -> StatsWatch:
+        """How things stand."""
+        return StatsWatch(self.database, self.topology, read_thresholds(), self.levels)
 
     def retry_rules(self) -> RetryRules:
         """Return when and how often fetchers retry."""

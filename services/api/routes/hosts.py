@@ -1,0 +1,5 @@
+"""Hosts."""
+
+from fastapi import APIRouter
+
+router = APIRouter(prefix="/api/hosts", tags=["hosts"])
