@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
-from collections.abc import AsyncIterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Container, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -39,18 +39,31 @@ class Api:
         self._client = client
 
     def call(
-        self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        accept: Container[int] = (),
     ) -> httpx.Response:
-        """Return the answer to a request whose body is JSON; parameters of a query that are None are left out."""
-        return self._runner.run(self._call(method, path, query, body))
+        """Return the answer to a request whose body is JSON; parameters of a query that are None are left out.
 
-    async def _call(self, method: str, path: str, query: Mapping[str, Any] | None, body: Any) -> httpx.Response:
+        A status in `accept` is no error if the answer is no problem.
+        """
+        return self._runner.run(self._call(method, path, query, body, accept))
+
+    async def _call(
+        self, method: str, path: str, query: Mapping[str, Any] | None, body: Any, accept: Container[int]
+    ) -> httpx.Response:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         try:
             answer = await self._client.request(method, path, params=given, json=body)
         except httpx.HTTPError as error:
             raise _away(error) from error
-        _check(answer)
+        is_problem = answer.headers.get("content-type", "").startswith("application/problem+json")
+        if is_problem or answer.status_code not in accept:
+            _check(answer)
         return answer
 
     def get(self, path: str, kind: type[T], **query: Any) -> T:
