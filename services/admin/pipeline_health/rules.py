@@ -188,7 +188,7 @@ def _behind(service: str, at: Picture) -> Iterator[Finding]:
         return
     if not level.consumers:
         status = Status.DOWN if level.ready else Status.DEGRADED
-        yield status, f"nobody reads `{service}`, where {level.ready:,} results wait: is a {service} running?"
+        yield status, f"nobody reads `{service}`, where {level.ready:,} results wait: is the {service} running?"
     if level.ready >= at.limits.writer_high_water:
         yield (
             Status.DEGRADED,

@@ -162,7 +162,7 @@ def test_every_stage_of_the_chain_is_judged() -> None:
     judged = judge_stages(at)
     assert list(judged) == ["scheduler", "fetcher", "parser", "enricher", "writer"]
     assert (judged["enricher"].status, judged["writer"].status) == (DOWN, HEALTHY)
-    assert "is a enricher running" in judged["enricher"].reasons[0]
+    assert "is the enricher running" in judged["enricher"].reasons[0]
 
 
 def test_without_a_broker_all_is_down_and_the_reason_is_said_once() -> None:
@@ -182,7 +182,7 @@ def test_without_a_database_fetchers_go_on() -> None:
 @pytest.mark.parametrize(
     ("day", "status"),
     [
-        (TierQuality(100, 70, 30), HEALTHY),
+        (TierQuality(100, 71, 31), HEALTHY),
         (TierQuality(100, 69, 50), DEGRADED),
         (TierQuality(100, 90, 29), DEGRADED),
         (TierQuality(100, 100, 100), HEALTHY),
