@@ -7,11 +7,16 @@ from typing import Any
 
 from services.admin.errors import NotFound
 from services.admin.feeds import FAILING
+from services.admin.looks import bound
 from shared.database.postgres import Connection
 from shared.observability.display import safe_to_show
 
 SAMPLE_FEEDS, SAMPLE_ATTEMPTS = 5, 4
 """The mean time of a fetch is of so many feeds of the host, those that succeeded last, and so many attempts of each."""
+
+
+SECONDS = 10.0
+"""A list may take so long."""
 
 
 class State(StrEnum):
@@ -124,6 +129,7 @@ async def list_hosts(
     """
     names = _NAMES[state].format(chosen=_CHOSEN)
     values = {"connect_failure_seconds": connect_failure_seconds, "text": text, "limit": limit, "after": after}
+    await bound(connection, SECONDS)
     cursor = await connection.execute(_HOSTS.format(names=names).encode(), values)
     return await cursor.fetchall()
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from shared.database.postgres import Connection
 from shared.errors import Unavailable
 
 T = TypeVar("T")
@@ -61,6 +62,16 @@ class Look(Generic[T]):
             return await self._find()
         finally:
             self._ended_at = time.monotonic()
+
+
+async def bound(connection: Connection, seconds: float) -> None:
+    """Let no statement of this transaction take longer than `seconds`, nor be compiled.
+
+    The planner overrates such counts: compiling one takes seconds, and the count itself a tenth of one.
+    """
+    await connection.execute(
+        "SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true)", [f"{seconds * 1000:.0f}ms"]
+    )
 
 
 def _note_error(task: asyncio.Task[T]) -> None:

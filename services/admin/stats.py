@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from services.admin.diagnosis import Thresholds
-from services.admin.looks import Look
+from services.admin.looks import Look, bound
 from services.admin.queues import Levels
 from services.admin.status import Counts, Hour, find_reasons, read_counts, read_hours
 from shared.broker.topology import Topology
@@ -65,8 +65,10 @@ class StatsWatch:
 
     async def _count(self) -> Counts:
         async with self._database.transaction() as connection:
+            await bound(connection, PATIENCE_SECONDS)
             return await read_counts(connection)
 
     async def _count_hours(self) -> list[Hour]:
         async with self._database.transaction() as connection:
+            await bound(connection, PATIENCE_SECONDS)
             return await read_hours(connection)

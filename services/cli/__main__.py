@@ -8,6 +8,7 @@ import typer
 
 from local.terminal import Interrupted, print_error
 from services.cli.commands import dead, feeds, local, pending, services
+from services.cli.commands.doctor import doctor
 from services.cli.commands.hosts import hosts
 from services.cli.commands.parse import parse
 from services.cli.commands.status import status
@@ -36,6 +37,7 @@ for command in (
     parse,
     status,
     hosts,
+    doctor,
 ):
     app.command()(command)
 for name, group in {"feeds": feeds, "dead": dead, "pending": pending}.items():

@@ -78,11 +78,6 @@ GROUP BY is_of_day, coalesce(tier, 'unknown')
 """
 
 
-async def bound(connection: Connection, seconds: float) -> None:
-    """Let no statement of this transaction take longer than `seconds`."""
-    await connection.execute("SELECT set_config('statement_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
-
-
 async def read_attempts(connection: Connection) -> Attempts:
     """Return the attempts of the last hour, or of minutes where an hour has too many."""
     minute = await _one(connection, _MINUTE)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from psycopg import errors
 
 from services.admin.diagnosis import Thresholds
-from services.admin.looks import Look
+from services.admin.looks import Look, bound
 from services.admin.pipeline_health import figures
 from services.admin.pipeline_health.picture import Attempts, Batches, Pace, Picture, Quality, Queues
 from services.admin.queues import Levels, by_stage
@@ -83,14 +83,14 @@ class HealthWatch:
 
     async def _read_figures(self) -> _Figures:
         async with self._database.transaction() as connection:
-            await figures.bound(connection, PATIENCE_SECONDS)
+            await bound(connection, PATIENCE_SECONDS)
             pace = await figures.read_pace(connection, self._limits.group_jobs)
             attempts = await figures.read_attempts(connection)
             return _Figures(pace, attempts, await figures.read_batches(connection))
 
     async def _read_quality(self) -> Quality:
         async with self._database.transaction() as connection:
-            await figures.bound(connection, QUALITY_SECONDS)
+            await bound(connection, QUALITY_SECONDS)
             return await figures.read_quality(connection)
 
 

@@ -48,7 +48,7 @@ async def api_on(amqp_url: str, database_url: str) -> AsyncIterator[httpx.AsyncC
     settings = ApiSettings(database_url=PostgresDsn(database_url), amqp_url=AmqpDsn(amqp_url))
     async with open_database(settings).open() as database:
         transport = WithinProcess(make_app(Resources(settings, database), Caller().authenticate))
-        async with httpx.AsyncClient(transport=transport, base_url="http://feedmill", timeout=None) as client:  # noqa: S113
+        async with httpx.AsyncClient(transport=transport, base_url="http://feedmill") as client:
             yield client
 
 
