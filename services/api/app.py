@@ -15,10 +15,13 @@ from services.api.routes import (
     claims,
     dead_letters,
     feeds,
+    health,
+    hosts,
     lists,
     new_feeds,
     session,
     sources,
+    stats,
     tokens,
 )
 from shared.build import read_version
@@ -31,6 +34,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     articles.router,
     claims.router,
     dead_letters.router,
+    health.router,
+    hosts.router,
+    stats.router,
     tokens.router,
     session.router,
     audit.router,

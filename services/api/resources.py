@@ -11,6 +11,12 @@ from fastapi import Depends, Request
 
 from services.admin.feed_urls import UrlRules
 from services.api.arrivals import Arrivals
+from services.admin.looks import Look
+from services.admin.pipeline_health import watch
+from services.admin.pipeline_health.watch import HealthWatch
+from services.admin.queues import Levels, read_levels
+from services.admin.stats import StatsWatch
+from services.admin.status import read_thresholds
 from services.api.settings import ApiSettings
 from services.api.turns import Turns
 from services.fetcher.outcomes import RetryRules
@@ -65,9 +71,30 @@ class Resources:
     def retrying(self) -> asyncio.Lock:
         """Held while the retry queue is searched."""
         return asyncio.Lock()
+
+    @cached_property
     def arrivals(self) -> Arrivals:
         """Those that wait for articles."""
         return Arrivals(str(self.settings.database_url), at_once=max(1, self.settings.api_connections // 2))
+
+    @cached_property
+    def levels(self) -> Look[Levels]:
+        """How full the queues are."""
+
+        async def find() -> Levels:
+            return await read_levels(self.broker(), self.topology)
+
+        return Look(find, what="RabbitMQ", keep_seconds=watch.KEEP_SECONDS, patience_seconds=watch.PATIENCE_SECONDS)
+
+    @cached_property
+    def health(self) -> HealthWatch:
+        """How the pipeline fares."""
+        return HealthWatch(self.database, self.topology, read_thresholds(), self.levels)
+
+    @cached_property
+    def stats(self) -> StatsWatch:
+        """How things stand."""
+        return StatsWatch(self.database, self.topology, read_thresholds(), self.levels)
 
     def retry_rules(self) -> RetryRules:
         """Return when and how often fetchers retry."""

@@ -9,9 +9,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from local.terminal import EXIT_PIPE, Interrupted, print_error
 from services.cli.commands import dead, feeds, local, pending, services, token
 from services.cli.commands.audit import audit
-from local.terminal import EXIT_PIPE, Interrupted, print_error
+from services.cli.commands.doctor import doctor
+from services.cli.commands.hosts import hosts
 from services.cli.commands.parse import parse
 from services.cli.commands.sources import sources
 from services.cli.commands.status import status
@@ -56,6 +58,8 @@ for command in (
     sources,
     status,
     audit,
+    hosts,
+    doctor,
 ):
     app.command()(command)
 for name, group in {"feeds": feeds, "dead": dead, "pending": pending, "token": token}.items():

@@ -26,7 +26,7 @@ from services.writer.listings import Relisting, add_known, read_listings, write_
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from shared.database.postgres import Connection
 from shared.wire.outcomes import Outcome
-from shared.wire.results import Entry, FeedFetched
+from shared.wire.results import FeedFetched
 
 Duplicates = Literal["flag", "drop", "off"]
 """What to do with an article that came before under another address: see FEEDMILL_DUPLICATES."""
@@ -247,7 +247,16 @@ def _relist(
 
 def _count_new(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUID, NewItems]:
     """Return the new items of each result."""
-    entries: list[list[Entry]] = [[] for _ in batch]
+    brought: list[list[Article]] = [[] for _ in batch]
     for article in new:
-        entries[article.brought_by].append(article.entry)
-    return {fetched.result_id: NewItems(len(own), sure_dates(own)) for fetched, own in zip(batch, entries, strict=True)}
+        brought[article.brought_by].append(article)
+    return {fetched.result_id: _describe(own) for fetched, own in zip(batch, brought, strict=True)}
+
+
+def _describe(new: Sequence[Article]) -> NewItems:
+    return NewItems(
+        count=len(new),
+        published=sure_dates(article.entry for article in new),
+        full=sum(article.entry.content_quality == "full" for article in new),
+        duplicates=sum(article.duplicate_of is not None for article in new),
+    )

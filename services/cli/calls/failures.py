@@ -86,6 +86,11 @@ def check(answer: httpx.Response, *, has_token: bool = True) -> None:
     raise Refused(detail, problem)
 
 
+def is_problem(answer: httpx.Response) -> bool:
+    """Return whether the answer says that it is one of the API's errors."""
+    return str(answer.headers.get("content-type", "")).partition(";")[0] == PROBLEM
+
+
 def not_of_this_version(request: httpx.Request, error: Exception) -> UnknownAnswer:
     """Return what to raise for an answer that the command can't read; `error` says why."""
     return UnknownAnswer(
@@ -109,7 +114,7 @@ def _describe(error: Exception) -> str:
 
 def _read_problem(answer: httpx.Response) -> Mapping[str, Any] | None:
     """Return a problem, which has a `detail`; None: this is none, so something else than the API answers."""
-    if answer.headers.get("content-type", "").partition(";")[0] != PROBLEM:
+    if not is_problem(answer):
         return None
     try:
         problem = answer.json()
