@@ -13,7 +13,8 @@ from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from shared.broker.port import Session
 from shared.broker.rabbitmq import RabbitMQ
-from shared.broker.topology import MOST_SHARDS, Topology, is_shard, shard_name
+from shared.broker.shards import MOST_SHARDS, is_shard, shard_name
+from shared.broker.topology import Topology
 from shared.settings import BrokerSettings, read_settings
 
 

@@ -45,6 +45,8 @@ class QueuedJob(Generic[T]):
     target: Target = ANYWHERE
     front: bool = False
     """It goes before jobs that have not begun. `Group.next_job` limits that for foreign redirects."""
+    ahead: bool = False
+    """It goes before the jobs of other groups, too."""
     has_left: bool = False
     """It is no longer in the queue."""
 
@@ -131,6 +133,19 @@ class Group(Generic[T]):
         """Return whether the only job of the queue can start at once."""
         due = self.next_due()
         return len(self.queue) == 1 and self.at_gate is None and due is not None and due <= now
+
+    def enqueue(self, job: QueuedJob[T]) -> None:
+        """Put a job into the queue."""
+        if job.front:
+            self.queue.insert(sum(1 for other in self.queue if other.front), job)
+        else:
+            self.queue.append(job)
+        self.has_own = self.has_own or not job.target.is_foreign
+
+    def may_start(self, job: QueuedJob[T], now: float) -> bool:
+        """Return whether `job` can start now."""
+        due = self.next_due()
+        return self.at_gate is None and due is not None and due <= now and self.next_job() is job
 
     def next_job(self) -> QueuedJob[T] | None:
         """Return the job that is to start next; None if each must wait for an active one to end.

@@ -11,7 +11,8 @@ from collections import Counter
 import pytest
 
 from services.fetcher.http.redirects import resolve
-from shared.broker.topology import build_topology, fetch_routing_key, in_ranges, shard_of
+from shared.broker.shards import in_ranges, shard_of
+from shared.broker.topology import build_topology, fetch_routing_key
 from shared.errors import DeadLetter, DecodeError, MessageTooLarge, TryLater, Unprocessable, after_failure
 from shared.observability.logs import JsonFormatter, TextFormatter
 from shared.observability.secrets import mask_credentials
