@@ -227,6 +227,10 @@ class Group(Generic[T]):
         memory = TROUBLE_MEMORY_SECONDS if troubled else 0.0
         return not (self.queue or self.active) and last + memory <= now and (self.last_use or 0.0) + idle_seconds <= now
 
+    def idleness(self) -> tuple[int, int, float, str]:
+        """Return a sort key: the busiest group is the first."""
+        return -self.active, -len(self.queue), -(self.last_use or 0.0), self.name
+
     def describe(self, now: float) -> dict[str, str | int | float]:
         """Return the group as plain data. Spans are seconds from now, 0 for those that are over."""
         breakers = self.down.values()

@@ -124,8 +124,7 @@ class Scoreboard(Generic[T]):
                 if due is not None and due <= now:
                     return self._start(heapq.heappop(self._plan)[2], now)
             hold_ends = self._by_age[0].until if self._by_age else None
-            times = [time for time in (due, hold_ends) if time is not None]
-            return Idle(min(times) - now if times else None)
+            return Idle(min((time - now for time in (due, hold_ends) if time is not None), default=None))
 
     def confirm_start(self, ticket: T, now: float) -> Refusal | None:
         """Check the rules once more for a job that may start. Return a refusal, which ends the job, or None."""
@@ -208,11 +207,7 @@ class Scoreboard(Generic[T]):
 
     def dump(self, now: float, most: int = 1000) -> list[dict[str, str | int | float]]:
         """Return the `most` busiest groups as plain data."""
-        busiest = heapq.nsmallest(
-            most,
-            self._snapshot(),
-            key=lambda group: (-group.active, -len(group.queue), -(group.last_use or 0.0), group.name),
-        )
+        busiest = heapq.nsmallest(most, self._snapshot(), key=Group.idleness)
         return [group.describe(now) for group in busiest]
 
     def _snapshot(self) -> list[Group[T]]:
