@@ -15,6 +15,7 @@ from services.api.routes import (
     claims,
     dead_letters,
     feeds,
+    fires,
     health,
     hosts,
     lists,
@@ -30,6 +31,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     lists.router,  # before /api/feeds/{…}
     feeds.router,
     new_feeds.router,
+    fires.router,
     sources.router,
     articles.router,
     claims.router,

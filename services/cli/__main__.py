@@ -13,6 +13,7 @@ from local.terminal import EXIT_PIPE, Interrupted, print_error
 from services.cli.commands import dead, feeds, local, pending, services, token
 from services.cli.commands.audit import audit
 from services.cli.commands.doctor import doctor
+from services.cli.commands.fire import fire
 from services.cli.commands.hosts import hosts
 from services.cli.commands.parse import parse
 from services.cli.commands.sources import sources
@@ -56,6 +57,7 @@ for command in (
     services.health,
     parse,
     sources,
+    fire,
     status,
     audit,
     hosts,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.broker.topology import SHARDS, build_topology
+from shared.broker.shards import SHARDS
+from shared.broker.topology import build_topology
 from tests.compose.stack import LONGEST_SECONDS, Stack, management, run
 
 pytestmark = pytest.mark.e2e

@@ -14,7 +14,7 @@ from services.cli.calls.api import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
 from services.cli.settings import CliSettings
-from shared.broker.topology import is_shard
+from shared.broker.shards import is_shard
 from shared.observability.display import ascii_json, safe_to_show
 from shared.settings import read_settings
 

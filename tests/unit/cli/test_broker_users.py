@@ -9,7 +9,8 @@ import pytest
 
 from services.cli.broker_users import Rights, prepare_broker, service_rights
 from services.cli.settings import CliSettings
-from shared.broker.topology import EXCHANGE, FETCHERS, MOST_SHARDS, Topology, fetch_routing_key, shard_name
+from shared.broker.shards import MOST_SHARDS, shard_name
+from shared.broker.topology import EXCHANGE, FETCHERS, Topology, fetch_routing_key
 from shared.errors import ConfigurationError
 from shared.settings import BrokerSettings
 from shared.wire.results import FeedFetched
