@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from services.admin.diagnosis import QueueLevel
 from services.admin.pipeline_health.picture import Queues
 from shared.broker.port import Broker, Session
-from shared.broker.topology import MOST_SHARDS, Topology, is_shard, shard_name
+from shared.broker.shards import MOST_SHARDS, is_shard, shard_name
+from shared.broker.topology import Topology
 
 Levels = Mapping[str, QueueLevel | None]
 """By queue; None: it is not declared."""

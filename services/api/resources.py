@@ -10,13 +10,13 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from services.admin.feed_urls import UrlRules
-from services.api.arrivals import Arrivals
 from services.admin.looks import Look
 from services.admin.pipeline_health import watch
 from services.admin.pipeline_health.watch import HealthWatch
 from services.admin.queues import Levels, read_levels
 from services.admin.stats import StatsWatch
 from services.admin.status import read_thresholds
+from services.api.arrivals import Arrivals
 from services.api.settings import ApiSettings
 from services.api.turns import Turns
 from services.fetcher.outcomes import RetryRules

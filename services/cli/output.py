@@ -22,15 +22,15 @@ from shared.observability.display import ascii_json, safe_to_show
 console = Terminal()
 
 
-def confirm(question: str) -> None:
-    """Ask a person.
+def confirm(question: str, *, on_stderr: bool = False) -> None:
+    """Ask a person; on standard error if standard output is for machines.
 
     Raises:
         ConfigurationError: nobody answers, because there is no terminal.
         typer.Abort: the answer is no.
     """
     try:
-        agreed = typer.confirm(question)
+        agreed = typer.confirm(question, err=on_stderr)
     except typer.Abort:
         if sys.stdin.isatty():
             raise

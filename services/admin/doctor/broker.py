@@ -13,7 +13,8 @@ from pydantic import AmqpDsn
 from services.admin.doctor.findings import Finding, error, judge_version, warning, well
 from services.admin.queues import Levels, read_levels
 from shared.broker.rabbitmq import RabbitMQ
-from shared.broker.topology import Topology, in_ranges, is_shard
+from shared.broker.shards import in_ranges, is_shard
+from shared.broker.topology import Topology
 from shared.errors import BrokerUnavailable, TopologyMismatch
 from shared.observability.secrets import mask_credentials
 
