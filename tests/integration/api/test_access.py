@@ -88,9 +88,12 @@ async def test_openapi_is_for_anybody_with_a_token(closed: httpx.AsyncClient, ma
     assert set(answer.json()["components"]["securitySchemes"]) == {"token", "session"}
 
 
+TOKEN = f"fm_{'0' * 8}_{'0' * 64}"
+
+
 @pytest.mark.parametrize(
     "header",
-    ["", "Bearer", "Bearer  ", "Basic YTpi", "Bearer fm_0", f"Token {new_token()}", "Bearer x" + new_token(), "\xff"],
+    ["", "Bearer", "Bearer  ", "Basic YTpi", "Bearer fm_0", f"Token {TOKEN}", f"Bearer x{TOKEN}", "\xff"],
 )
 async def test_what_is_no_token_is_refused(closed: httpx.AsyncClient, header: str) -> None:
     answer = await closed.get("/api/me", headers=[(b"Authorization", header.encode("latin-1"))])
