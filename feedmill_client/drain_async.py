@@ -1,10 +1,9 @@
-"""The client for asyncio: drain.py with `await`. A test holds the two against each other."""
+"""The client for asyncio: loop.py and drain.py with `await`. A test holds the two against each other."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import itertools
 import logging
 import time
@@ -15,9 +14,10 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.rows import class_row
 
-from feedmill_client import calls
-from feedmill_client.calls import AWAY, Article
-from feedmill_client.drain import NAP_SECONDS
+from feedmill_client import calls, sql
+from feedmill_client.calls import Article, Call
+from feedmill_client.loop import NAP_SECONDS
+from feedmill_client.sql import AWAY
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -58,27 +58,27 @@ class AsyncPendingArticles:
         """Claim up to `most` articles, the oldest first."""
         connection = await self._connect()
         async with connection.cursor(row_factory=class_row(Article)) as cursor:
-            await cursor.execute(calls.CLAIM.encode(), [most, lease])
+            await cursor.execute(sql.CLAIM.encode(), [most, lease])
             return await cursor.fetchall()
 
     async def ack(self, articles: Sequence[Article]) -> int:
         """Acknowledge and remove them; return how many. Articles whose text has changed meanwhile stay pending."""
-        return int(await self._ask(*calls.ack(articles)))
+        return int(await self._ask(*sql.ack(articles)))
 
     async def fail(
         self, articles: Sequence[Article], error: str | Exception, retry_after: timedelta | None = None
     ) -> int:
         """Count a failure: they come again after a pause, or become dead. Return how many this consumer still held."""
-        return int(await self._ask(*calls.fail(articles, error, retry_after)))
+        return int(await self._ask(*sql.fail(articles, error, retry_after)))
 
     async def renew(self, articles: Sequence[Article], lease: timedelta = calls.LEASE) -> list[Article]:
         """Start their lease anew; return the articles that this consumer still holds."""
-        held = await self._ask(*calls.renew(articles, lease))
+        held = await self._ask(*sql.renew(articles, lease))
         return [article for article in articles if article.md5 in held]
 
     async def release(self, articles: Sequence[Article]) -> int:
         """Release them for other consumers; return how many this consumer still held."""
-        return int(await self._ask(*calls.release(articles)))
+        return int(await self._ask(*sql.release(articles)))
 
     async def batches(self, most: int = 50, lease: timedelta = calls.LEASE) -> AsyncIterator[list[Article]]:
         """Yield claimed articles until `stop()`; wait while there are none, and while the server is away."""
@@ -122,7 +122,7 @@ class AsyncPendingArticles:
         while step is not None:
             answer: object = None
             if not isinstance(step, Article):
-                answer = await self.patiently(functools.partial(self._ask, *step))
+                answer = await self._call(step)
             else:
                 try:
                     await handle(step)
@@ -136,6 +136,9 @@ class AsyncPendingArticles:
         if interruption is not None:
             raise interruption
 
+    async def _call(self, call: Call) -> Any:
+        return await self.patiently(lambda: getattr(self, call.method)(*call.arguments))
+
     async def _ask(self, query: str, arguments: Sequence[object]) -> Any:
         cursor = await (await self._connect()).execute(query.encode(), arguments)
         row = await cursor.fetchone()
@@ -144,8 +147,8 @@ class AsyncPendingArticles:
 
     async def _connect(self) -> psycopg.AsyncConnection:
         if self._connection is None or self._connection.closed:
-            self._connection = await psycopg.AsyncConnection.connect(self._conninfo, **calls.CONNECT)
-            await self._connection.execute(calls.LISTEN.encode())
+            self._connection = await psycopg.AsyncConnection.connect(self._conninfo, **sql.CONNECT)
+            await self._connection.execute(sql.LISTEN.encode())
         return self._connection
 
     async def _wait(self) -> None:

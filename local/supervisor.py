@@ -157,7 +157,7 @@ FREE_PORTS = {"FEEDMILL_METRICS_PORT": "0"}
 
 
 def all_processes(*, fetchers: int = 1, writers: int = 1) -> list[Process]:
-    """Return the processes of a whole pipeline."""
+    """Return the processes of a whole pipeline (without the API, which it does not need)."""
     return [
         Process("scheduler", "scheduler"),
         *_replicas("fetcher", fetchers),

@@ -10,6 +10,7 @@ import json
 import signal
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ Result = TypeVar("Result")
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red")
 LEVELS = {"warning": "yellow", "error": "bold red", "critical": "bold red"}
+EXIT_PIPE = 128 + signal.SIGPIPE
 _SHOWN_ELSEWHERE = {"at", "level", "service", "logger", "message", "traceback"}
 
 
@@ -34,6 +36,12 @@ class Terminal(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """Return `text` made safe; rich calls this for each text of a table too. Line breaks stay."""
         return super().render_str(safe_to_show(text, None, lines=True), **options)
+
+    def on_broken_pipe(self) -> None:
+        """End as programs do whose reader is gone."""
+        with suppress(SystemExit):  # with 1
+            super().on_broken_pipe()
+        sys.exit(EXIT_PIPE)
 
 
 def print_error(text: str) -> None:

@@ -16,7 +16,8 @@ from typing import Annotated, Final, Literal, TypeVar
 from pydantic import AmqpDsn, BeforeValidator, Field, PostgresDsn, UrlConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from shared.broker.topology import MOST_SHARDS, SHARDS, Topology, build_topology
+from shared.broker.shards import MOST_SHARDS, SHARDS
+from shared.broker.topology import Topology, build_topology
 from shared.errors import ConfigurationError
 from shared.observability.logs import LogFormat
 from shared.wire.envelope import MAX_MESSAGE_BYTES

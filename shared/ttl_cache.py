@@ -22,6 +22,11 @@ class TtlCache(Generic[V]):
         end = asyncio.get_running_loop().call_later(self._seconds, self._values.pop, key)
         self._values[key] = (value, end)
 
+    def get(self, key: Hashable) -> V | None:
+        """Return the value under this key; None if there is none. From any thread."""
+        value, _ = self._values.get(key, (None, None))
+        return value
+
     def take(self, key: Hashable) -> V | None:
         """Remove and return the value under this key; None if there is none."""
         value, end = self._values.pop(key, (None, None))

@@ -10,10 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from services.admin.errors import Invalid, NotFound
 from services.admin.pending_articles import PREFIX_CHARACTERS, the_one
 from shared.broker.port import Broker, Delivery, Publication, Session
 from shared.broker.topology import EXCHANGE, Stage, Topology
-from shared.errors import ConfigurationError, DecodeError, MessageTooLarge
+from shared.errors import DecodeError, MessageTooLarge
 from shared.observability.display import readable_json, safe_to_show
 from shared.observability.secrets import MASK, mask_credentials, mask_within
 from shared.waiting import pause
@@ -132,12 +133,12 @@ def select_stages(topology: Topology, service: str | None) -> list[Stage]:
     """Return the stage of `service`, or all.
 
     Raises:
-        ConfigurationError: no service of that name has a dead queue.
+        Invalid: no service of that name has a dead queue.
     """
     stages = [stage for stage in topology.stages if service in {None, stage.service}]
     if not stages:
         names = ", ".join(stage.service for stage in topology.stages)
-        raise ConfigurationError(f"no service {service!r} has a dead queue; there are {names}")
+        raise Invalid(f"no service {service!r} has a dead queue; there are {names}", "service")
     return stages
 
 
@@ -189,11 +190,42 @@ async def read_letters(
     return found
 
 
+async def read_letter(
+    broker: Broker, topology: Topology, stages: list[Stage], message_id: str, most: int
+) -> DeadLetter:
+    """Return the letter with this id, or beginning of one, and its body.
+
+    Raises:
+        NotFound: it fits none of the oldest `most` of a queue.
+        Conflict: it fits several.
+    """
+    letters = await read_letters(
+        broker, topology, stages, most, lambda delivery: delivery.message_id.startswith(message_id)
+    )
+    (found,) = match_ids([message_id], [letter.delivery.message_id for letter in letters])
+    return next(letter for letter in letters if letter.delivery.message_id == found)
+
+
+async def choose_letters(
+    broker: Broker, topology: Topology, stages: list[Stage], given: Sequence[str], most: int
+) -> list[str]:
+    """Return the ids of the letters that are meant: of all that were looked at if none is given.
+
+    Raises:
+        NotFound: one of the ids, or beginnings of ids, fits none of the oldest `most` of a queue.
+        Conflict: one fits several.
+    """
+    found = [letter.delivery.message_id for letter in await read_letters(broker, topology, stages, most)]
+    chosen = set(match_ids(given, found)) if given else set(found)
+    return [id_ for id_ in found if id_ in chosen]
+
+
 def match_ids(given: Sequence[str], found: Collection[str]) -> list[str]:
     """Return for each id, or beginning of one, the id that was found.
 
     Raises:
-        ConfigurationError: one fits none of them, or several.
+        NotFound: one fits none of them.
+        Conflict: one fits several.
     """
     return [_match(prefix, set(found)) for prefix in given]
 
@@ -206,7 +238,7 @@ def _match(prefix: str, found: Collection[str]) -> str:
     )
     match = the_one(prefix, fitting)
     if match is None:
-        raise ConfigurationError(
+        raise NotFound(
             f"there is no dead letter {prefix} among those that were looked at: see `feedmill dead list`"
             f" (give its id, or at least {PREFIX_CHARACTERS} characters of the beginning)"
         )

@@ -1,23 +1,25 @@
-"""Registered feeds: find one, list them, look at one, change how it is polled, poll it now, remove it."""
+"""Registered feeds, as people see them: a list, one feed with its health, its attempts, the tags in use."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from psycopg import sql
 
-from services.admin.registry import Connection
+from services.admin import registry
+from services.admin.errors import Invalid, NotFound
+from services.admin.feed_configs import mask_config
 from services.admin.tags import HAS_TAG, clean_tag
 from services.fetcher.outcomes import RetryRules
-from services.writer.schedule.bounds import next_slot
-from shared.database import postgres
+from shared.database.postgres import Connection
 from shared.errors import ConfigurationError
 from shared.observability.secrets import mask_credentials
+from shared.politeness import BadUrl, clean_url
 from shared.wire.outcomes import Outcome
-
-RESTART_SECONDS = 300.0
-"""A feed that is enabled again has its first poll within this time, at a moment that depends on its id."""
 
 WAITS_FOR_RETRY = "(enabled AND claim_id IS NOT NULL AND claim_expires_at > now() AND issued_at IS NULL)"
 """SQL: the feed's job failed softly or was skipped, and waits in the retry queue (or is on its way back)."""
@@ -38,24 +40,104 @@ CASE WHEN {WAITS_FOR_RETRY} THEN (
 CASE WHEN {WAITS_FOR_RETRY} THEN %(max_retries)s::int END AS retries
 """  # noqa: S608 - our own text
 
-_LIST = f"""
-SELECT id, url, coalesce(name, title) AS name, tags, enabled, disabled_reason, priority, interval_seconds, poll_seconds,
-    next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error, failures,
-    claim_expires_at > now() AS in_flight, {_RETRY}
+
+class State(StrEnum):
+    """What a feed is in; a feed may be in several."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    DUE = "due"
+    IN_FLIGHT = "in_flight"
+    RETRYING = "retrying"
+    FAILING = "failing"
+    THROTTLED = "throttled"
+
+
+_STATES = {
+    State.ENABLED: "enabled",
+    State.DISABLED: "NOT enabled",
+    State.DUE: "(enabled AND due_at <= now())",
+    State.IN_FLIGHT: "(issued_at IS NOT NULL AND claim_expires_at > now())",
+    State.RETRYING: WAITS_FOR_RETRY,
+    State.FAILING: FAILING,
+    State.THROTTLED: """(enabled AND politeness_group IN (
+        SELECT throttled_groups.politeness_group FROM throttled_groups WHERE until > now()))""",
+}
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which feeds are listed: those that fit all that is given."""
+
+    text: str | None = None
+    """In name, title or URL, in upper or lower case."""
+    tag: str | None = None
+    state: State | None = None
+    host: str | None = None
+    """The politeness group."""
+    source_type: str | None = None
+    url: str | None = None
+
+
+_CONDITIONS = {
+    "text": "strpos(lower(concat_ws(' ', name, title, url)), lower(%(text)s)) > 0",
+    "tag": HAS_TAG,
+    "host": "politeness_group = %(host)s",
+    "source_type": "source_type = %(source_type)s",
+    "url": "url = ANY(%(urls)s)",
+}
+
+_NAME = """left(lower(coalesce(name, title, url)), 200) COLLATE "C\""""
+
+
+@dataclass(frozen=True)
+class Sort:
+    """An order of the list: `id` makes it unique, and feeds without a value come last in both directions."""
+
+    by: str
+    descending: bool = False
+
+    @property
+    def key(self) -> str:
+        """SQL: the sort key, a number of microseconds for a moment."""
+        if self.by in {"id", "failures"}:
+            return self.by
+        if self.by == "name":
+            return _NAME
+        last = -(2**63) if self.descending else 2**63 - 1
+        return f"coalesce((extract(epoch FROM {self.by}) * 1000000)::bigint, {last})"
+
+    @property
+    def kind(self) -> type:
+        """The type of the key."""
+        return str if self.by == "name" else int
+
+
+SORTS = {
+    f"{sign}{by}": Sort(by, descending=bool(sign))
+    for by in ("id", "name", "next_fetch_at", "last_attempt_at", "last_success_at", "failures")
+    for sign in ("", "-")
+}
+"""By name, in the order in which they are offered."""
+
+_LIST = """
+SELECT id, url, coalesce(name, title) AS name, tags, source_type, politeness_group, enabled, disabled_reason, priority,
+    interval_seconds, poll_seconds, next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error, failures,
+    coalesce(claim_expires_at > now(), false) AS in_flight, {key} AS sort_key, {retry}
 FROM feeds
-WHERE (%(text)s::text IS NULL OR strpos(lower(concat_ws(' ', name, title, url)), lower(%(text)s)) > 0)
-    AND (%(tag)s::text IS NULL OR {HAS_TAG})
-    AND (%(after)s::bigint IS NULL OR id > %(after)s)
-ORDER BY id LIMIT %(limit)s
-"""  # noqa: S608 - our own text
+WHERE {conditions}
+ORDER BY {key} {direction}, id {direction} LIMIT %(limit)s
+"""
 
 _STATE = f"""
 SELECT id, url, coalesce(name, title) AS name, tags, site_url, politeness_group, priority, enabled, disabled_reason,
     interval_seconds, shortest_seconds, longest_seconds, poll_seconds, items_per_day, ttl_seconds, skip_hours,
     skip_days, next_fetch_at, claim_expires_at, issued_at, last_attempt_at, last_success_at, last_new_at, last_outcome,
     last_error, failures, moved_to, moved_sightings, lying_since, news_gap_seconds, health.*, {_RETRY},
+    source_type, source_config, coalesce(claim_expires_at > now(), false) AS in_flight,
     (SELECT max(until) FROM throttled_groups
-     WHERE throttled_groups.politeness_group = feeds.politeness_group AND until > now()) AS throttled_until
+     WHERE throttled_groups.politeness_group = feeds.politeness_group AND until > now()) AS throttled_until,
+    (SELECT count(*) FROM pending_articles WHERE feed_id = feeds.id) AS pending_articles
 FROM feeds CROSS JOIN LATERAL (
     SELECT attempts, success_rate, mean_seconds, stale, seconds_since_success, seconds_since_news
     FROM feed_health WHERE feed_id = feeds.id
@@ -64,12 +146,16 @@ WHERE id = %(id)s
 """  # noqa: S608 - our own text
 
 _ATTEMPTS = """
-SELECT started_at, outcome, attempt, status, items_seen, items_new, elapsed_seconds, tier, error
-FROM feed_fetch_log WHERE feed_id = %s ORDER BY started_at DESC LIMIT %s
+SELECT id, started_at, outcome, attempt, status, items_seen, items_new, elapsed_seconds, tier, error
+FROM feed_fetch_log
+WHERE feed_id = %(feed_id)s AND (%(at)s::timestamptz IS NULL OR (started_at, id) < (%(at)s, %(id)s::bigint))
+ORDER BY started_at DESC, id DESC LIMIT %(limit)s
 """
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-def find_feed(connection: Connection, feed: str) -> int:
+
+def find_feed(connection: registry.Connection, feed: str) -> int:
     """Return the id of the feed with this id or URL.
 
     Raises:
@@ -83,93 +169,110 @@ def find_feed(connection: Connection, feed: str) -> int:
     return int(row["id"])
 
 
+def no_feed(feed: object) -> NotFound:
+    """Return the error that there is no feed of this id or URL."""
+    return NotFound(f"there is no feed {mask_credentials(str(feed))}: `feedmill feeds list` shows all")
+
+
 async def list_feeds(
-    connection: postgres.Connection,
+    connection: Connection,
     rules: RetryRules,
+    filters: Filters,
+    sort: Sort,
     *,
-    text: str | None,
-    tag: str | None,
     limit: int,
-    after: int | None = None,
+    after: tuple[Any, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what a person wants to see of every feed, by id. Credentials in URLs are masked.
+    """Return what a person wants to see of feeds, with their `sort_key`. Credentials in URLs are masked.
 
     Args:
         connection: to the database.
         rules: when and how often fetchers retry.
-        text: only feeds with this text in name, title or URL.
-        tag: only feeds with this tag, however it is spelled.
+        filters: which feeds.
+        sort: in which order.
         limit: so many at most.
-        after: only feeds with a larger id.
+        after: only feeds behind the one with this sort key and id.
     """
-    chosen = {"text": text, "tag": None if tag is None else clean_tag(tag), "limit": limit, "after": after}
-    cursor = await connection.execute(_LIST.encode(), vars(rules) | chosen)
-    rows = await cursor.fetchall()
-    return [row | {"url": mask_credentials(row["url"])} for row in rows]
+    given = {name: value for name, value in vars(filters).items() if value is not None}
+    conditions = [_CONDITIONS[name] for name in given if name in _CONDITIONS]
+    if filters.state:
+        conditions.append(_STATES[filters.state])
+    if filters.tag is not None:
+        given["tag"] = clean_tag(filters.tag)
+    if filters.url is not None:
+        given["urls"] = _spellings(filters.url)
+    if after:
+        conditions.append(f"({sort.key}, id) {'<' if sort.descending else '>'} (%(key)s, %(after)s)")
+        given |= {"key": after[0], "after": after[1]}
+    statement = _LIST.format(
+        key=sort.key,
+        retry=_RETRY,
+        conditions=" AND ".join(conditions) or "true",
+        direction="DESC" if sort.descending else "ASC",
+    )
+    cursor = await connection.execute(statement.encode(), vars(rules) | given | {"limit": limit})
+    return [_masked(row) for row in await cursor.fetchall()]
 
 
-def read_feed(connection: Connection, rules: RetryRules, id_: int) -> dict[str, Any]:
-    """Return one feed's state and its health over a week. Credentials in URLs are masked."""
-    row = connection.execute(_STATE.encode(), {**vars(rules), "id": id_}).fetchone()
-    assert row is not None
-    return row | {name: mask_credentials(row[name]) for name in ("url", "moved_to") if row[name]}
+def _masked(row: dict[str, Any]) -> dict[str, Any]:
+    names = ("url", "site_url", "moved_to", "last_error", "politeness_group")
+    return row | {name: mask_credentials(row[name]) for name in names if row.get(name)}
 
 
-def read_attempts(connection: Connection, id_: int, most: int) -> list[dict[str, Any]]:
-    """Return the feed's last attempts, the latest first."""
-    return connection.execute(_ATTEMPTS, [id_, most]).fetchall()
+def _spellings(url: str) -> list[str]:
+    try:
+        return [url, clean_url(url)]
+    except BadUrl:
+        return [url]
 
 
-def change_feed(connection: Connection, id_: int, changes: dict[str, Any], *, enable: bool | None) -> None:
-    """Set columns of a feed, and enable or disable it (None: neither). A shorter interval counts from now.
+async def find_by_url(connection: Connection, url: str) -> int | None:
+    """Return the id of the feed with this URL, as it is given or as it would be registered; None if there is none."""
+    cursor = await connection.execute("SELECT id FROM feeds WHERE url = ANY(%s) ORDER BY id", [_spellings(url)])
+    row = await cursor.fetchone()
+    return row["id"] if row else None
 
-    A feed that is enabled again starts without its earlier failures.
+
+async def read_feed(connection: Connection, rules: RetryRules, id_: int) -> dict[str, Any]:
+    """Return one feed's state and its health over a week. Secrets in its URLs and its config are masked.
+
+    Raises:
+        NotFound: there is no such feed.
     """
-    if enable is False:
-        changes = changes | {"enabled": False, "disabled_reason": "by hand"}
-    elif enable:
-        first = next_slot(id_, after=datetime.now(UTC), period=RESTART_SECONDS)
-        fresh = {"disabled_reason": None, "failures": 0, "gone_since": None, "next_fetch_at": first}
-        changes = changes | fresh | {"enabled": True}
-    if not changes:
-        return
-    columns = sql.SQL(", ").join(sql.SQL("{} = {}").format(sql.Identifier(c), sql.Placeholder(c)) for c in changes)
-    connection.execute(sql.SQL("UPDATE feeds SET {} WHERE id = %(id)s").format(columns), {**changes, "id": id_})
-    spans = [changes[name] for name in ("interval_seconds", "longest_seconds") if changes.get(name)]
-    if spans:
-        connection.execute(
-            "UPDATE feeds SET next_fetch_at = least(next_fetch_at, now() + make_interval(secs => %s)) WHERE id = %s",
-            [min(spans), id_],
-        )
+    cursor = await connection.execute(_STATE.encode(), {**vars(rules), "id": id_})
+    row = await cursor.fetchone()
+    if row is None:
+        raise no_feed(id_)
+    return _masked(row) | {"config": mask_config(row["source_type"], row["source_config"])}
 
 
-def make_due(connection: Connection, id_: int) -> bool:
-    """Let a feed be due at once, and be read in full; False if it is disabled. A job that is under way keeps its claim.
+async def read_attempts(
+    connection: Connection, id_: int, limit: int, after: tuple[int, int] | None = None
+) -> list[dict[str, Any]]:
+    """Return the feed's last attempts, the latest first.
 
-    A feed whose last job was dropped without a request waits although it has no job. That wait ends, too.
+    Args:
+        connection: to the database.
+        id_: the feed.
+        limit: so many at most.
+        after: only attempts before the one with this start (microseconds, `micros`) and id.
+
+    Raises:
+        NotFound: there is no such feed.
+        Invalid: `after` is no moment.
     """
-    row = connection.execute(
-        """
-        UPDATE feeds SET next_fetch_at = least(next_fetch_at, now()),
-            claim_expires_at = CASE WHEN claim_id IS NOT NULL THEN claim_expires_at END
-        WHERE id = %s AND enabled RETURNING id
-        """,
-        [id_],
-    ).fetchone()
-    connection.execute("UPDATE feed_listings SET full_at = NULL WHERE feed_id = %s", [id_])
-    return row is not None
+    cursor = await connection.execute("SELECT FROM feeds WHERE id = %s", [id_])
+    if await cursor.fetchone() is None:
+        raise no_feed(id_)
+    try:
+        at = EPOCH + timedelta(microseconds=after[0]) if after else None
+    except OverflowError:
+        raise Invalid("cursor: this is none of ours", "query.cursor") from None
+    chosen: Mapping[str, Any] = {"feed_id": id_, "limit": limit, "at": at, "id": after[1] if after else None}
+    cursor = await connection.execute(_ATTEMPTS, chosen)
+    return [row | {"error": row["error"] and mask_credentials(row["error"])} for row in await cursor.fetchall()]
 
 
-def count_pending(connection: Connection, id_: int) -> int:
-    """Return how many articles of the feed are pending."""
-    row = connection.execute("SELECT count(*) AS n FROM pending_articles WHERE feed_id = %s", [id_]).fetchone()
-    assert row is not None
-    return int(row["n"])
-
-
-def remove_feed(connection: Connection, id_: int) -> None:
-    """Remove a feed with its log and its pending articles."""
-    # Cascading deletes lock rows in any order; consumers lock them in the order of md5.
-    connection.execute("SELECT FROM feeds WHERE id = %s FOR UPDATE", [id_])
-    connection.execute("SELECT FROM pending_articles WHERE feed_id = %s ORDER BY md5 FOR UPDATE", [id_])
-    connection.execute("DELETE FROM feeds WHERE id = %s", [id_])
+def micros(moment: datetime) -> int:
+    """Return a moment as microseconds since 1970."""
+    return (moment - EPOCH) // timedelta(microseconds=1)

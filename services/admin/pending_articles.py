@@ -1,27 +1,40 @@
-"""Articles that wait for a consumer, and dead ones: reads them, and does by hand what consumers do. Keys are md5s."""
+"""Articles that wait for a consumer, dead ones, and the ledger of all that came: lists them and looks at one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, LiteralString
 
-from services.admin.registry import Connection
-from shared.errors import ConfigurationError
+from services.admin.errors import Conflict, Invalid, NotFound
+from services.admin.tags import HAS_TAG, clean_tag
+from shared.database.postgres import Connection
+from shared.observability.secrets import mask_credentials
 
 KEY_CHARACTERS = 32
 
 PREFIX_CHARACTERS = 4
 """The fewest characters of an id's beginning: a typing error must not select an article."""
 
+_LARGEST_ID = 2**63 - 1
+
+# Only what was claimed before is read from the table; the others, usually nearly all, are counted in their index.
 _COUNTS = """
-SELECT count(*) AS pending,
-    count(*) FILTER (WHERE claimed_until IS NULL OR claimed_until <= now()) AS claimable,
-    count(*) FILTER (WHERE claimed_until > now() AND lease_id IS NOT NULL) AS claimed,
-    count(*) FILTER (WHERE claimed_until > now() AND lease_id IS NULL) AS waiting_for_retry,
-    count(*) FILTER (WHERE claimed_until <= now() AND lease_id IS NOT NULL) AS lease_expired,
-    (SELECT count(*) FROM dead_articles) AS dead,
-    extract(epoch FROM now() - min(created_at))::float8 AS oldest_seconds
-FROM pending_articles
+SELECT fresh + back AS pending, fresh + back - claimed - waiting_for_retry AS claimable, claimed, waiting_for_retry,
+    lease_expired, (SELECT count(*) FROM dead_articles) AS dead,
+    extract(epoch FROM now() - least(
+        oldest_back, (SELECT created_at FROM pending_articles WHERE claimed_until IS NULL ORDER BY created_at LIMIT 1)
+    ))::float8 AS oldest_seconds
+FROM (SELECT count(*) AS fresh FROM pending_articles WHERE claimed_until IS NULL) AS never_claimed, (
+    SELECT count(*) AS back,
+        count(*) FILTER (WHERE claimed_until > now() AND lease_id IS NOT NULL) AS claimed,
+        count(*) FILTER (WHERE claimed_until > now() AND lease_id IS NULL) AS waiting_for_retry,
+        count(*) FILTER (WHERE claimed_until <= now() AND lease_id IS NOT NULL) AS lease_expired,
+        min(created_at) AS oldest_back
+    FROM pending_articles WHERE claimed_until IS NOT NULL
+) AS once_claimed
 """
 
 _STATE: LiteralString = """
@@ -33,119 +46,270 @@ CASE WHEN claimed_until IS NULL THEN 'new'
 END AS state
 """
 
-_MATCHES: LiteralString = """
+_MATCHES: LiteralString = f"""
 (%(feed)s::bigint IS NULL OR feed_id = %(feed)s)
 AND (%(text)s::text IS NULL OR strpos(lower(title || ' ' || url), lower(%(text)s)) > 0)
+AND (%(tag)s::text IS NULL OR feed_id IN (SELECT id FROM feeds WHERE {HAS_TAG}))
+AND (%(language)s::text IS NULL OR lower(language) = lower(%(language)s)
+    OR starts_with(lower(language), lower(%(language)s) || '-'))
+AND (%(md5)s::text IS NULL OR (md5 >= %(md5)s AND md5 < %(md5)s || 'g'))
+"""  # noqa: S608 - our own text; keys are hexadecimal, so that `g` ends those that begin so
+
+_COLUMNS: LiteralString = """
+md5, feed_id, title, url, retry_count, expiries, revision, published_at, language, content_hash, created_at
 """
 
-_PART: LiteralString = f"""
-(SELECT md5, feed_id, title, url, {_STATE}, retry_count, expiries, revision, created_at, claimed_until, last_error
- FROM pending_articles WHERE {{which}} AND {_MATCHES} ORDER BY {{order}} LIMIT %(limit)s)
-"""  # noqa: S608 - our own text
-
-# In the order in which they are, or will be, given out. Each part by its index: a sort of all would take a while.
-_LIST: LiteralString = f"""
-SELECT * FROM (
-    {_PART.format(which="claimed_until <= now()", order="claimed_until, created_at, md5")}
-    UNION ALL {_PART.format(which="claimed_until IS NULL", order="created_at, md5")}
-    UNION ALL {_PART.format(which="claimed_until > now()", order="claimed_until, created_at, md5")}
-) AS in_order LIMIT %(limit)s
-"""  # noqa: S608 - our own text
+_CAME: LiteralString = """
+(%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s)
+"""
 
 _DEAD: LiteralString = f"""
-SELECT md5, feed_id, title, url, retry_count, expiries, revision, created_at, failed_at, error
-FROM dead_articles WHERE {_MATCHES} ORDER BY failed_at DESC, md5 LIMIT %(limit)s
+SELECT {_COLUMNS}, 'dead' AS state, failed_at, error
+FROM dead_articles WHERE {_MATCHES}
+    AND (%(since)s::timestamptz IS NULL OR failed_at >= %(since)s)
+    AND (%(until)s::timestamptz IS NULL OR failed_at < %(until)s)
+    AND (%(failed_at)s::timestamptz IS NULL OR (failed_at, md5) < (%(failed_at)s, %(after)s))
+ORDER BY failed_at DESC, md5 DESC LIMIT %(limit)s
 """  # noqa: S608 - our own text
 
+_LEDGER_COLUMNS: LiteralString = "md5, feed_id, url, first_seen_at, last_seen_at, updates, duplicate_of"
 
-def count_articles(connection: Connection) -> dict[str, Any]:
+_LEDGER_OF_FEED: LiteralString = f"""
+SELECT {_LEDGER_COLUMNS}, entry_key::text AS entry_key FROM feed_items
+WHERE feed_id = %(feed)s AND entry_key IS NOT NULL
+    AND (%(entry_key)s::uuid IS NULL OR (entry_key, md5) > (%(entry_key)s, %(after)s))
+ORDER BY entry_key, md5 LIMIT %(limit)s
+"""  # noqa: S608 - our own text
+
+_LEDGER_OF_KEYS: LiteralString = f"SELECT {_LEDGER_COLUMNS} FROM feed_items WHERE md5 = ANY(%s) ORDER BY md5"  # noqa: S608
+
+
+class State(StrEnum):
+    """Which pending articles: what they wait for."""
+
+    PENDING = "pending"
+    CLAIMABLE = "claimable"
+    CLAIMED = "claimed"
+    WAITING = "waiting"
+
+
+# In the order in which they are, or will be, given out; each part by its index, since a sort of all would take a while.
+_FRESH = 1
+_WHICH: dict[int, LiteralString] = {
+    0: "claimed_until <= %(as_of)s",
+    _FRESH: "claimed_until IS NULL",
+    2: "claimed_until > %(as_of)s",
+}
+_PARTS: dict[State, tuple[dict[int, LiteralString], LiteralString]] = {
+    State.PENDING: (_WHICH, ""),
+    State.CLAIMABLE: ({part: _WHICH[part] for part in (0, _FRESH)}, ""),
+    State.CLAIMED: ({2: _WHICH[2]}, " AND lease_id IS NOT NULL"),
+    State.WAITING: ({2: _WHICH[2]}, " AND lease_id IS NULL"),
+}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which articles a list has; None: no matter which."""
+
+    feed: str | None = None
+    """Its id or URL."""
+    text: str | None = None
+    """In title or URL, in upper or lower case."""
+    tag: str | None = None
+    """Of the feed."""
+    language: str | None = None
+    """With all its regions: `en` is also `en-GB`."""
+    md5: str | None = None
+    """The beginning of the key."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """When they came, or died: from `since` to before `until`."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the list of pending articles, behind a row."""
+
+    as_of: datetime
+    """When the first page was read: it decides what comes back and what is held."""
+    part: int
+    claimed_until: datetime | None
+    created_at: datetime
+    md5: str
+
+
+async def count_articles(connection: Connection) -> dict[str, Any]:
     """Return how many articles there are, by what they wait for, and the age of the oldest in seconds."""
-    row = connection.execute(_COUNTS).fetchone()
+    row = await (await connection.execute(_COUNTS)).fetchone()
     assert row is not None
     return row
 
 
-def list_pending(connection: Connection, limit: int, feed_id: int | None, text: str | None) -> list[dict[str, Any]]:
-    """Return pending articles in the order in which they are given out, of this feed and with this text."""
-    return connection.execute(_LIST, {"limit": limit, "feed": feed_id, "text": text}).fetchall()
+async def read_clock(connection: Connection) -> datetime:
+    """Return the database's time: the `as_of` of a first page."""
+    row = await (await connection.execute("SELECT now() AS moment")).fetchone()
+    assert row is not None
+    moment: datetime = row["moment"]
+    return moment
 
 
-def list_dead(connection: Connection, limit: int, feed_id: int | None, text: str | None) -> list[dict[str, Any]]:
-    """Return dead articles, the latest first, of this feed and with this text in title or URL."""
-    return connection.execute(_DEAD, {"limit": limit, "feed": feed_id, "text": text}).fetchall()
-
-
-def read_article(connection: Connection, md5: str) -> dict[str, Any] | None:
-    """Return all columns of an article, pending or dead, with its `state`; None if there is none."""
-    query: LiteralString = f"SELECT {_STATE}, pending_articles.* FROM pending_articles WHERE md5 = %s"  # noqa: S608
-    row = connection.execute(query, [md5]).fetchone()
-    return row or connection.execute("SELECT 'dead' AS state, * FROM dead_articles WHERE md5 = %s", [md5]).fetchone()
-
-
-def find_keys(connection: Connection, given: Sequence[str], *, pending: bool = True, dead: bool = False) -> list[str]:
-    """Return whole keys for the keys, or beginnings of keys, that are given. One that fits none is returned as it is.
+async def list_pending(
+    connection: Connection, chosen: Filter, state: State, limit: int, as_of: datetime, after: Place | None = None
+) -> list[dict[str, Any]]:
+    """Return pending articles in the order in which they are given out, each with its `part` of the list.
 
     Raises:
-        ConfigurationError: a beginning fits several.
+        NotFound: there is no feed of that URL.
     """
-    return [_find_key(connection, key, pending=pending, dead=dead) for key in given]
+    which, more = _PARTS[state]
+    parts = [_part(part, which[part] + more, after) for part in which if after is None or part >= after.part]
+    if not parts:
+        raise Invalid("cursor: it is of a list with another `state`", "query.cursor")
+    values = await _values(connection, chosen, limit) | {"as_of": as_of} | _place(after)
+    query: LiteralString = " UNION ALL ".join(parts) + " LIMIT %(limit)s"
+    return await (await connection.execute(query, values)).fetchall()
 
 
-def _find_key(connection: Connection, key: str, *, pending: bool, dead: bool) -> str:
-    if not PREFIX_CHARACTERS <= len(key) < KEY_CHARACTERS or not key.isalnum():
+def _place(after: Place | None) -> dict[str, Any]:
+    if after is None:
+        return {}
+    return {"claimed_until": after.claimed_until, "created_at": after.created_at, "after": after.md5}
+
+
+def _part(part: int, which: LiteralString, after: Place | None) -> LiteralString:
+    order: LiteralString = "created_at, md5" if part == _FRESH else "claimed_until, created_at, md5"
+    if after and after.part == part:
+        place: LiteralString = "%(created_at)s, %(after)s"
+        which += f" AND ({order}) > ({place if part == _FRESH else '%(claimed_until)s, ' + place})"
+    return (
+        f"(SELECT {'012'[part]} AS part, {_COLUMNS}, {_STATE}, claimed_until, last_error FROM pending_articles"  # noqa: S608
+        f" WHERE {which} AND {_CAME} AND {_MATCHES} ORDER BY {order} LIMIT %(limit)s)"
+    )
+
+
+async def list_dead(
+    connection: Connection, chosen: Filter, limit: int, after: tuple[datetime, str] | None = None
+) -> list[dict[str, Any]]:
+    """Return dead articles, the latest first.
+
+    Args:
+        connection: to the database.
+        chosen: which; `since` and `until` are about their deaths.
+        limit: so many at most.
+        after: `failed_at` and `md5` of the row before.
+
+    Raises:
+        NotFound: there is no feed of that URL.
+    """
+    failed_at, md5 = after or (None, None)
+    values = await _values(connection, chosen, limit) | {"failed_at": failed_at, "after": md5}
+    return await (await connection.execute(_DEAD, values)).fetchall()
+
+
+async def list_ledger(
+    connection: Connection, feed: str, limit: int, after: tuple[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Return the articles that a feed ever brought and that were known by an entry's id, in the order of its digest.
+
+    Args:
+        connection: to the database.
+        feed: its id or URL.
+        limit: so many at most.
+        after: `entry_key` and `md5` of the row before.
+
+    Raises:
+        NotFound: there is no feed of that URL.
+    """
+    entry_key, md5 = after or (None, None)
+    values = {"feed": await find_feed(connection, feed), "entry_key": entry_key, "after": md5, "limit": limit}
+    return await (await connection.execute(_LEDGER_OF_FEED, values)).fetchall()
+
+
+async def read_ledger(connection: Connection, md5s: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the ledger's rows of these articles, pending or done long ago; none of those that never came."""
+    return await (await connection.execute(_LEDGER_OF_KEYS, [list(md5s)])).fetchall()
+
+
+async def read_article(connection: Connection, key: str) -> dict[str, Any]:
+    """Return all columns of an article, pending or dead, with its `state`. `key` is its md5, or its beginning.
+
+    Raises:
+        NotFound: there is none.
+        Conflict: the beginning fits several.
+    """
+    md5 = await _find_key(connection, key)
+    query: LiteralString = f"SELECT {_STATE}, pending_articles.* FROM pending_articles WHERE md5 = %s"  # noqa: S608
+    row = await (await connection.execute(query, [md5])).fetchone()
+    if row is None:
+        row = await (
+            await connection.execute("SELECT 'dead' AS state, * FROM dead_articles WHERE md5 = %s", [md5])
+        ).fetchone()
+    if row is None:
+        raise NotFound(
+            f"there is no article {key[:100]}, pending or dead: it was acknowledged, or never came"
+            f" (give its MD5, or at least {PREFIX_CHARACTERS} characters of the beginning)"
+        )
+    return row
+
+
+async def _find_key(connection: Connection, key: str) -> str:
+    if not PREFIX_CHARACTERS <= len(key) < KEY_CHARACTERS or not key.isalnum() or not key.isascii():
         return key
-    rows = connection.execute(
+    cursor = await connection.execute(
         """
-        (SELECT md5 FROM pending_articles WHERE %(pending)s AND md5 LIKE %(like)s ORDER BY md5 LIMIT 3)
+        (SELECT md5 FROM pending_articles WHERE md5 >= %(key)s AND md5 < %(key)s || 'g' ORDER BY md5 LIMIT 3)
         UNION
-        (SELECT md5 FROM dead_articles WHERE %(dead)s AND md5 LIKE %(like)s ORDER BY md5 LIMIT 3)
+        (SELECT md5 FROM dead_articles WHERE md5 >= %(key)s AND md5 < %(key)s || 'g' ORDER BY md5 LIMIT 3)
         ORDER BY md5 LIMIT 3
         """,
-        {"pending": pending, "dead": dead, "like": f"{key.lower()}%"},
-    ).fetchall()
-    return the_one(key, [row["md5"] for row in rows]) or key
+        {"key": key.lower()},
+    )
+    return the_one(key, [row["md5"] for row in await cursor.fetchall()]) or key
 
 
 def the_one(prefix: str, found: Sequence[str]) -> str | None:
     """Return the only one of the ids that were found for a prefix; None if there is none.
 
     Raises:
-        ConfigurationError: there are several.
+        Conflict: there are several.
     """
     if len(found) > 1:
         names = ", ".join(found[:2])
-        raise ConfigurationError(
-            f"{prefix!r} is ambiguous, give more of it: it begins {names}{', …' * (len(found) > 2)}"
-        )
+        raise Conflict(f"{prefix!r} is ambiguous, give more of it: it begins {names}{', …' * (len(found) > 2)}")
     return found[0] if found else None
 
 
-def acknowledge(connection: Connection, md5s: Sequence[str]) -> int:
-    """Drop pending articles as if a consumer had acknowledged the text that they have now; return how many."""
-    query = (
-        "SELECT ack_articles(array_agg(md5), array_agg(content_hash)) AS n FROM pending_articles WHERE md5 = ANY(%s)"
-    )
-    return _count(connection, query, [list(md5s)])
+async def _values(connection: Connection, chosen: Filter, limit: int) -> dict[str, Any]:
+    return {
+        **vars(chosen),
+        "feed": None if chosen.feed is None else await find_feed(connection, chosen.feed),
+        "tag": None if chosen.tag is None else clean_tag(chosen.tag),
+        "md5": None if chosen.md5 is None else chosen.md5.lower(),
+        "limit": limit,
+    }
 
 
-def release(connection: Connection, md5s: Sequence[str]) -> int:
-    """Take claimed articles away from their consumer; return how many. They are given out again at once."""
-    return _count(connection, "SELECT release_articles(%s) AS n", [list(md5s)])
+async def find_feed(connection: Connection, feed: str) -> int:
+    """Return the id of the feed with this URL. A number is an id, also of a feed that was removed."""
+    if feed.isascii() and feed.isdecimal():
+        return min(int(feed[:20]), _LARGEST_ID)
+    row = await (await connection.execute("SELECT id FROM feeds WHERE url = %s", [feed])).fetchone()
+    if row is None:
+        raise NotFound(f"there is no feed {mask_credentials(feed)}: `feedmill feeds list` shows all")
+    return int(row["id"])
 
 
-def dead_letter(connection: Connection, md5s: Sequence[str], reason: str) -> int:
-    """Move pending articles to the dead ones, with the reason; return how many."""
-    return _count(connection, "SELECT bury_articles(%s, %s) AS n", [list(md5s), reason])
+def to_utc(moment: datetime) -> datetime:
+    """Return the moment in UTC, as PostgreSQL can read it.
 
-
-def revive(connection: Connection, md5s: Sequence[str] | None) -> int:
-    """Make dead articles (None: all) pending again, with nothing counted against them; return how many."""
-    if md5s is None:
-        return _count(connection, "SELECT revive_articles(array_agg(md5)) AS n FROM dead_articles", [])
-    return _count(connection, "SELECT revive_articles(%s) AS n", [list(md5s)])
-
-
-def _count(connection: Connection, query: LiteralString, values: list[Any]) -> int:
-    row = connection.execute(query, values).fetchone()
-    assert row is not None
-    return int(row["n"] or 0)
+    Raises:
+        Invalid: it is outside of the calendar, or has no zone.
+    """
+    try:
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except OverflowError:
+        pass
+    raise Invalid(f"{moment}: give a moment with its zone, such as 2026-11-22T12:00:00Z, in the years 1 to 9999")

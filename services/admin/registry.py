@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -54,6 +54,8 @@ class NewFeed:
     url: str
     name: str | None = None
     interval_seconds: float | None = None
+    shortest_seconds: float | None = None
+    longest_seconds: float | None = None
     priority: int = 0
     config: dict[str, Any] = field(default_factory=dict, repr=False)
     """Its own settings, as the schema of its source type has them: `headers`, `user`, `password`, `timeout_seconds`."""
@@ -117,22 +119,27 @@ def insert_feeds(connection: Connection, rows: Iterable[dict[str, Any]]) -> dict
 
     Rows are inserted in the order of their URLs (by code points), as every transaction does that inserts several.
     """
-    inserted = connection.execute(
+    return {row["url"]: row["id"] for row in connection.execute(*insertion(rows))}
+
+
+def insertion(rows: Iterable[dict[str, Any]]) -> tuple[LiteralString, list[Any]]:
+    """Return the statement of `insert_feeds` and its arguments."""
+    return (
         """
-        INSERT INTO feeds (url, name, site_url, tags, interval_seconds, priority, politeness_group, source_type,
-            source_config, next_fetch_at, claim_id, claim_expires_at)
-        SELECT url, name, site_url, tags, interval_seconds, priority, politeness_group, source_type,
-            config, now() + make_interval(secs => wait_seconds), claim_id,
+        INSERT INTO feeds (url, name, site_url, tags, interval_seconds, shortest_seconds, longest_seconds, priority,
+            politeness_group, source_type, source_config, next_fetch_at, claim_id, claim_expires_at)
+        SELECT url, name, site_url, tags, interval_seconds, shortest_seconds, longest_seconds, priority,
+            politeness_group, source_type, config, now() + make_interval(secs => wait_seconds), claim_id,
             CASE WHEN claim_id IS NOT NULL THEN now() + %s::interval END
         FROM json_to_recordset(%s) AS given (url text, name text, site_url text, tags text[],
-            interval_seconds float8, priority int, politeness_group text, source_type text, config jsonb,
+            interval_seconds float8, shortest_seconds float8, longest_seconds float8, priority int,
+            politeness_group text, source_type text, config jsonb,
             wait_seconds float8, claim_id uuid)
         ORDER BY url COLLATE "C"
         ON CONFLICT (url) DO NOTHING RETURNING id, url
         """,
         [FIRST_CLAIM, Json(list(rows), dumps=partial(json.dumps, ensure_ascii=False))],
     )
-    return {row["url"]: row["id"] for row in inserted}
 
 
 def is_registered(connection: Connection, url: str) -> bool:
@@ -162,24 +169,3 @@ def registered_url(feed: NewFeed) -> str:
     """
     find_source_type(feed.source_type).read_config(feed.config)
     return clean_url(feed.url)
-
-
-def make_config(
-    headers: Sequence[str], credentials: tuple[str, str] | None, timeout_seconds: float | None
-) -> dict[str, Any]:
-    """Return a feed's own settings as they are stored; `headers` are lines `Name: value`. Not checked further.
-
-    Raises:
-        ConfigurationError: a header without a colon.
-    """
-    config: dict[str, Any] = {}
-    if not all(":" in line for line in headers):
-        raise ConfigurationError("--header: expected 'Name: value'")
-    if headers:
-        lines = (line.partition(":") for line in headers)
-        config["headers"] = {name.strip(): value.strip() for name, _, value in lines}
-    if credentials:
-        config["user"], config["password"] = credentials
-    if timeout_seconds is not None:
-        config["timeout_seconds"] = timeout_seconds
-    return config

@@ -1,63 +1,47 @@
-"""How things stand: the queues, the feeds, the pending articles, and what keeps feeds from being fetched."""
+"""How things stand: the queues, the feeds, the articles, and what keeps feeds from being fetched."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from services.admin.diagnosis import LATE_SECONDS, FeedCounts, QueueLevel, Situation, Thresholds, explain
+from services.admin.diagnosis import LATE_SECONDS, FeedCounts, Situation, Thresholds, explain
 from services.admin.feeds import FAILING
-from services.admin.registry import Connection, connect
+from services.admin.queues import Levels, by_stage
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
-from shared.broker.port import Session
-from shared.broker.rabbitmq import RabbitMQ
-from shared.broker.topology import MOST_SHARDS, Topology, is_shard, shard_name
-from shared.settings import BrokerSettings, read_settings
+from shared.broker.topology import Topology
+from shared.database.postgres import Connection
+from shared.settings import read_settings
 
 
 @dataclass(frozen=True)
-class Status:
-    """How things stand."""
+class Counts:
+    """What the database says."""
 
-    queues: dict[str, QueueLevel | None]
-    """By name; None: the queue is not declared."""
-    counts: FeedCounts
+    feeds: FeedCounts
     busiest: dict[str, int]
     """The politeness groups with the most jobs under way."""
-    reasons: list[str]
-    """What keeps feeds from being fetched, each a sentence."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it for machines: `queues` holds ready messages, `consumers` the number of readers."""
-        return {
-            "queues": {name: level.ready if level else None for name, level in self.queues.items()},
-            "consumers": {name: level.consumers if level else 0 for name, level in self.queues.items()},
-            "counts": asdict(self.counts),
-            "busiest": self.busiest,
-            "reasons": self.reasons,
-        }
+    articles: dict[str, int]
+    """`pending`, `claimed` (of these), `dead`; `ledger` is an estimate."""
 
 
-def look(amqp_url: str, database_url: str) -> Status:
-    """Return how things stand.
+@dataclass(frozen=True)
+class Hour:
+    """What was written in one hour."""
 
-    Raises:
-        Unavailable: broker or database away.
-        ConfigurationError: not migrated yet.
-    """
-    with connect(database_url) as connection:
-        counts, busiest = count_all(connection), busiest_groups(connection)
-    topology = read_settings(BrokerSettings).topology()
-    queues = asyncio.run(_levels(amqp_url, topology))
-    shards = {name: level for name, level in queues.items() if is_shard(name)}
-    behind = {stage.queue: queues[stage.queue] for stage in topology.behind(topology.fetcher)}
-    situation = Situation(counts, shards, behind, busiest, _thresholds())
-    return Status(queues, counts, busiest, explain(situation))
+    at: datetime
+    """When it begins."""
+    succeeded: int
+    """Fetches."""
+    failed: int
+    """Attempts that failed, or were put off without a request."""
+    articles: int
 
 
-def _thresholds() -> Thresholds:
+def read_thresholds() -> Thresholds:
+    """Return the settings above which feeds wait, of this environment."""
     scheduler, fetcher = read_settings(SchedulerSettings), read_settings(FetcherSettings)
     return Thresholds(
         fetcher_high_water=scheduler.fetcher_high_water,
@@ -67,22 +51,11 @@ def _thresholds() -> Thresholds:
     )
 
 
-async def _levels(amqp_url: str, topology: Topology) -> dict[str, QueueLevel | None]:
-    """Look at all queues of the topology, and at shards beyond those that this environment's settings name."""
-    broker = RabbitMQ(amqp_url, name="feedmill status", max_message_bytes=1024)
-    async with broker.connect(None) as session:
-        levels = {queue.name: await _level(session, queue.name) for queue in topology.queues}
-        for number in range(len(topology.fetcher.queues), MOST_SHARDS):
-            level = await _level(session, shard_name(number))
-            if level is None:
-                break
-            levels[shard_name(number)] = level
-    return levels
-
-
-async def _level(session: Session, queue: str) -> QueueLevel | None:
-    ready = await session.count_ready(queue)
-    return None if ready is None else QueueLevel(ready, await session.count_consumers(queue))
+def find_reasons(levels: Levels, topology: Topology, counts: Counts, limits: Thresholds) -> list[str]:
+    """Return what keeps feeds from being fetched, each a sentence."""
+    queues = by_stage(levels, topology)
+    behind = {stage.queue: queues.behind[stage.service] for stage in topology.behind(topology.fetcher)}
+    return explain(Situation(counts.feeds, queues.shards, behind, counts.busiest, limits))
 
 
 _COUNTS = f"""
@@ -107,21 +80,70 @@ SELECT count(*) AS feeds,
 FROM feeds
 """  # noqa: S608 - our own text
 
+_BUSIEST = """
+SELECT politeness_group, count(*) AS jobs FROM feeds
+WHERE issued_at IS NOT NULL AND claim_expires_at > now()
+GROUP BY politeness_group ORDER BY jobs DESC, politeness_group LIMIT 5
+"""
 
-def count_all(connection: Connection) -> FeedCounts:
+_ARTICLES = """
+SELECT (SELECT count(*) FROM pending_articles WHERE lease_id IS NOT NULL AND claimed_until > now()) AS claimed,
+    (SELECT count(*) FROM dead_articles) AS dead,
+    (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'feed_items'::regclass) AS ledger
+"""
+
+# Each count reads an index only; hours without anything count 0.
+_HOURS = """
+WITH hours AS (
+    SELECT at FROM generate_series(
+        date_trunc('hour', now()) - interval '23 hours', date_trunc('hour', now()), interval '1 hour'
+    ) AS at
+),
+succeeded AS (
+    SELECT date_trunc('hour', started_at) AS at, count(*) AS number
+    FROM feed_fetch_log WHERE ok AND started_at >= (SELECT min(at) FROM hours) GROUP BY 1
+),
+failed AS (
+    SELECT date_trunc('hour', started_at) AS at, count(*) AS number
+    FROM feed_fetch_log WHERE NOT ok AND started_at >= (SELECT min(at) FROM hours) GROUP BY 1
+),
+articles AS (
+    SELECT date_trunc('hour', started_at) AS at, sum(items_new)::bigint AS number
+    FROM feed_fetch_log WHERE items_new > 0 AND started_at >= (SELECT min(at) FROM hours) GROUP BY 1
+)
+SELECT at, coalesce(succeeded.number, 0) AS succeeded, coalesce(failed.number, 0) AS failed,
+    coalesce(articles.number, 0) AS articles
+FROM hours LEFT JOIN succeeded USING (at) LEFT JOIN failed USING (at) LEFT JOIN articles USING (at)
+ORDER BY at
+"""
+
+
+async def count_all(connection: Connection) -> FeedCounts:
     """Return how many feeds are in which state, and how many articles are pending."""
-    row = connection.execute(_COUNTS.encode(), {"late": LATE_SECONDS}).fetchone()
-    assert row is not None
-    return FeedCounts(**row)
+    return FeedCounts(**await _one(connection, _COUNTS, {"late": LATE_SECONDS}))
 
 
-def busiest_groups(connection: Connection) -> dict[str, int]:
+async def busiest_groups(connection: Connection) -> dict[str, int]:
     """Return the five politeness groups with the most jobs that have no result yet, and their number of jobs."""
-    rows = connection.execute(
-        """
-        SELECT politeness_group, count(*) AS jobs FROM feeds
-        WHERE issued_at IS NOT NULL AND claim_expires_at > now()
-        GROUP BY politeness_group ORDER BY jobs DESC, politeness_group LIMIT 5
-        """
-    ).fetchall()
-    return {row["politeness_group"]: row["jobs"] for row in rows}
+    cursor = await connection.execute(_BUSIEST)
+    return {row["politeness_group"]: row["jobs"] for row in await cursor.fetchall()}
+
+
+async def read_counts(connection: Connection) -> Counts:
+    """Return what the database says."""
+    feeds = await count_all(connection)
+    articles = await _one(connection, _ARTICLES)
+    return Counts(feeds, await busiest_groups(connection), {"pending": feeds.pending_articles, **articles})
+
+
+async def read_hours(connection: Connection) -> list[Hour]:
+    """Return the last 24 hours, the present one last."""
+    cursor = await connection.execute(_HOURS)
+    return [Hour(**row) for row in await cursor.fetchall()]
+
+
+async def _one(connection: Connection, statement: str, values: dict[str, Any] | None = None) -> dict[str, Any]:
+    cursor = await connection.execute(statement.encode(), values)
+    row = await cursor.fetchone()
+    assert row is not None
+    return row

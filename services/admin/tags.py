@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from services.admin.registry import Connection
+from shared.database import postgres
 from shared.errors import ConfigurationError
 
 MAX_TAGS = 32
@@ -47,18 +48,29 @@ def merge_tags(present: Iterable[str], more: Iterable[str], most: int | None = M
     return list(merged.values())[:most]
 
 
-def change_tags(connection: Connection, id_: int, add: Sequence[str], remove: Sequence[str]) -> None:
-    """Give a feed tags, and take tags from it.
+def changed_tags(present: Sequence[str], add: Sequence[str], remove: Sequence[str]) -> list[str]:
+    """Return a feed's tags with some given and some taken.
 
     Raises:
         ConfigurationError: a tag can't be used, or there would be too many.
     """
-    if not (add or remove):
-        return
     removed = {clean_tag(tag).lower() for tag in remove}
-    row = connection.execute("SELECT tags FROM feeds WHERE id = %s FOR NO KEY UPDATE", [id_]).fetchone()
-    kept = [tag for tag in row["tags"] if tag.lower() not in removed] if row else []
+    kept = [tag for tag in present if tag.lower() not in removed]
     tags = merge_tags(kept, map(clean_tag, add), most=None)
     if len(tags) > MAX_TAGS:
-        raise ConfigurationError(f"feed {id_} would have {len(tags)} tags; a feed has at most {MAX_TAGS}")
-    connection.execute("UPDATE feeds SET tags = %s WHERE id = %s", [tags, id_])
+        raise ConfigurationError(f"there would be {len(tags)} tags; a feed has at most {MAX_TAGS}")
+    return tags
+
+
+_IN_USE = """
+SELECT tag_key COLLATE "C" AS tag_key, min(tag) AS tag, count(*) AS feeds, count(*) FILTER (WHERE enabled) AS enabled
+FROM feeds, unnest(tag_keys, tags) AS given (tag_key, tag)
+WHERE tag_keys <> '{}' AND (%(after)s::text IS NULL OR tag_key COLLATE "C" > %(after)s)
+GROUP BY 1 ORDER BY 1 LIMIT %(limit)s
+"""
+
+
+async def list_tags(connection: postgres.Connection, *, limit: int, after: str | None) -> list[dict[str, Any]]:
+    """Return the tags in use, by their letters in lower case (`tag_key`), with how many feeds have them."""
+    cursor = await connection.execute(_IN_USE, {"limit": limit, "after": after})
+    return await cursor.fetchall()

@@ -3,72 +3,65 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import socket
-from collections.abc import Iterator
 
-import uvicorn
-
-from services.api.access.serving import configure_server, housekeeping, open_access
+from services.api.access.serving import configure_server, guarded, housekeeping, open_access
 from services.api.app import make_app
 from services.api.resources import Resources, open_database
+from services.api.server import listen, run_server
 from services.api.settings import ApiSettings
-from shared.background import beside
-from shared.errors import ConfigurationError
+from services.api.watched import Measured, Probed
+from shared.background import PeriodicTask, beside
+from shared.database.postgres import Database, tables_found
 from shared.observability.telemetry import Health
 from shared.service import run_service
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 2048
+LOOK_SECONDS = 5.0
+"""How often the database is asked whether it is there: while we are not ready, nobody else asks it."""
 
 GRACE_SECONDS = 5.0
 """How long a periodic task may go on when the service stops."""
 
 
-class _Server(uvicorn.Server):
-    """The frame around every service handles signals; uvicorn must not."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> None:
-    """Answer requests until `stop`."""
+    """Answer requests until `stop`; from the first moment, so that what is wrong is said over HTTP as well."""
+    settings.require_loopback_if_open()
     database = open_database(settings)
     access = open_access(settings, database)
-    rounds = housekeeping(settings, database, access)
     health.add_check("database", database.check)
-    for task in rounds:
+    health.add_check("service", lambda: "stopping" if stop.is_set() else None)
+    resources = Resources(settings, database, stop)
+    app = guarded(make_app(resources, access.authenticate), settings)
+    server = configure_server(Probed(Measured(app), health))
+    tasks = housekeeping(settings, database, access)
+    for task in tasks:
         health.add_warning(f"background {task.name}", task.check)
-    async with database.open(), beside(stop, *(task.run(stop) for task in rounds), grace_seconds=GRACE_SECONDS):
-        app = make_app(Resources(settings, database), access.authenticate)
-        server = _Server(configure_server(app, settings))
-        with _listen(settings.api_host, settings.api_port) as listening:
+    async with database.open():
+        with listen(settings.api_host, settings.api_port) as listening:
             host, port = listening.getsockname()[:2]
-            log.info("listening", extra={"api": f"http://{host}:{port}/api"})
-            serving = asyncio.create_task(server.serve([listening]))
-            await stop.wait()
-            server.should_exit = True
-            await serving
+            log.info("listening", extra={"api": f"http://{f'[{host}]' if ':' in host else host}:{port}/api"})
+            beside_it = _keep_house(database, tasks, stop), _end_waits(resources, stop)
+            async with beside(stop, *beside_it, grace_seconds=GRACE_SECONDS):
+                await run_server(server, listening, stop)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol, by which asyncio knows that it may switch Nagle's delay (40 ms) off.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(BACKLOG)
-        return listening
-    except (OSError, OverflowError) as error:
-        listening.close()
-        raise ConfigurationError(
-            f"cannot listen on {host}:{port} (FEEDMILL_API_HOST, FEEDMILL_API_PORT): {error}"
-        ) from error
+async def _end_waits(resources: Resources, stop: asyncio.Event) -> None:
+    """Answer claims that wait, so that the server can end."""
+    await stop.wait()
+    resources.arrivals.close()
+
+
+async def _keep_house(database: Database, tasks: tuple[PeriodicTask, ...], stop: asyncio.Event) -> None:
+    """Wait for the tables; then run the tasks, and look whether the database is there, again and again."""
+
+    async def look() -> None:
+        await database.read_clock()
+
+    if await tables_found(database, stop):
+        looking = PeriodicTask("database", look, seconds=LOOK_SECONDS)
+        await asyncio.gather(*(task.run(stop) for task in (looking, *tasks)))
 
 
 if __name__ == "__main__":

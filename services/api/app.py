@@ -6,13 +6,39 @@ from fastapi import APIRouter, FastAPI
 
 from services.api.access import Authenticate, Authenticated
 from services.api.access.bodies import JsonBodies
+from services.api.openapi import describe
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
-from services.api.routes import audit, feeds, session, tokens
+from services.api.routes import (
+    articles,
+    audit,
+    claims,
+    dead_letters,
+    feeds,
+    fires,
+    health,
+    hosts,
+    lists,
+    new_feeds,
+    session,
+    sources,
+    stats,
+    tokens,
+)
 from shared.build import read_version
 
 ROUTERS: tuple[APIRouter, ...] = (
+    lists.router,  # before /api/feeds/{…}
     feeds.router,
+    new_feeds.router,
+    fires.router,
+    sources.router,
+    articles.router,
+    claims.router,
+    dead_letters.router,
+    health.router,
+    hosts.router,
+    stats.router,
     tokens.router,
     session.router,
     audit.router,
@@ -44,4 +70,5 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)
+    describe(app)
     return app

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+import psycopg
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from psycopg import errors
@@ -19,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from services.admin.errors import Conflict, Invalid, NotFound
-from shared.errors import BrokerUnavailable, DatabaseBusy, FeedmillError, Unavailable
+from shared.errors import BrokerUnavailable, DatabaseBusy, DatabaseUnavailable, FeedmillError, Unavailable
 from shared.observability.secrets import mask_credentials, mask_within
 
 log = logging.getLogger(__name__)
@@ -99,6 +100,8 @@ def handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(errors.UndefinedTable, _of_old_tables)
     app.add_exception_handler(errors.UndefinedColumn, _of_old_tables)
     app.add_exception_handler(errors.UndefinedFunction, _of_old_tables)
+    app.add_exception_handler(psycopg.DataError, _of_value)
+    app.add_exception_handler(UnicodeEncodeError, _of_value)
     app.add_exception_handler(Exception, _of_bug)
 
 
@@ -141,6 +144,8 @@ def _what_to_do(error: Unavailable) -> str:
             return f"RabbitMQ is away: {error}. Look whether it runs, and at FEEDMILL_AMQP_URL"
         case DatabaseBusy():
             return f"PostgreSQL took too long: {error}. Try again"
+        case DatabaseUnavailable() if "://" in str(error):  # else it names another remedy
+            return f"PostgreSQL is away: {error}. Look whether it runs, and at FEEDMILL_DATABASE_URL"
     return str(error)
 
 
@@ -151,9 +156,18 @@ async def _of_request(_request: Request, error: Exception) -> Response:
     return problem(UNPROCESSABLE, detail, found)
 
 
-async def _of_framework(_request: Request, error: Exception) -> Response:
+_UNKNOWN = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
+
+
+async def _of_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem(error.status_code, str(error.detail), headers=error.headers)
+    detail = str(error.detail)
+    if error.status_code in _UNKNOWN and detail == HTTPStatus(error.status_code).phrase:
+        detail = (
+            f"there is no operation {request.method} {request.url.path} here: see /api/openapi.json; a command needs an"
+            " API of its own version"
+        )
+    return problem(error.status_code, detail, headers=error.headers)
 
 
 async def _of_old_tables(_request: Request, error: Exception) -> Response:
@@ -161,6 +175,13 @@ async def _of_old_tables(_request: Request, error: Exception) -> Response:
         HTTPStatus.SERVICE_UNAVAILABLE,
         "the tables are missing or too old: run `feedmill migrate`",
     )
+
+
+async def _of_value(request: Request, error: Exception) -> Response:
+    """Answer what no model of a request refuses and no column takes, such as NUL or half of a surrogate pair."""
+    log.warning("a value was refused: %s %s: %s", request.method, request.url.path, error)
+    reason = "a text has half of a surrogate pair" if isinstance(error, UnicodeEncodeError) else str(error)
+    return problem(UNPROCESSABLE, f"a value can't be used: {reason.splitlines()[0]}")
 
 
 async def _of_bug(request: Request, error: Exception) -> Response:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from services.admin.feed_urls import UrlRules
+from services.admin.looks import Look
+from services.admin.pipeline_health import watch
+from services.admin.pipeline_health.watch import HealthWatch
+from services.admin.queues import Levels, read_levels
+from services.admin.stats import StatsWatch
+from services.admin.status import read_thresholds
+from services.api.arrivals import Arrivals
 from services.api.settings import ApiSettings
+from services.api.turns import Turns
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.settings import FetcherSettings
 from shared.broker.port import Broker
@@ -16,6 +26,12 @@ from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
 from shared.settings import read_settings
+
+SEARCHES = 8
+"""Searches for feeds at a time; each has a thread and a connection of its own."""
+
+PATIENCE_SECONDS = 60.0
+"""The longest wait of a search for others. A client waits for its answer for twice as long."""
 
 
 @dataclass
@@ -28,6 +44,8 @@ class Resources:
     settings: ApiSettings
     database: Database
     """An open pool."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process is told to stop: who waits for something, such as a long poll, answers at once."""
 
     @cached_property
     def fetcher(self) -> FetcherSettings:
@@ -38,6 +56,45 @@ class Resources:
     def topology(self) -> Topology:
         """The queues."""
         return self.settings.topology()
+
+    @cached_property
+    def url_rules(self) -> UrlRules:
+        """Which URLs can be polled."""
+        return UrlRules(self.fetcher.allowed(), self.settings.proxy_host_set())
+
+    @cached_property
+    def searches(self) -> Turns:
+        """Searches for feeds, which wait for strangers' hosts."""
+        return Turns(SEARCHES, PATIENCE_SECONDS)
+
+    @cached_property
+    def retrying(self) -> asyncio.Lock:
+        """Held while the retry queue is searched."""
+        return asyncio.Lock()
+
+    @cached_property
+    def arrivals(self) -> Arrivals:
+        """Those that wait for articles."""
+        return Arrivals(str(self.settings.database_url), at_once=max(1, self.settings.api_connections // 2))
+
+    @cached_property
+    def levels(self) -> Look[Levels]:
+        """How full the queues are."""
+
+        async def find() -> Levels:
+            return await read_levels(self.broker(), self.topology)
+
+        return Look(find, what="RabbitMQ", keep_seconds=watch.KEEP_SECONDS, patience_seconds=watch.PATIENCE_SECONDS)
+
+    @cached_property
+    def health(self) -> HealthWatch:
+        """How the pipeline fares."""
+        return HealthWatch(self.database, self.topology, read_thresholds(), self.levels)
+
+    @cached_property
+    def stats(self) -> StatsWatch:
+        """How things stand."""
+        return StatsWatch(self.database, self.topology, read_thresholds(), self.levels)
 
     def retry_rules(self) -> RetryRules:
         """Return when and how often fetchers retry."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from local.terminal import Interrupted, print_error
+from local.terminal import EXIT_PIPE, Interrupted, print_error
 from services.cli.commands import dead, feeds, local, pending, services, token
 from services.cli.commands.audit import audit
+from services.cli.commands.doctor import doctor
+from services.cli.commands.fire import fire
+from services.cli.commands.hosts import hosts
 from services.cli.commands.parse import parse
+from services.cli.commands.sources import sources
 from services.cli.commands.status import status
 from shared.errors import FeedmillError
 from shared.observability.logs import quieten_libraries
@@ -17,7 +24,21 @@ from shared.observability.logs import quieten_libraries
 EXIT_INTERRUPTED = 130
 EXIT_USAGE = 2
 
+
+class _Commands(TyperGroup):
+    """Typer would end an interrupt and a closed pipe by itself, each with a code or a text of its own."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+        except BrokenPipeError:
+            sys.exit(EXIT_PIPE)
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Feedmill polls feeds politely and turns them into one deduplicated PostgreSQL table.",
     no_args_is_help=True,
     add_completion=False,
@@ -31,11 +52,16 @@ for command in (
     services.scheduler,
     services.fetcher,
     services.writer,
+    services.api,
     local.farm,
     services.health,
     parse,
+    sources,
+    fire,
     status,
     audit,
+    hosts,
+    doctor,
 ):
     app.command()(command)
 for name, group in {"feeds": feeds, "dead": dead, "pending": pending, "token": token}.items():
@@ -46,19 +72,27 @@ def main() -> None:
     """Run the command; an error that a person can act on is one sentence, not a traceback."""
     quieten_libraries()
     try:
-        app()
-    except (FeedmillError, OSError) as error:
-        print_error(str(error))
-        sys.exit(1)
-    except UnicodeEncodeError:
-        odd = next((argument for argument in sys.argv if any("\udc80" <= part <= "\udcff" for part in argument)), None)
-        if odd is None:
-            raise
-        print_error(f"an argument is no text in UTF-8: {odd!r}")
-        sys.exit(EXIT_USAGE)
-    except (Interrupted, KeyboardInterrupt):
-        print_error("stopped")
-        sys.exit(EXIT_INTERRUPTED)
+        try:
+            app()
+        except (FeedmillError, OSError) as error:
+            print_error(str(error))
+            sys.exit(1)
+        except UnicodeEncodeError:
+            odd = next(
+                (argument for argument in sys.argv if any("\udc80" <= part <= "\udcff" for part in argument)), None
+            )
+            if odd is None:
+                raise
+            print_error(f"an argument is no text in UTF-8: {odd!r}")
+            sys.exit(EXIT_USAGE)
+        except (Interrupted, KeyboardInterrupt):
+            print_error("stopped")
+            sys.exit(EXIT_INTERRUPTED)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # such as `feedmill feeds list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's end tries again, and complains
+        sys.exit(EXIT_PIPE)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,10 @@ from shared.wire.jobs import FetchFeed
 
 NOTHING: Final = "^$"
 SHARD: Final = r"fetcher\.[0-9]{2}"
+FRONT: Final = rf"{SHARD}\.front"
+"""The queue of a shard's jobs that go ahead, and their routing key."""
+TRIALS: Final = r"writer\.trials"
+"""The queue of what dry runs found, and its routing key."""
 JOB: Final = re.escape(FetchFeed.KIND).replace(r"\.v", r"\.[0-9]{2}\.v")
 OWN_QUEUES: Final = (rf"{SHARD}\.owner", r"fetcher\.alive\.[0-9a-f]{32}")
 """Exclusive queues of a fetcher: its locks, and what it listens on."""
@@ -55,14 +59,16 @@ class Rights:
 def service_rights(topology: Topology) -> dict[str, Rights]:
     """Return the rights of each user, by its name.
 
-    `batch` is `feedmill batch` on its own; `command` is for people's commands, `batch` and `dead` among them;
-    `scaling` asks the management API for the length of queues.
+    `batch` is `feedmill batch` on its own; `api` is the HTTP API; `command` is for people's commands, `batch` and
+    `dead` among them; `scaling` asks the management API for the length of queues.
     """
     fetcher, behind = topology.fetcher, topology.behind(topology.fetcher)
     assert fetcher.fast_delay is not None
     delays = [_of_any_delay(name) for name in (fetcher.fast_delay, fetcher.retry)]
     queues, keys = _names(stage.queue for stage in behind), _names(stage.input_key for stage in behind)
     services = "|".join(re.escape(stage.service) for stage in topology.stages)
+    waiting = [*(_names(stage.dead for stage in topology.stages)), _of_any_delay(fetcher.retry)]
+    back = {EXCHANGE: _any_of(SHARD, FRONT, *queues, *(key for key in keys if key not in queues))}
     return {
         "scheduler": Rights(
             write=_any_of(EXCHANGE, re.escape(FETCHERS), SHARD),
@@ -71,19 +77,21 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
         "fetcher": Rights(
             configure=_any_of(*OWN_QUEUES),
             write=_any_of(EXCHANGE, re.escape(FETCHERS), *delays, *OWN_QUEUES, *queues),
-            read=_any_of(SHARD, re.escape(FETCHERS), *OWN_QUEUES),
-            keys={EXCHANGE: _any_of(SHARD, *keys, re.escape(fetcher.dead))},
+            read=_any_of(SHARD, FRONT, re.escape(FETCHERS), *OWN_QUEUES),
+            keys={EXCHANGE: _any_of(SHARD, FRONT, TRIALS, *keys, re.escape(fetcher.dead))},
         ),
         **{stage.service: _rights_behind(stage, topology) for stage in behind},
         "batch": Rights(
             write=_any_of(EXCHANGE, *queues),
             keys={EXCHANGE: _any_of(*keys)},
         ),
-        "command": Rights(
-            write=_any_of(EXCHANGE),
-            read=_any_of(rf"({services})(\..+)?"),
-            keys={EXCHANGE: _any_of(SHARD, *queues, *(key for key in keys if key not in queues))},
+        # Looks at every queue, reads those of dead letters and of retries, and publishes back to where they failed.
+        "api": Rights(
+            write=_any_of(EXCHANGE, SHARD, FRONT, TRIALS, _of_any_delay(fetcher.fast_delay), *queues),
+            read=_any_of(*waiting, *(_of_any_delay(stage.retry) for stage in behind)),
+            keys=back,
         ),
+        "command": Rights(write=_any_of(EXCHANGE), read=_any_of(rf"({services})(\..+)?"), keys=back),
         "scaling": Rights(tags="monitoring"),
     }
 
@@ -95,9 +103,10 @@ def _rights_behind(stage: Stage, topology: Topology) -> Rights:
     publish to the stage that was next before.
     """
     keys = _names(later.input_key for later in topology.behind(stage))
+    last = [TRIALS] if stage.service == "writer" else []
     return Rights(
         write=_any_of(EXCHANGE, _of_any_delay(stage.retry)),
-        read=_any_of(re.escape(stage.queue)),
+        read=_any_of(re.escape(stage.queue), *last),
         keys={EXCHANGE: _any_of(*keys, re.escape(stage.dead))},
     )
 

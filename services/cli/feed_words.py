@@ -8,6 +8,7 @@ from typing import Any
 
 from services.admin.diagnosis import in_words
 from services.cli.output import Times
+from shared.wire.jobs import DEFAULT_SOURCE_TYPE
 from shared.wire.outcomes import words_of
 
 
@@ -26,6 +27,25 @@ def last(row: dict[str, Any], *, with_words: bool = False) -> str:
     count = f" ({row['failures']} in a row)" if row["failures"] else ""
     details = (words_of(row["last_outcome"]) if with_words else "", row["last_error"])
     return ": ".join([f"{row['last_outcome']}{count}", *filter(None, details)])
+
+
+def polling(row: dict[str, Any], times: Times) -> str:
+    """Return what becomes of a feed that was to be polled now: what follows `feed 7`."""
+    group, until = row["politeness_group"], times.with_zone(row["until"])
+    if row["polling"] == "due":
+        return "is due now"
+    if row["polling"] == "in_flight":
+        return f"is {in_flight(row, times)}: it is being fetched"
+    if row["polling"] == "throttled":
+        return f"waits: {group} asked to be left alone until {until}"
+    planned = retry(row, times.with_zone(row["retry_at"]))
+    if row["polling"] == "retried":
+        return f"is fetched now; planned was {planned}"
+    if row["polling"] == "unreachable":
+        said = f"{group} could not be connected to, and fetchers leave it alone until {until} at least"
+        return f"waits, {planned}: {said}"
+    said = f"its job is not in the retry queue, so a fetcher has it; else the feed is due again at {until}"
+    return f"waits, {planned}: {said}"
 
 
 def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
@@ -49,6 +69,8 @@ def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("moving to", f"{row['moved_to']} (seen {row['moved_sightings']} times)" if row["moved_to"] else None),
         ("304 untrue since", times.with_zone(row["lying_since"])),
         ("host", row["politeness_group"]),
+        ("source type", row["source_type"] if row["source_type"] != DEFAULT_SOURCE_TYPE else None),
+        ("own settings", ", ".join(row["config"])),
     ]
     return [(name, value) for name, value in said if value]
 

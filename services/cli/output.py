@@ -3,37 +3,77 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import typer
+from pydantic import BaseModel
 from rich.cells import cell_len, set_cell_size
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from local.terminal import Terminal
 from shared.errors import ConfigurationError
-from shared.observability.display import safe_to_show
+from shared.observability.display import ascii_json, safe_to_show
 
 console = Terminal()
 
 
-def confirm(question: str) -> None:
-    """Ask a person.
+def confirm(question: str, *, on_stderr: bool = False) -> None:
+    """Ask a person; on standard error if standard output is for machines.
 
     Raises:
         ConfigurationError: nobody answers, because there is no terminal.
         typer.Abort: the answer is no.
     """
     try:
-        agreed = typer.confirm(question)
+        agreed = typer.confirm(question, err=on_stderr)
     except typer.Abort:
         if sys.stdin.isatty():
             raise
         raise ConfigurationError("nobody answers the question, since this is no terminal: add --yes") from None
     if not agreed:
         raise typer.Abort
+
+
+def print_json(value: Any) -> None:
+    """Print what `--json` promises: one JSON value, in ASCII. Models of the API are printed as the API sends them."""
+    print(ascii_json(_as_sent(value)))
+
+
+def print_json_rows(rows: Iterable[Any]) -> None:
+    """Print a JSON list while its rows come, one a line, so that a long one needs no memory."""
+    separator = "["
+    for row in rows:
+        print(separator, ascii_json(_as_sent(row)), sep="", end="")
+        separator = ",\n"
+    print("]" if separator != "[" else "[]")
+
+
+def _as_sent(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_sent(item) for item in value]
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+@contextmanager
+def progress(what: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+    """Show how far long work is, on standard error and only at a terminal. Yield what is called with the part done.
+
+    Args:
+        what: is done, such as `importing`.
+        total: all of it, in any unit; None: nobody knows.
+    """
+    shown = Terminal(stderr=True)
+    with Progress(*_BAR, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+_BAR = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(show_speed=True), TimeElapsedColumn())
 
 
 GAP = "  "

@@ -25,3 +25,8 @@ class CliSettings(LocalSettings):
         "", pattern=r"^(https?://\S+)?$", description="An API that commands speak to, in place of the servers."
     )
     api_token: SecretStr = Field(SecretStr(""), description="The token for it.")
+    seed_file: str = Field(
+        "",
+        description="Feeds that `feedmill migrate` and `feedmill up` register, each URL once, ever: a file of OPML or"
+        " YAML, or `default`.",
+    )

@@ -15,12 +15,13 @@ from services.fetcher.clock import Clock
 from services.fetcher.findings import Findings
 from services.fetcher.http.options import BadOptions
 from services.fetcher.outcomes import RetryRules, decide_retry
-from services.fetcher.politeness.decisions import FastDelay, Skip
-from services.fetcher.politeness.slot_request import Progress
+from services.fetcher.politeness.decisions import FastDelay, Refusal, Report, Skip
+from services.fetcher.politeness.slot_request import Progress, Sent
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import FeedRequest, prepare_request
 from shared.broker.port import Outgoing
-from shared.broker.topology import Stage
+from shared.broker.shards import front_of
+from shared.broker.topology import TRIALS, Stage
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl
 from shared.ttl_cache import TtlCache
@@ -38,8 +39,14 @@ MOVED_ON = Counter("feedmill_jobs_moved_on_total", "Jobs that were sent to the s
 LOGGED_CHARACTERS = 2000
 """The longest URL in the log. A job that somebody else published may hold a URL as long as a message can be."""
 
+SUPERSEDED = "the feed was fired since, and that job took its place"
+
 ORPHAN_SECONDS = 600.0
 """The result of an orphaned fetch is kept for so long. A broker comes back sooner."""
+
+
+class _Superseded(Exception):
+    """A newer job of the feed came while this one waited for its slot."""
 
 
 class FetchFeeds:
@@ -48,6 +55,9 @@ class FetchFeeds:
     A fetch that has begun runs to its end, even if its call is cancelled because the session that brought its job is
     lost. Such a fetch is orphaned. When the broker delivers the job again, the job gets the orphaned fetch's result, so
     no server is asked twice.
+
+    A job that a person waits for (`FetchFeed.goes_ahead`) goes before all jobs that wait. It took the claim of its
+    feed's earlier job, if there was one. This process remembers that, and ends the earlier job without a request.
 
     Args:
         fetcher: makes the requests, on threads.
@@ -75,6 +85,8 @@ class FetchFeeds:
         self._proxy_hosts = proxy_hosts
         self._owns = owns
         self._orphaned: TtlCache[asyncio.Task[Sequence[Outgoing]]] = TtlCache(ORPHAN_SECONDS)
+        self._fired: TtlCache[datetime] = TtlCache(rules.retry_delay_seconds + rules.claim_seconds)
+        """When each feed was fired. No earlier job of it lives for longer."""
 
     async def __call__(self, batch: Sequence[FetchFeed]) -> Sequence[Outgoing]:
         """Handle one job. Raises NackAndRequeue if it can't begin in this process."""
@@ -98,6 +110,8 @@ class FetchFeeds:
     async def _fetch(self, job: FetchFeed, progress: Progress) -> Sequence[Outgoing]:
         if await self._is_stale(job):
             return self._end_unasked(job, Outcome.STALE, "the claim's deadline passed in the queue")
+        if job.goes_ahead and not job.dry_run:
+            self._fired.put(job.feed_id, job.queued_at)
         try:
             request = prepare_request(job, self._proxy_hosts)
         except (BadUrl, BadOptions) as error:
@@ -107,9 +121,8 @@ class FetchFeeds:
             queue = self._stage.queue_of(request.group)
             if not self._owns(queue):
                 MOVED_ON.inc()
-                return [Outgoing.into(queue, request.to_job())]
-            label, work = f"feed {job.feed_id} {request.url}", partial(self._fetcher.make_request, request)
-            match await self._slots.run(request.group, label, work, target=request.target, progress=progress):
+                return [Outgoing.into(_way_to(queue, job), request.to_job())]
+            match await self._run_in_slot(request, progress):
                 case FeedFetched() as fetched:
                     return self._end(job, fetched)
                 case FeedRequest() as following:
@@ -117,9 +130,27 @@ class FetchFeeds:
                 case FastDelay():
                     REQUEUES.inc()
                     assert self._stage.fast_delay is not None
-                    return [Outgoing.after(self._stage.fast_delay, request.to_job(), then=queue)]
+                    return [Outgoing.after(self._stage.fast_delay, request.to_job(), then=_way_to(queue, job))]
                 case Skip() as skip:
                     return self._skip(job, request.group, skip)
+
+    async def _run_in_slot(self, request: FeedRequest, progress: Progress) -> FeedFetched | FeedRequest | Refusal:
+        job = request.job
+        label = f"feed {job.feed_id} {request.url}"
+        work = partial(self._make_request, request)
+        try:
+            return await self._slots.run(
+                request.group, label, work, target=request.target, progress=progress, ahead=job.goes_ahead
+            )
+        except _Superseded:
+            found = Findings(Outcome.STALE, error_class=Outcome.STALE.value, error=SUPERSEDED)
+            return found.to_result(job, self._clock.now(), 0.0)
+
+    def _make_request(self, request: FeedRequest, sent: Sent) -> tuple[FeedFetched | FeedRequest, Report]:
+        fired_at = self._fired.get(request.job.feed_id)
+        if fired_at is not None and request.job.queued_at < fired_at:
+            raise _Superseded
+        return self._fetcher.make_request(request, sent)
 
     async def _is_stale(self, job: FetchFeed) -> bool:
         """Return whether the claim is over. A clock that says so shortly after a start is confirmed first."""
@@ -132,7 +163,7 @@ class FetchFeeds:
         if not skip.throttled:
             return self._end_unasked(job, Outcome.SKIPPED, f"{group} could not be connected to a short while ago")
         not_before = self._clock.now() + timedelta(seconds=skip.seconds)
-        reason = f"{group} asked to be left alone for a while"
+        reason = f"{group} asked to be left alone until {not_before:%Y-%m-%d %H:%M:%S} UTC"
         return self._end_unasked(job, Outcome.SKIPPED, reason, not_before=not_before)
 
     def _end_unasked(
@@ -148,7 +179,9 @@ class FetchFeeds:
         return self._end(job, findings.to_result(job, self._clock.now(), 0.0))
 
     def _end(self, job: FetchFeed, fetched: FeedFetched) -> Sequence[Outgoing]:
-        result, again = decide_retry(job, fetched, self._rules, self._clock.now())
+        result, again = fetched, None
+        if not job.dry_run:
+            result, again = decide_retry(job, fetched, self._rules, self._clock.now())
         FETCHES.labels(result.outcome.value).inc()
         log.info(
             "fetch ended",
@@ -165,11 +198,16 @@ class FetchFeeds:
             },
         )
         if job.dry_run:
-            return []
+            return [Outgoing.into(TRIALS.queue, result)]
         outgoing = [Outgoing.onward(self._stage, result)]
         if again is not None:
             outgoing.append(Outgoing.after(self._stage.retry, again, then=self._stage.queue_of(again.group)))
         return outgoing
+
+
+def _way_to(shard: str, job: FetchFeed) -> str:
+    """Return the queue by which a job reaches the owner of a shard."""
+    return front_of(shard) if job.goes_ahead else shard
 
 
 def _key_of(job: FetchFeed) -> Hashable:

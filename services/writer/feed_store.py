@@ -47,7 +47,10 @@ _LOGGED_AS_SENT = (
 )
 """Columns of `feed_fetch_log` that are fields of `FeedFetched`."""
 
-_LOGGED = (*_LOGGED_AS_SENT, "started_at", "ok", "outcome", "items_seen", "items_new")
+_LOGGED = (
+    *(*_LOGGED_AS_SENT, "started_at", "ok", "outcome"),
+    *("items_seen", "items_new", "items_dated", "items_full", "items_duplicate"),
+)
 _LOG = f"""
 INSERT INTO feed_fetch_log ({", ".join(_LOGGED)})
 SELECT {", ".join(_LOGGED)} FROM json_populate_recordset(NULL::feed_fetch_log, %s)
@@ -101,13 +104,13 @@ async def find_logged(connection: Connection, batch: Sequence[FeedFetched]) -> s
 async def log_attempts(
     connection: Connection, batch: Sequence[FeedFetched], new_items: Mapping[UUID, NewItems], now: datetime
 ) -> None:
-    """Write a row for each attempt, with the number of articles that were new in it."""
+    """Write a row for each attempt, with how many articles were new in it, and what these are like."""
     if batch:
-        rows = [_log_row(fetched, new_items[fetched.result_id].count, now) for fetched in batch]
+        rows = [_log_row(fetched, new_items[fetched.result_id], now) for fetched in batch]
         await connection.execute(_LOG.encode(), [Json(rows, dumps=_to_json)])
 
 
-def _log_row(fetched: FeedFetched, items_new: int, now: datetime) -> dict[str, object]:
+def _log_row(fetched: FeedFetched, new: NewItems, now: datetime) -> dict[str, object]:
     """Return the attempt by column. It began between its job's queueing and now, whatever a fetcher's clock says."""
     return {
         **{name: getattr(fetched, name) for name in _LOGGED_AS_SENT},
@@ -115,7 +118,10 @@ def _log_row(fetched: FeedFetched, items_new: int, now: datetime) -> dict[str, o
         "ok": fetched.outcome.is_success,
         "outcome": fetched.outcome.value,
         "items_seen": fetched.items_seen,
-        "items_new": items_new,
+        "items_new": new.count,
+        "items_dated": len(new.published),
+        "items_full": new.full,
+        "items_duplicate": new.duplicates,
     }
 
 

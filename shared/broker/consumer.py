@@ -23,7 +23,8 @@ from typing import Generic, TypeVar
 from shared.broker.port import Broker, Delivery, Session
 from shared.broker.prefetch import PrefetchLimit, divide
 from shared.broker.settling import UNPUBLISHED_SECONDS, Handler, Settler, Unpublished
-from shared.broker.topology import Stage, Topology, in_ranges
+from shared.broker.shards import front_of, in_ranges, is_front, is_shard
+from shared.broker.topology import Stage, Topology
 from shared.errors import Unavailable
 from shared.ttl_cache import TtlCache
 from shared.waiting import keep_trying, until_any
@@ -33,6 +34,10 @@ log = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 35.0
 """The default time on shutdown for work that has begun, the publisher confirms included."""
+
+FRONT_PREFETCH = 8
+"""How many messages of a front queue may be unsettled, whatever the prefetch limit says: a person waits for each, and a
+few more fit into any process."""
 
 M = TypeVar("M", bound=Message)
 
@@ -220,7 +225,7 @@ class Consumer(Generic[M]):
                     if prefetch != current.get(queue) and not enough.is_set():
                         await session.consume(queue, prefetch=prefetch, deliver=arrivals.put)
                 if wanted != current:
-                    self._log_change(wanted)
+                    self._log_change({queue: n for queue, n in wanted.items() if not is_front(queue)})
                 current = wanted
                 if self._wanted() == current:
                     self._limit.note_applied()
@@ -232,9 +237,10 @@ class Consumer(Generic[M]):
             self._limit.note_applied()  # a session that ends delivers nothing more
 
     def _wanted(self) -> dict[str, int]:
-        """Return the prefetch count by queue."""
-        queues = self._limit.queues
-        return divide(self._limit.total, self._stage.queues if queues is None else queues)
+        """Return the prefetch count by queue. A limit of 0 stops no front queue."""
+        queues = self._stage.queues if self._limit.queues is None else self._limit.queues
+        fronts = {front_of(queue): FRONT_PREFETCH for queue in queues if is_shard(queue)}
+        return fronts | divide(self._limit.total, queues)
 
     def _log_change(self, wanted: dict[str, int]) -> None:
         what = "consuming" if wanted else "taking no more for now"

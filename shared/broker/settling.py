@@ -214,6 +214,9 @@ class Settler(Generic[M]):
         failures = delivery.headers.get("failures", 0)
         failures = failures if isinstance(failures, int) else 0
         decision = after_failure(error, failures=failures, most=self._failures)
+        if not self._stage.dead:
+            await self._drop(delivery, error)
+            return
         is_retried, is_blocked = isinstance(decision, TryLater), isinstance(error, Blocked)
         publication = self._copy_of(delivery, decision, error)
         log.log(
@@ -236,6 +239,11 @@ class Settler(Generic[M]):
         else:
             await self._session.ack(delivery)
             self._count("retried" if is_retried else "buried")
+
+    async def _drop(self, delivery: Delivery, error: Exception) -> None:
+        log.error("a message failed and is dropped: %s", error, extra={"queue": delivery.queue}, exc_info=error)
+        await self._session.reject(delivery)
+        self._count("buried")
 
     def _copy_of(self, delivery: Delivery, decision: TryLater | DeadLetter, error: Exception) -> Publication:
         """Return a failed message as it goes to the retry queue or to the dead queue. It keeps its message id."""

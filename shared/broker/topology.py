@@ -3,7 +3,7 @@
     feed.fetch.07.v1  ─► fetcher.07 ─► (the fetcher that owns it) ─► feed.fetched.v1 ─► writer ─► (writer service)
                            ▲  ▲
        fetcher.fast-delay ─┘  └─ fetcher.retry                      writer.retry ─► writer
-                                       fetcher.dead                            writer.dead
+       fetcher.07.front ─► (the same one)  fetcher.dead     writer.trials ─► (writer)  writer.dead
 
 `CHAIN` lists the stages in the order of the data. To add one, for example an enricher, add a package
 `services/enricher` and an entry before the writer's. Its queues, the users' rights, `feedmill dead` and `status`
@@ -12,6 +12,12 @@ follow.
 The fetcher's jobs wait in *shards*, the queues `fetcher.00`, `fetcher.01`, …: each politeness group belongs to one by
 its hash. One fetcher at a time owns a shard (`services/fetcher/shards`), so that one scoreboard sees all requests to a
 host.
+
+Each shard has a *front queue*, for jobs that a person waits for (`feedmill fire`): the shard's fetcher reads it beside
+the shard, however full that is. Quorum queues have no priorities before RabbitMQ 4. What nobody reads for a minute goes
+to the shard, since fetchers of earlier versions read no front queues.
+
+What a dry run brings goes to `writer.trials`, so that no writer that would write it gets hold of it.
 
 A delay queue has no consumer: its messages expire after the queue's TTL and are dead-lettered to the queue that their
 routing key names. A fanout exchange of the same name feeds it and leaves every routing key as it is, so that one delay
@@ -32,12 +38,11 @@ All queues are durable quorum queues. Two rules keep every message (RabbitMQ 3.1
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, Literal
 
+from shared.broker.shards import SHARDS, front_of, shard_name, shard_of
 from shared.wire.jobs import FetchFeed
 from shared.wire.results import FeedFetched
 
@@ -46,12 +51,6 @@ EXCHANGE: Final = "feedmill"
 
 FETCHERS: Final = "feedmill.fetchers"
 """The exchange of the fetchers' heartbeats and of the database's time; no durable queue is bound to it."""
-
-SHARDS: Final = 12
-"""The default number of shards, and so the most fetchers that have work; 1, 2, 3, 4, 6 and 12 share it evenly."""
-
-MOST_SHARDS: Final = 100
-"""Shard numbers have two digits."""
 
 DELIVERY_LIMIT: Final = 100
 """Redeliveries after which the broker moves a message to the dead queue. High, since each lost connection counts as
@@ -63,6 +62,15 @@ RabbitMQ 4 would drop a dead letter after the twentieth."""
 
 ANY_KEY: Final = ""
 """The binding key of a queue at a fanout exchange, which ignores keys."""
+
+FRONT_SECONDS: Final = 60.0
+"""How long a job waits in a front queue for the shard's fetcher, before it goes to the shard."""
+
+TRIAL_SECONDS: Final = 600.0
+"""How long a dry run's result waits for a writer. Then nobody waits for it any more, and the broker drops it."""
+
+TRIAL_BYTES: Final = 256 * 1024 * 1024
+"""The most bytes of such results; the oldest are dropped."""
 
 Argument = str | int
 
@@ -110,6 +118,7 @@ class Stage:
     """What it reads: one queue, or its shards."""
     retry: str
     dead: str
+    """Empty: a message that fails is dropped."""
     fast_delay: str | None = None
     input_key: str = ""
     """The routing key of its messages; empty: each shard has its own."""
@@ -130,6 +139,22 @@ class Stage:
     def queue_of(self, group: str) -> str:
         """Return the shard that a politeness group belongs to."""
         return self.queues[shard_of(group, len(self.queues))]
+
+
+TRIALS: Final = Stage("writer.trials", queues=("writer.trials",), retry="", dead="")
+"""Where dry runs end: its results are written by nobody. It stands beside the chain."""
+
+
+_TRIALS = Queue(
+    TRIALS.queue,
+    (TRIALS.queue,),
+    arguments={
+        "x-queue-type": "quorum",
+        "x-delivery-limit": DELIVERY_LIMIT,
+        "x-message-ttl": round(TRIAL_SECONDS * 1000),
+        "x-max-length-bytes": TRIAL_BYTES,
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -186,7 +211,8 @@ def build_topology(
     assert fetcher.fast_delay is not None
     stages, exchanges = [fetcher], [fetcher.fast_delay, fetcher.retry]
     queues = [
-        *(_work_queue(name, fetcher, _shard_key(number)) for number, name in enumerate(fetcher.queues)),
+        *(_work_queue(name, _shard_key(n), then=fetcher.dead) for n, name in enumerate(fetcher.queues)),
+        *(_work_queue(front_of(name), then=name, seconds=FRONT_SECONDS) for name in fetcher.queues),
         _delay_queue(fetcher.fast_delay, fast_delay_seconds),
         _delay_queue(fetcher.retry, retry_delay_seconds),
         _dead_queue(fetcher),
@@ -203,43 +229,15 @@ def build_topology(
         stages.append(stage)
         exchanges.append(stage.retry)
         queues += (
-            _work_queue(stage.queue, stage, *([key] if key != stage.queue else [])),
+            _work_queue(stage.queue, *([key] if key != stage.queue else []), then=stage.dead),
             _delay_queue(stage.retry, message_retry_seconds, then=stage.queue),
             _dead_queue(stage),
         )
     return Topology(
         stages=tuple(stages),
-        queues=tuple(queues),
+        queues=(*queues, _TRIALS),
         exchanges=(Exchange(EXCHANGE, "topic"), Exchange(FETCHERS), *map(Exchange, exchanges)),
     )
-
-
-@lru_cache(maxsize=10_000)
-def shard_of(group: str, shards: int) -> int:
-    """Return the number of the shard that a politeness group belongs to: the same in every process and version."""
-    return int.from_bytes(hashlib.md5(group.encode(), usedforsecurity=False).digest()[:8]) % shards
-
-
-def shard_name(number: int) -> str:
-    """Return the name of a shard's queue."""
-    return f"fetcher.{number:02d}"
-
-
-def is_shard(queue: str) -> bool:
-    """Return whether a queue is a shard, whatever the number of shards."""
-    return any(queue == shard_name(number) for number in range(MOST_SHARDS))
-
-
-def in_ranges(queues: Iterable[str]) -> str:
-    """Return the names of queues for a log line, consecutive shards as a range: `fetcher.00-05, fetcher.09, writer`."""
-    ranges: list[tuple[str, str]] = []
-    for queue in sorted(queues):
-        number = int(ranges[-1][1][-2:]) + 1 if ranges and is_shard(ranges[-1][1]) else 0
-        if number and queue == shard_name(number):
-            ranges[-1] = (ranges[-1][0], queue)
-        else:
-            ranges.append((queue, queue))
-    return ", ".join(first if first == last else f"{first}-{last[-2:]}" for first, last in ranges)
 
 
 def fetch_routing_key(group: str, shards: int) -> str:
@@ -253,14 +251,16 @@ def _shard_key(number: int) -> str:
     return f"{kind}.{number:02d}.{version}"
 
 
-def _work_queue(name: str, stage: Stage, *bindings: str) -> Queue:
+def _work_queue(name: str, *bindings: str, then: str, seconds: float | None = None) -> Queue:
+    """Return a queue that services read. It leads to the queue `then`, also what nobody has read for so long."""
     return Queue(
         name,
         (name, *bindings),
         arguments={
             "x-queue-type": "quorum",
             "x-delivery-limit": DELIVERY_LIMIT,
-            **_dead_letter_to(stage.dead),
+            **({"x-message-ttl": round(seconds * 1000)} if seconds else {}),
+            **_dead_letter_to(then),
         },
     )
 

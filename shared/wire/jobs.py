@@ -88,9 +88,15 @@ class FetchFeed(Message):
     """A fetch under way: it goes on here instead of at `url`. The JSON keeps the name that running versions read."""
     reason: Reason = "due"
     dry_run: bool = False
+    """Read the whole feed and show what it would bring: the result goes to `writer.trials`, and is not written."""
     probe: bool = Field(default=False, exclude_if=lambda probe: not probe)
     """Leave the validators out this once, to see whether the server's 304 answers are true."""
     queued_at: Moment
+
+    @property
+    def goes_ahead(self) -> bool:
+        """Whether a person waits for it. A retry is a job like any other."""
+        return self.reason == "manual" and not self.attempt and not self.skips
 
     def headers(self) -> dict[str, str | int]:
         """Feed, attempt and skips."""

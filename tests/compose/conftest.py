@@ -40,12 +40,13 @@ def docker_compose_file() -> str:
 
 @pytest.fixture(scope="session")
 def docker_compose_command(tmp_path_factory: pytest.TempPathFactory, image: str) -> str:
-    management, amqp, postgres = choose_ports([0, 0, 0])
+    api, management, amqp, postgres = choose_ports([0, 0, 0, 0])
     net = f"10.213.{secrets.randbelow(200) + 20}"
     name, _, tag = image.partition(":")
     settings = QUICK | {
         "FEEDMILL_IMAGE": name,
         "FEEDMILL_TAG": tag,
+        "API_PORT": str(api),
         "RABBITMQ_MANAGEMENT_PORT": str(management),
         "RABBITMQ_PORT": str(amqp),
         "POSTGRES_PORT": str(postgres),

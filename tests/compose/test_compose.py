@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from shared.broker.topology import SHARDS, build_topology
+from shared.broker.shards import SHARDS
+from shared.broker.topology import build_topology
 from tests.compose.stack import LONGEST_SECONDS, Stack, management, run
 
 pytestmark = pytest.mark.e2e
 
-SERVICES = ("scheduler", "fetcher", "writer")
+SERVICES = ("scheduler", "fetcher", "writer", "api")
 
 
 def test_up_waits_until_all_is_healthy_and_every_article_is_there_once(stack: Stack) -> None:
@@ -48,7 +49,7 @@ def test_ports_are_open_on_loopback_only(stack: Stack) -> None:
         (container, *_) = stack.containers(service)
         bindings = stack.inspect(container)["HostConfig"]["PortBindings"] or {}
         published[service] = {binding["HostIp"] for many in bindings.values() for binding in many}
-    assert published.pop("rabbitmq") == published.pop("postgres") == {"127.0.0.1"}
+    assert published.pop("rabbitmq") == published.pop("postgres") == published.pop("api") == {"127.0.0.1"}
     assert not any(published.values())
 
 

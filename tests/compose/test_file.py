@@ -12,6 +12,8 @@ from pydantic_settings import BaseSettings
 
 from local.farm.service import public_specs
 from local.settings import FarmSettings
+from services.api.server import DRAIN_SECONDS as API_DRAIN_SECONDS
+from services.api.settings import ApiSettings
 from services.cli.broker_users import service_rights
 from services.cli.settings import CliSettings
 from services.fetcher.settings import FetcherSettings
@@ -25,13 +27,22 @@ SETTINGS: dict[str, type[BaseSettings]] = {
     "scheduler": SchedulerSettings,
     "fetcher": FetcherSettings,
     "writer": WriterSettings,
+    "api": ApiSettings,
     "farm": FarmSettings,
 }
 SECRET = {"FEEDMILL_AMQP_URL", "FEEDMILL_DATABASE_URL"}
 """Whose values stand in files."""
 
-LENT = {"farm": {"FEEDMILL_PREPARED_STATEMENTS", "FEEDMILL_STATEMENT_SECONDS"}}
-"""What the class has from its parents and the service makes no use of."""
+ALSO = {"api": (SchedulerSettings, FetcherSettings, WriterSettings)}
+"""What else it reads: it tries feeds and foretells what the services do."""
+
+LENT = {
+    "farm": {"FEEDMILL_PREPARED_STATEMENTS", "FEEDMILL_STATEMENT_SECONDS"},
+    "api": {"FEEDMILL_API_OPEN"},
+}
+"""What the class has and the service makes no use of: the API listens for others, so it can't be open."""
+
+COMING = {"FEEDMILL_FIRE_SECONDS"}
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +59,9 @@ def seconds(span: str) -> int:
 @pytest.mark.parametrize("service", SETTINGS)
 def test_a_service_is_handed_the_settings_that_it_reads(compose: dict[str, Any], service: str) -> None:
     given = set(compose["services"][service]["environment"])
-    read = {f"FEEDMILL_{name.upper()}" for name in SETTINGS[service].model_fields}
-    assert given == read - LENT.get(service, set()) - SECRET | {"FEEDMILL_SECRETS"}
+    classes = (SETTINGS[service], *ALSO.get(service, ()))
+    read = {f"FEEDMILL_{name.upper()}" for cls in classes for name in cls.model_fields}
+    assert given - COMING == read - COMING - LENT.get(service, set()) - SECRET | {"FEEDMILL_SECRETS"}
 
 
 def test_a_service_is_handed_its_own_passwords(compose: dict[str, Any]) -> None:
@@ -68,7 +80,7 @@ def test_a_service_is_handed_its_own_passwords(compose: dict[str, Any]) -> None:
         assert (at_database != "''") == ("database_url" in cls.model_fields), name
     users = re.search(r"for user in ([\w ]+);", script)
     assert users is not None
-    assert set(users[1].split()) == {"scheduler", "fetcher", "writer", "command"}
+    assert set(users[1].split()) == {"scheduler", "fetcher", "writer", "api", "command"}
     assert set(users[1].split()) <= service_rights(BrokerSettings().topology()).keys()
 
 
@@ -88,6 +100,7 @@ def test_grace_periods_are_longer_than_the_drain(compose: dict[str, Any]) -> Non
     services = compose["services"]
     fetcher = FetcherSettings().longest_fetch_seconds() + DRAIN_SECONDS
     assert seconds(services["fetcher"]["stop_grace_period"]) > fetcher
+    assert seconds(services["api"]["stop_grace_period"]) > API_DRAIN_SECONDS + 5
     for name in ("scheduler", "writer"):
         assert seconds(services[name]["stop_grace_period"]) > DRAIN_SECONDS
 
@@ -97,10 +110,10 @@ def test_the_names_of_the_farm_lead_to_it(compose: dict[str, Any]) -> None:
     assert set(compose["services"]["farm"]["networks"]["farm"]["aliases"]) == names
 
 
-def test_only_the_fetcher_reaches_the_web_and_it_reaches_no_database(compose: dict[str, Any]) -> None:
+def test_fetcher_and_api_reach_the_web_and_the_fetcher_reaches_no_database(compose: dict[str, Any]) -> None:
     services, networks = compose["services"], compose["networks"]
     outside = {name for name, about in networks.items() if not (about or {}).get("internal")}
-    assert {name for name in SETTINGS if outside & set(services[name]["networks"])} == {"fetcher"}
+    assert {name for name in SETTINGS if outside & set(services[name]["networks"])} == {"fetcher", "api"}
     assert "database" not in services["fetcher"]["networks"]
 
 
@@ -110,6 +123,13 @@ def test_every_service_has_limits_and_bounded_logs_and_no_latest_image(compose: 
         assert service["logging"]["options"]["max-size"], name
         assert not service["image"].endswith("latest"), name
         assert ":" in service["image"], name
+
+
+def test_the_published_port_is_that_of_the_api(compose: dict[str, Any]) -> None:
+    api = compose["services"]["api"]
+    (published,) = api["ports"]
+    assert published == f"127.0.0.1:${{API_PORT:-8080}}:{api['environment']['FEEDMILL_API_PORT']}"
+    assert api["environment"]["FEEDMILL_API_HOST"] == "0.0.0.0"
 
 
 def test_ports_are_bound_to_loopback(compose: dict[str, Any]) -> None:

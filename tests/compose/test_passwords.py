@@ -18,7 +18,7 @@ from tests.compose.stack import Stack, management, torn_down
 ROOT = Path(__file__).parents[2]
 needs_engine = pytest.mark.e2e
 
-PORTS = ("RABBITMQ_MANAGEMENT_PORT", "RABBITMQ_PORT", "POSTGRES_PORT")
+PORTS = ("API_PORT", "RABBITMQ_MANAGEMENT_PORT", "RABBITMQ_PORT", "POSTGRES_PORT")
 BEFORE = """
 services:
   rabbitmq:
@@ -67,7 +67,7 @@ def test_each_service_is_a_user_of_its_own_with_the_rights_of_its_room(stack: St
     wanted = {
         name: rights
         for name, rights in service_rights(settings.topology()).items()
-        if name in {"scheduler", "fetcher", "writer", "command"}
+        if name in {"scheduler", "fetcher", "writer", "api", "command"}
     }
     keys: dict[str, dict[str, str]] = {name: {} for name in wanted}
     for one in management(stack, "topic-permissions"):
@@ -87,7 +87,7 @@ def test_each_service_is_a_user_of_its_own_with_the_rights_of_its_room(stack: St
 
 
 @needs_engine
-@pytest.mark.parametrize("service", ["scheduler", "fetcher", "writer", "farm"])
+@pytest.mark.parametrize("service", ["scheduler", "fetcher", "writer", "api", "farm"])
 def test_a_service_can_read_its_own_passwords_only(stack: Stack, service: str) -> None:
     files = stack("exec", "-T", service, "sh", "-c", "find /run/feedmill -type f 2>/dev/null || true").split()
     assert files
@@ -115,7 +115,7 @@ def volumes_from_before(stack: Stack, tmp_path: Path) -> Iterator[Stack]:
 def test_volumes_of_the_version_before_are_used_on_with_new_passwords(
     volumes_from_before: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside = dict(zip(PORTS, map(str, choose_ports([0, 0, 0])), strict=True)) | {"FARM_SUBNET": "10.212.89.0/26"}
+    beside = dict(zip(PORTS, map(str, choose_ports([0] * len(PORTS))), strict=True)) | {"FARM_SUBNET": "10.212.89.0/26"}
     for name, value in beside.items():  # the other project has those of the file
         monkeypatch.setenv(name, value)
     stack = volumes_from_before

@@ -135,13 +135,17 @@ class MemoryBroker:
         standing.ready.append(stored)
         ttl = standing.declared.arguments.get("x-message-ttl")
         if self.ticking and ttl is not None:
-            asyncio.get_running_loop().call_later(int(ttl) / 1000, self._expire, standing)
+            asyncio.get_running_loop().call_later(int(ttl) / 1000, self._expire, standing, stored)
 
-    def _expire(self, standing: _Standing) -> None:
-        """Dead-letter the oldest message of a delay queue."""
-        stored = standing.ready.popleft()
-        key = stored.publication.routing_key
-        self._store(str(standing.declared.arguments.get("x-dead-letter-routing-key", key)), stored)
+    def _expire(self, standing: _Standing, stored: Stored) -> None:
+        """Dead-letter a message that nobody has read."""
+        place = next((n for n, other in enumerate(standing.ready) if other is stored), None)
+        if place is None:
+            return
+        del standing.ready[place]
+        if "x-dead-letter-exchange" in standing.declared.arguments:
+            key = stored.publication.routing_key
+            self._store(str(standing.declared.arguments.get("x-dead-letter-routing-key", key)), stored)
         self.dispatch()
 
     def take_back(self, queue: str, stored: Stored) -> None:
@@ -277,8 +281,9 @@ class MemorySession:
     async def reject(self, delivery: Delivery) -> None:
         self._alive()
         queue, stored = self._settle(delivery)
-        target = self._broker.queues[queue].declared.arguments["x-dead-letter-routing-key"]
-        self._broker.queues[str(target)].ready.append(replace(stored, redelivered=False))
+        target = self._broker.queues[queue].declared.arguments.get("x-dead-letter-routing-key")
+        if target is not None:
+            self._broker.queues[str(target)].ready.append(replace(stored, redelivered=False))
         self.pull()
 
     async def count_ready(self, queue: str) -> int | None:

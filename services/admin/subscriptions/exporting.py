@@ -43,21 +43,27 @@ CSV_HEADER = ("url", "name", "tags", "site_url", "source_type")
 Row = dict[str, Any]
 
 
-def export_feeds(connection: Connection, out: TextIO, form: Format, tag: str | None = None) -> int:
+def export_feeds(
+    connection: Connection, out: TextIO, form: Format, tag: str | None = None, *, masked: bool = False
+) -> int:
     """Write the feeds, or those with `tag`, to `out`; the rows come from the server a thousand at a time.
 
     Returns:
         how many feeds have a URL that holds a password or a token. The list has these in full, since such a feed can't
-        be fetched without it.
+        be fetched without it; with `masked` it has stars in their place.
     """
     statement = _BY_FOLDER if form is Format.OPML else _BY_FEED
     secrets: set[int] = set()
 
     def rows(cursor: Iterable[Row]) -> Iterator[Row]:
         for row in cursor:
-            if mask_credentials(row["url"]) != row["url"]:
+            shown = mask_credentials(row["url"])
+            if shown != row["url"]:
                 secrets.add(row["id"])
-            yield row | {"name": " ".join((row["name"] or "").split())[:MAX_NAME_CHARACTERS].rstrip()}
+            yield row | {
+                "url": shown if masked else row["url"],
+                "name": " ".join((row["name"] or "").split())[:MAX_NAME_CHARACTERS].rstrip(),
+            }
 
     with connection.cursor(name="export") as cursor:
         cursor.itersize = ROWS_AT_ONCE

@@ -8,7 +8,7 @@ other commands can work side by side. An import that dies leaves whole chunks; t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TypeVar
@@ -105,15 +105,20 @@ class Import:
         Raises:
             psycopg.Error: as the connection does. What was committed before stays.
         """
+        for listed in self.chunks(feeds):
+            progress(listed)
+        return self.done
+
+    def chunks(self, feeds: Iterable[Listed]) -> Iterator[int]:
+        """Import one chunk of `feeds` after the other; yield after each how many were read. Errors as for `run`."""
         listed = 0
         for listed, feed in enumerate(feeds, 1):
             self._take(feed)
             if listed % CHUNK == 0:
                 self._flush(listed)
-                progress(listed)
+                yield listed
         self._flush(listed)
-        progress(listed)
-        return self.done
+        yield listed
 
     def _take(self, listed: Listed) -> None:
         feed = check_listed(listed, self._rules.allowed)
@@ -136,13 +141,13 @@ class Import:
         chunk, skipped = self._chunk, self._skipped
         self._chunk, self._skipped = {}, []
         added: set[str] = set()
-        there = self._in_transaction(lambda: self._insert(chunk, added)) if chunk else {}
+        there = in_transaction(self._connection, lambda: self._insert(chunk, added)) if chunk else {}
         lacking = [
             url
             for url, candidate in chunk.items()
             if url not in added and (url not in there or _lacks(there[url][1], candidate.feed.tags))
         ]
-        tagged = self._in_transaction(lambda: self._tag(lacking, chunk)) if lacking else 0
+        tagged = in_transaction(self._connection, lambda: self._tag(lacking, chunk)) if lacking else 0
         for url, candidate in chunk.items():
             if url not in added and not candidate.is_repeat:
                 known = f"there already as feed {there[url][0]}" if url in there else "there already"
@@ -184,16 +189,18 @@ class Import:
             )
         return sum(not chunk[row["url"]].is_repeat for row in lacking)
 
-    def _in_transaction(self, work: Callable[[], Result]) -> Result:
-        for tried in range(1, TRIES + 1):
-            try:
-                with self._connection.transaction():
-                    self._connection.execute(*transaction_bounds(STATEMENT_SECONDS))
-                    return work()
-            except _BLOCKED:
-                if tried == TRIES:
-                    raise
-        raise AssertionError
+
+def in_transaction(connection: Connection, work: Callable[[], Result]) -> Result:
+    """Return what `work` returns, done in a transaction that is tried again if it waits too long for a lock."""
+    for tried in range(1, TRIES + 1):
+        try:
+            with connection.transaction():
+                connection.execute(*transaction_bounds(STATEMENT_SECONDS))
+                return work()
+        except _BLOCKED:
+            if tried == TRIES:
+                raise
+    raise AssertionError
 
 
 def _lacks(present: Iterable[str], wanted: Iterable[str]) -> bool:

@@ -8,11 +8,10 @@ from enum import StrEnum
 
 from services.admin.registry import NewFeed, registered_url
 from services.admin.subscriptions.model import Listed
-from services.fetcher.http.address_guard import Blocked, Network, check_address
+from services.fetcher.http.address_guard import Blocked, Network, check_host
 from services.fetcher.http.options import BadOptions
 from shared.politeness import DEFAULT_PORTS, MAX_URL_CHARACTERS, BadUrl, host_of
 
-_IPV4 = re.compile(r"[0-9.]+")  # `host_of` spells addresses in one way
 _SITE_URL = re.compile(r"https?://\S{1,1990}", re.IGNORECASE)
 
 
@@ -88,7 +87,7 @@ def _check_url(listed: Listed, allowed: tuple[Network, ...]) -> str:
         raise _Refused(Reason.NOT_HTTP, detail)
     try:
         clean = registered_url(NewFeed(url, source_type=listed.source_type))
-        _check_host(host_of(clean), allowed)
+        check_host(host_of(clean), allowed)
     except BadUrl as error:
         raise _Refused(Reason.BAD_URL, error) from None
     except BadOptions as error:
@@ -96,12 +95,3 @@ def _check_url(listed: Listed, allowed: tuple[Network, ...]) -> str:
     except Blocked as error:
         raise _Refused(Reason.REFUSED_ADDRESS, error) from None
     return clean
-
-
-def _check_host(host: str, allowed: tuple[Network, ...]) -> None:
-    """Raise Blocked if the host is an address, or a name of this machine, that fetchers refuse."""
-    name = host.removesuffix(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        name = "127.0.0.1"
-    if ":" in name or _IPV4.fullmatch(name):
-        check_address(name, allowed)

@@ -67,11 +67,12 @@ async def _known(
     return actor
 
 
-def _needs(scope: Scope) -> Callable[[Actor], Awaitable[Actor]]:
+def _needs(*scopes: Scope) -> Callable[[Actor], Awaitable[Actor]]:
     async def check(actor: Annotated[Actor, Security(_known)]) -> Actor:
-        if not actor.may(scope):
+        if not any(map(actor.may, scopes)):
+            wanted = " or ".join(f"`{scope}`" for scope in scopes)
             has = ", ".join(f"`{own}`" for own in sorted(actor.scopes))
-            raise ProblemError(HTTPStatus.FORBIDDEN, f"this needs a token with the scope `{scope}`; this one has {has}")
+            raise ProblemError(HTTPStatus.FORBIDDEN, f"this needs a token with the scope {wanted}; this one has {has}")
         return actor
 
     return check
@@ -81,4 +82,6 @@ Known = Annotated[Actor, Security(_known)]
 Reader = Annotated[Actor, Security(_needs(Scope.READ), scopes=[Scope.READ])]
 Editor = Annotated[Actor, Security(_needs(Scope.WRITE), scopes=[Scope.WRITE])]
 Consumer = Annotated[Actor, Security(_needs(Scope.CONSUME), scopes=[Scope.CONSUME])]
+ArticleReader = Annotated[Actor, Security(_needs(Scope.READ, Scope.CONSUME), scopes=[Scope.READ, Scope.CONSUME])]
+"""Either of the two scopes will do."""
 Admin = Annotated[Actor, Security(_needs(Scope.ADMIN), scopes=[Scope.ADMIN])]

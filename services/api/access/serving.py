@@ -45,10 +45,10 @@ def guarded(app: ASGIApp, settings: ApiSettings, limits: Limits | None = None) -
     return guard
 
 
-def configure_server(app: ASGIApp, settings: ApiSettings, limits: Limits | None = None) -> uvicorn.Config:
-    """Return how uvicorn runs the app. Only FEEDMILL_API_PROXIES says which proxies are believed."""
+def configure_server(app: ASGIApp) -> uvicorn.Config:
+    """Return how uvicorn runs a guarded app. Only FEEDMILL_API_PROXIES says which proxies are believed."""
     return uvicorn.Config(
-        guarded(app, settings, limits),
+        app,
         http=BoundedProtocol,
         ws="none",
         lifespan="off",

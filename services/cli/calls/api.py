@@ -5,25 +5,25 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
-from collections.abc import AsyncIterable, Iterator, Mapping
+import os
+from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
-from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
-from pydantic import PostgresDsn, TypeAdapter
+from pydantic import PostgresDsn, TypeAdapter, ValidationError
 
-from local.addresses import find_broker
-from local.addresses import open_database as open_private_database
-from services.cli.calls.within import WithinProcess
+from services.cli.calls.address import open_client
+from services.cli.calls.failures import check, is_problem, no_answer, not_of_this_version
 from services.cli.settings import CliSettings
-from shared.errors import ConfigurationError, Unavailable
+from shared.errors import ConfigurationError
 from shared.settings import read_settings
+
+if TYPE_CHECKING:
+    from services.api.settings import ApiSettings
 
 T = TypeVar("T")
 
-CONNECT_SECONDS = 10.0
-READ_SECONDS = 120.0
 PAGE = 500
 
 
@@ -31,40 +31,68 @@ class Api:
     """The API of one command. Its methods wait for the answer.
 
     Each raises ConfigurationError with what the API says is wrong, or Unavailable if the API, or a server behind it, is
-    away.
+    away. An interrupt cancels what is under way.
     """
 
     def __init__(self, runner: asyncio.Runner, client: httpx.AsyncClient) -> None:
         self._runner = runner
         self._client = client
+        self._open: set[httpx.Response] = set()
 
     def call(
-        self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        accept: Container[int] = (),
     ) -> httpx.Response:
-        """Return the answer to a request whose body is JSON; parameters of a query that are None are left out."""
-        return self._runner.run(self._call(method, path, query, body))
+        """Return the answer to a request whose body is JSON; parameters of a query that are None are left out.
 
-    async def _call(self, method: str, path: str, query: Mapping[str, Any] | None, body: Any) -> httpx.Response:
+        A status in `accept` is no error if the answer is no problem.
+        """
+        return self._runner.run(self._call(self._request(method, path, query, json=body, headers=headers), accept))
+
+    def _request(self, method: str, path: str, query: Mapping[str, Any] | None, **options: Any) -> httpx.Request:
+        assert path.startswith("/")  # of this API, whatever the rest is
         given = {name: value for name, value in (query or {}).items() if value is not None}
+        return self._client.build_request(method, path, params=given, **options)
+
+    async def _call(self, request: httpx.Request, accept: Container[int] = ()) -> httpx.Response:
         try:
-            answer = await self._client.request(method, path, params=given, json=body)
+            answer = await self._client.send(request)
         except httpx.HTTPError as error:
-            raise _away(error) from error
-        _check(answer)
+            raise no_answer(error) from error
+        if answer.status_code not in accept or is_problem(answer):
+            self._check(answer)
         return answer
+
+    def _check(self, answer: httpx.Response) -> None:
+        check(answer, has_token="Authorization" in answer.request.headers)
 
     def get(self, path: str, kind: type[T], **query: Any) -> T:
         """Return the answer to a GET, as the model `kind` reads it."""
-        return TypeAdapter(kind).validate_json(self.call("GET", path, query=query).content)
+        answer = self.call("GET", path, query=query)
+        try:
+            return TypeAdapter(kind).validate_json(answer.content)
+        except ValidationError as error:
+            raise not_of_this_version(answer.request, error) from error
 
     def rows(self, path: str, kind: type[T], *, limit: int | None = None, **query: Any) -> Iterator[T]:
         """Yield the rows of a list, page after page, each as the model `kind` reads it; `limit` at most."""
-        left, cursor, reader = limit, None, TypeAdapter(kind)
+        left, cursor, reader = limit, None, TypeAdapter(list[kind])  # type: ignore[valid-type]
         while left is None or left > 0:
             size = PAGE if left is None else min(left, PAGE)
-            page = self.call("GET", path, query={**query, "limit": size, "cursor": cursor}).json()
-            yield from map(reader.validate_python, page["items"])
-            left, cursor = None if left is None else left - len(page["items"]), page["next"]
+            answer = self.call("GET", path, query={**query, "limit": size, "cursor": cursor})
+            try:
+                page = answer.json()
+                rows, cursor = reader.validate_python(page["items"]), page["next"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise not_of_this_version(answer.request, error) from error
+            yield from rows
+            left = None if left is None else left - len(rows)
             if cursor is None:
                 return
 
@@ -76,51 +104,59 @@ class Api:
         query: Mapping[str, Any] | None = None,
         content: AsyncIterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
+        begun: Callable[[httpx.Headers], object] = lambda _: None,
     ) -> Iterator[bytes]:
-        """Yield the body of an answer in parts, while it comes; `content` is sent while it is read."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        request = self._client.build_request(method, path, params=given, content=content, headers=headers)
+        """Yield the body of an answer in parts, while it comes; `content` is sent while it is read.
+
+        `begun` is told the answer's headers.
+        """
+        request = self._request(method, path, query, content=content, headers=headers)
         try:
             answer = self._runner.run(self._client.send(request, stream=True))
+            self._open.add(answer)
             try:
-                if answer.is_error:
+                if not answer.is_success:
                     self._runner.run(answer.aread())
-                    _check(answer)
+                    self._check(answer)
+                begun(answer.headers)
                 parts = answer.aiter_bytes()
                 while (part := self._runner.run(_next(parts))) is not None:
                     yield part
             finally:
-                self._runner.run(answer.aclose())
+                self._close(answer)
         except httpx.HTTPError as error:
-            raise _away(error) from error
+            raise no_answer(error) from error
 
     def lines(self, method: str, path: str, **options: Any) -> Iterator[Any]:
         """Yield the values of an answer that is a JSON value a line, while it comes; options as for `stream`."""
+
+        def read(line: bytes) -> Any:
+            try:
+                return json.loads(line)
+            except ValueError as error:
+                raise not_of_this_version(self._client.build_request(method, path), error) from error
+
         rest = b""
         for part in self.stream(method, path, **options):
             *whole, rest = (rest + part).split(b"\n")
-            yield from map(json.loads, filter(None, whole))
+            yield from map(read, filter(None, whole))
         if rest:
-            yield json.loads(rest)
+            yield read(rest)
+
+    def close(self) -> None:
+        """Give up what is under way, also answers that nobody has read to their end."""
+        for answer in list(self._open):
+            self._close(answer)
+        self._runner.run(self._client.aclose())
+
+    def _close(self, answer: httpx.Response) -> None:
+        if answer in self._open:  # else a generator that was left alone ends after `close`
+            self._open.discard(answer)
+            self._runner.run(answer.aclose())
 
 
 async def _next(parts: Any) -> bytes | None:
     return await anext(parts, None)
-
-
-def _away(error: httpx.HTTPError) -> Unavailable:
-    return Unavailable(f"{error.request.url.copy_with(userinfo=b'')}: no answer: {error or type(error).__name__}")
-
-
-def _check(answer: httpx.Response) -> None:
-    if not answer.is_error:
-        return
-    try:
-        detail = str(answer.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        detail = f"{answer.request.url}: status {answer.status_code}; is this the API of Feedmill?"
-    is_away = answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
-    raise Unavailable(detail) if is_away else ConfigurationError(detail)
 
 
 @contextmanager
@@ -135,42 +171,48 @@ def open_api(*, database: bool = True, create: bool = False) -> Iterator[Api]:
     with ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
         if settings.api_url:
-            client = _afar(settings)
+            client = open_client(settings)
         else:
-            url = stack.enter_context(open_private_database(settings, create=create)) if database else None
             opened = AsyncExitStack()
-            client = runner.run(_within(opened, settings, url))
+            own = _own_settings(stack, settings, database=database, create=create)
             stack.callback(lambda: runner.run(opened.aclose()))
-        stack.callback(lambda: runner.run(client.aclose()))
-        yield Api(runner, client)
+            client = runner.run(_within(opened, own))
+        api = Api(runner, client)
+        stack.callback(api.close)
+        yield api
 
 
-def _afar(settings: CliSettings) -> httpx.AsyncClient:
-    token = settings.api_token.get_secret_value()
-    return httpx.AsyncClient(
-        base_url=settings.api_url.rstrip("/"),
-        headers={"Authorization": f"Bearer {token}"} if token else {},
-        timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
-        trust_env=False,  # a proxy of the environment is for feeds
-    )
-
-
-async def _within(stack: AsyncExitStack, settings: CliSettings, database_url: str | None) -> httpx.AsyncClient:
-    from services.admin.actor import Actor, Scope  # FastAPI takes as long as all other imports of the command
-    from services.api.app import make_app
-    from services.api.resources import Resources, open_database
+def _own_settings(stack: ExitStack, settings: CliSettings, *, database: bool, create: bool) -> ApiSettings:
+    """Return the settings of an API in this process; a database that was started for it ends with `stack`."""
+    from local.addresses import find_broker, open_database  # these imports take as long as a call over HTTP
     from services.api.settings import ApiSettings
 
-    own = read_settings(ApiSettings)
-    changes: dict[str, Any] = {"database_url": PostgresDsn(database_url)} if database_url else {}
+    changes: dict[str, Any] = {}
+    if database:
+        changes["database_url"] = PostgresDsn(stack.enter_context(open_database(settings, create=create)))
     with suppress(ConfigurationError):  # most calls need none
         changes["amqp_url"] = find_broker(settings)
-    own = own.model_copy(update=changes)
-    database = await stack.enter_async_context(open_database(own).open())
-    actor = Actor(f"command {getpass.getuser()}", frozenset({Scope.ADMIN}))
+    return read_settings(ApiSettings).model_copy(update=changes)
+
+
+async def _within(stack: AsyncExitStack, settings: ApiSettings) -> httpx.AsyncClient:
+    from services.admin.actor import Actor, Scope
+    from services.api.app import make_app
+    from services.api.resources import Resources, open_database
+    from services.cli.calls.within import WithinProcess
+
+    database = await stack.enter_async_context(open_database(settings).open())
+    actor = Actor(f"command {_user()}", frozenset({Scope.ADMIN}))
 
     async def authenticate(_request: object) -> Actor:
         return actor
 
-    app = make_app(Resources(own, database), authenticate)
+    app = make_app(Resources(settings, database), authenticate)
     return httpx.AsyncClient(transport=WithinProcess(app), base_url="http://feedmill", timeout=None)  # noqa: S113
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return f"user {os.getuid()}"

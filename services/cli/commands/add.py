@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from local import addresses
 from local.terminal import Interrupted, Terminal
-from services.admin import registry
-from services.admin.tags import clean_tag, merge_tags
-from services.cli.options import Yes, span
+from services.cli.calls.api import Api, open_api
+from services.cli.calls.failures import Refused
+from services.cli.options import AsJson, Yes, span
 from services.cli.output import console
 from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
-from shared.observability.display import safe_to_show
+from shared.observability.display import ascii_json, safe_to_show
 from shared.observability.secrets import is_secret_name
 from shared.settings import read_settings
-
-if TYPE_CHECKING:
-    from services.admin.discovery import Found
 
 MOST_BYTES = 65_536
 """The most that is read of a file with a password or headers."""
@@ -62,32 +57,71 @@ def add(
         bool | None,
         typer.Option(help="Look whether a feed is there. By default only if the URL doesn't say that it is one."),
     ] = None,
+    source_type: Annotated[
+        str | None, typer.Option(help="What reads it, as `feedmill sources` lists them; else RSS, Atom or JSON Feed.")
+    ] = None,
     yes: Yes = False,
+    as_json: AsJson = False,
 ) -> None:
     """Register a feed; it is due at once. Its own headers and password go to its own origin only.
 
     If the URL is a page's, its feeds are looked for: a terminal asks which one, otherwise (`--yes`) the first is
     taken. If the look itself has fetched the feed, that counts as its first poll, and its articles are written.
     """
-    from services.admin import adding
-
     settings = read_settings(CliSettings)
     _warn_of_secrets(url, user, header or [])
-    config = registry.make_config(
+    config = _make_config(
         [*(header or []), *_read_headers(header_file)],
         _read_login(user, password_file, settings.feed_password.get_secret_value()),
         timeout,
     )
-    tags = tuple(merge_tags((), map(clean_tag, tag or ())))
-    feed = registry.NewFeed(url, name, interval, priority, config, tags=tags)
-    feed = replace(feed, url=registry.check_feed(feed))
-    with addresses.open_database(settings, create=True) as database_url:
-        found = adding.find_feed(
-            database_url, feed, check=check, choose=lambda feeds: _choose(feeds, yes=yes), say=_say
-        )
-        id_, is_new = adding.register(database_url, feed, found, settings.proxy_host_set())
-    said = "added as" if is_new else "is there already, unchanged, as"
-    console.print(f"{safe_to_show(found.url)} {said} feed {id_}", soft_wrap=True)
+    asks = not (yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
+    body: dict[str, Any] = {"url": url, "name": name, "tags": tag or [], "config": config, "check": check}
+    body |= {"interval_seconds": interval, "priority": priority, "choose": "ask" if asks else "first"}
+    body |= {"source_type": source_type} if source_type else {}
+    with open_api(create=True) as api:
+        added = _add(api, body)
+    if as_json:
+        print(ascii_json(added))
+        return
+    for note in added["notes"]:
+        console.print(safe_to_show(note), soft_wrap=True)
+    said = "added as" if added["is_new"] else "is there already, unchanged, as"
+    console.print(f"{safe_to_show(added['url'])} {said} feed {added['id']}", soft_wrap=True)
+
+
+def _add(api: Api, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the feed that was added. Of a page with several feeds a person chooses one; that costs no request."""
+    try:
+        added: dict[str, Any] = api.call("POST", "/api/feeds", body=body).json()
+    except Refused as refused:
+        if not (candidates := refused.problem.get("candidates")):
+            raise
+        chosen = _choose(candidates)
+        body = body | {"url": chosen, "found_at": body["url"], "check": False}
+        added = api.call("POST", "/api/feeds", body=body).json()
+    return added
+
+
+def _make_config(
+    headers: Sequence[str], credentials: tuple[str, str] | None, timeout_seconds: float | None
+) -> dict[str, Any]:
+    """Return a feed's own settings as they are stored; `headers` are lines `Name: value`. Not checked further.
+
+    Raises:
+        ConfigurationError: a header without a colon.
+    """
+    config: dict[str, Any] = {}
+    if not all(":" in line for line in headers):
+        raise ConfigurationError("--header: expected 'Name: value'")
+    if headers:
+        lines = (line.partition(":") for line in headers)
+        config["headers"] = {name.strip(): value.strip() for name, _, value in lines}
+    if credentials:
+        config["user"], config["password"] = credentials
+    if timeout_seconds is not None:
+        config["timeout_seconds"] = timeout_seconds
+    return config
 
 
 def _read_login(user: str | None, password_file: Path | None, password: str) -> tuple[str, str] | None:
@@ -126,7 +160,7 @@ def _warn_of_secrets(url: str, user: str | None, headers: Sequence[str]) -> None
         if urlsplit(url).password:
             ways.append("the URL's password (--user NAME asks for it, --password-file reads it)")
     except ValueError:
-        pass  # no URL: `check_feed` says so
+        pass  # no URL: the API says so
     if ":" in (user or ""):
         ways.append("--user NAME:PASSWORD (NAME alone asks for it, --password-file or FEEDMILL_FEED_PASSWORD give it)")
     if any(is_secret_name(line.partition(":")[0]) for line in headers):
@@ -148,17 +182,14 @@ def _read(path: Path) -> str:
         raise ConfigurationError(f"{path} can't be read: {reason}") from error
 
 
-def _say(text: str) -> None:
-    console.print(safe_to_show(text), soft_wrap=True)
-
-
-def _choose(found: list[Found], *, yes: bool) -> Found:
-    if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return found[0]
-    for number, one in enumerate(found, 1):
-        title = safe_to_show(one.title or "(no title)", TITLE_CHARACTERS)
-        console.print(f"{number}  {title}  {safe_to_show(one.url)}", soft_wrap=True)
-    return found[_ask_number("Which feed", len(found)) - 1]
+def _choose(candidates: list[dict[str, str]]) -> str:
+    """Return the URL that a person chooses."""
+    for number, one in enumerate(candidates, 1):
+        title = safe_to_show(one["title"] or "(no title)", TITLE_CHARACTERS)
+        console.print(f"{number}  {title}  {safe_to_show(one['url'])}", soft_wrap=True)
+    chosen = candidates[_ask_number("Which feed", len(candidates)) - 1]["url"]
+    console.print(f"a page with {len(candidates)} feeds; took {safe_to_show(chosen)}", soft_wrap=True)
+    return chosen
 
 
 def _ask_number(question: str, most: int) -> int:

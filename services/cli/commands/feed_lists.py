@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
+import httpx
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from local import addresses
 from local.terminal import Interrupted, Terminal, interrupt_on_sigterm
 from services.admin.diagnosis import in_words
-from services.admin.registry import connect
-from services.admin.tags import clean_tag, merge_tags
-from services.cli.options import AsJson, OfTag, connect_here
+from services.cli.calls.api import open_api
+from services.cli.options import AsJson, OfTag
 from services.cli.output import console
-from services.cli.settings import CliSettings
-from shared.errors import ConfigurationError, DatabaseUnavailable
-from shared.observability.display import MOST_CHARACTERS, ascii_json, safe_to_show
-from shared.observability.secrets import mask_credentials
-from shared.settings import read_settings
-
-if TYPE_CHECKING:
-    from services.admin.subscriptions.importing import Imported, Rules
-    from services.admin.subscriptions.model import BadList, Flaw, Format
-    from services.admin.subscriptions.reading import FeedList
-    from services.admin.subscriptions.rules import Skipped
+from shared.errors import ConfigurationError, Unavailable
+from shared.observability.display import ascii_json, safe_to_show
 
 EXIT_REFUSED = 3
 """Done, but feeds of the list were refused."""
@@ -39,6 +26,8 @@ EXIT_REFUSED = 3
 FORMATS = "opml|csv|list"
 
 SHOWN_CHARACTERS = 300
+BLOCK_BYTES = 65_536
+ALREADY_THERE = "already_there"
 
 
 def import_(
@@ -59,62 +48,33 @@ def import_(
     Nothing is requested now. The first polls are spread over time. A feed that is there keeps all it has, and gets the
     list's tags. Every line that adds no feed is reported. Exit code 3: feeds were refused.
     """
-    from services.admin.subscriptions.importing import Import
-    from services.admin.subscriptions.model import BadList
-    from services.admin.subscriptions.reading import open_list
-
     interrupt_on_sigterm()
-    rules = _read_rules(merge_tags((), map(clean_tag, tag or ())), dry_run=dry_run)
+    _check_format(form)
     report = _Report(as_json=as_json, verbose=verbose)
-    with _open(file) as source:
-        try:
-            feeds = open_list(source, _format(form), salvage=salvage)
-        except BadList as error:
-            raise ConfigurationError(f"{file}: {_explain(error)}") from None
-        report.warn(feeds.flaws.in_order)
-        with addresses.open_database(read_settings(CliSettings), create=True) as database_url, _progress() as progress:
-            task = progress.add_task("", total=feeds.feeds)
-            with _saying_what_is_done(report), connect(database_url) as connection:
-                connection.commit()
-                work = Import(connection, rules, report.skip)
-                report.done = work.done
-                work.run(feeds.read(), lambda read: progress.update(task, completed=read))
-    report.end(feeds, dry_run=dry_run)
-    if work.done.refused:
+    query = {"format": form, "tag": tag or None, "dry_run": dry_run, "salvage": salvage}
+    with _open(file) as source, open_api(create=True) as api, _progress() as progress:
+        report.show_progress(progress)
+        with _saying_what_is_done(report, file):
+            for line in api.lines("POST", "/api/feeds/import", query=query, content=_blocks(source)):
+                report.take(line)
+    done = report.end()
+    if done["refused"]:
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _read_rules(tags: list[str], *, dry_run: bool) -> Rules:
-    from services.admin.subscriptions.importing import Rules
-    from services.fetcher.settings import FetcherSettings
-
-    settings = read_settings(FetcherSettings)
-    limits = settings.limits()
-    return Rules(
-        allowed=settings.allowed(),
-        proxy_hosts=settings.proxy_host_set(),
-        interval_of=lambda group: limits.policy(group).min_interval_seconds or 0.0,
-        tags=tuple(tags),
-        dry_run=dry_run,
-    )
-
-
-def _format(name: str | None) -> Format | None:
-    from services.admin.subscriptions.model import Format
-
-    if name is not None and name not in list(Format):
+def _check_format(name: str | None) -> None:
+    if name is not None and name not in FORMATS.split("|"):
         raise typer.BadParameter(f"{name[:50]!r}: expected {FORMATS}", param_hint="--format")
-    return None if name is None else Format(name)
 
 
-def _explain(error: BadList) -> str:
-    before = f"{error.feeds_before:,} feed{'s' * (error.feeds_before != 1)} before that"
-    remedy = f"; {before}. --salvage takes what can be read" if error.salvageable else ""
-    return f"{error}{remedy}; nothing was imported"
+async def _blocks(source: BinaryIO) -> AsyncIterator[bytes]:
+    while block := source.read(BLOCK_BYTES):
+        yield block
 
 
 @contextmanager
 def _open(file: str) -> Iterator[BinaryIO]:
+    """Yield the file; standard input as a copy, since a call that reads from a terminal can't be interrupted."""
     from services.admin.subscriptions.source import seekable
 
     try:
@@ -128,12 +88,15 @@ def _open(file: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _saying_what_is_done(report: _Report) -> Iterator[None]:
-    """Add to an error, or say at an interruption, how much is in."""
+def _saying_what_is_done(report: _Report, file: str) -> Iterator[None]:
+    """Name the file in an error of the list, or say at an interruption how much is in."""
     try:
         yield
-    except DatabaseUnavailable as error:
-        raise DatabaseUnavailable(f"{error}. {report.so_far}") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{file}: {error}") from None
+    except Unavailable as error:
+        said = "" if report.has_failed or not report.is_open else f". {report.so_far}"
+        raise Unavailable(f"{error}{said}") from error
     except (KeyboardInterrupt, Interrupted):
         Terminal(stderr=True).print(report.so_far)
         raise
@@ -157,74 +120,103 @@ class _Report:
     """Prints, as they come, warnings, lines that were skipped, and what was done; all that it keeps is numbers."""
 
     def __init__(self, *, as_json: bool, verbose: bool) -> None:
-        self.done: Imported | None = None
+        self.has_failed = False
         self._as_json = as_json
         self._verbose = verbose
-        self._warnings: list[Flaw] = []
+        self._opened: dict[str, Any] = {}
+        self._done: dict[str, Any] | None = None
+        self._added = 0
         self._printed = 0
+        self._bar: tuple[Progress, TaskID] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the list could be read."""
+        return bool(self._opened)
 
     @property
     def so_far(self) -> str:
-        """What was committed, when something ends the import."""
-        added = self.done.added if self.done else 0
-        return f"{added:,} new feeds are in; the same command adds the rest"
+        """What is committed for sure, when something ends the import; a chunk may just be ending."""
+        return f"at least {self._added:,} new feeds are in; the same command adds the rest"
 
-    def warn(self, flaws: list[Flaw]) -> None:
-        """Warn of what is wrong with the file."""
-        self._warnings = flaws
+    def show_progress(self, progress: Progress) -> None:
+        """Show on this bar how far the import is."""
+        self._bar = (progress, progress.add_task("", total=None))
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Take a line of the answer.
+
+        Raises:
+            Unavailable: it is an error, and ends the import.
+        """
+        for name, value in line.items():
+            match name:
+                case "opened":
+                    self._opened = value
+                    self._move(total=value["feeds"])
+                    self._warn(value["warnings"])
+                case "skipped":
+                    self._skip(value)
+                case "progress":
+                    self._added = value["added"]
+                    self._move(completed=value["read"])
+                case "done":
+                    self._done = value
+                case "error":
+                    self.has_failed = True
+                    raise Unavailable(str(value["detail"]))
+
+    def _move(self, **values: float) -> None:
+        if self._bar:
+            progress, task = self._bar
+            progress.update(task, **values)  # type: ignore[arg-type]
+
+    def _warn(self, flaws: list[dict[str, Any]]) -> None:
         for flaw in flaws:
-            again = f" (and {flaw.count - 1:,} times more)" if flaw.count > 1 else ""
-            said = f"warning: line {flaw.line:,}: {safe_to_show(flaw.text)}{again}"
+            again = f" (and {flaw['count'] - 1:,} times more)" if flaw["count"] > 1 else ""
+            said = f"warning: line {flaw['line']:,}: {safe_to_show(flaw['text'])}{again}"
             Terminal(stderr=True).print(said, soft_wrap=True, highlight=False)
 
-    def skip(self, skipped: Skipped) -> None:
+    def _skip(self, skipped: dict[str, Any]) -> None:
         """Report a line that adds no feed."""
         if self._as_json:
-            url = mask_credentials(skipped.url[:MOST_CHARACTERS])
-            found = {"line": skipped.line, "reason": skipped.reason, "detail": skipped.detail, "url": url}
-            print(",\n" if self._printed else '{"skipped": [\n', ascii_json(found), sep="", end="")
+            print(",\n" if self._printed else '{"skipped": [\n', ascii_json(skipped), sep="", end="")
             self._printed += 1
-        elif self._verbose or not skipped.reason.is_known:
+        elif self._verbose or skipped["reason"] != ALREADY_THERE:
             # The URL is last: a secret at its end would be masked up to the next space.
-            said = ": ".join(safe_to_show(text, SHOWN_CHARACTERS) for text in (skipped.detail, skipped.url) if text)
-            console.print(f"line {skipped.line:,}: {said}", soft_wrap=True, highlight=False)
+            texts = filter(None, (skipped["detail"], skipped["url"]))
+            said = ": ".join(safe_to_show(text, SHOWN_CHARACTERS) for text in texts)
+            console.print(f"line {skipped['line']:,}: {said}", soft_wrap=True, highlight=False)
 
-    def end(self, feeds: FeedList, *, dry_run: bool) -> None:
-        """Print the summary."""
-        assert self.done is not None
+    def end(self) -> dict[str, Any]:
+        """Print the summary, and return the counts.
+
+        Raises:
+            Unavailable: the answer broke off.
+        """
+        if self._done is None:
+            raise Unavailable(f"the answer broke off. {self.so_far}")
         if self._as_json:
-            summary = ascii_json(self._summary(feeds, self.done, dry_run=dry_run))
+            about = {name: self._opened[name] for name in ("format", "encoding", "warnings")}
+            summary = ascii_json(about | self._done)
             print("\n], " if self._printed else '{"skipped": [], ', summary[1:], sep="")
         else:
-            console.print(_in_words(feeds, self.done, dry_run=dry_run), soft_wrap=True, highlight=False)
-
-    def _summary(self, feeds: FeedList, done: Imported, *, dry_run: bool) -> dict[str, Any]:
-        return {
-            "format": feeds.format,
-            "encoding": feeds.encoding,
-            "dry_run": dry_run,
-            "listed": done.listed,
-            "added": done.added,
-            "tagged": done.tagged,
-            "refused": done.refused,
-            "reasons": dict(done.skipped),
-            "first_polls_within_seconds": done.longest_wait_seconds,
-            "warnings": [{"line": flaw.line, "text": flaw.text, "count": flaw.count} for flaw in self._warnings],
-        }
+            console.print(_in_words(self._opened["format"], self._done), soft_wrap=True, highlight=False)
+        return self._done
 
 
-def _in_words(feeds: FeedList, done: Imported, *, dry_run: bool) -> str:
-    from services.admin.subscriptions.rules import Reason
-
+def _in_words(form: str, done: dict[str, Any]) -> str:
+    dry_run, tagged, reasons = done["dry_run"], done["tagged"], done["reasons"]
+    twice, wait = reasons.get("duplicate", 0), done["first_polls_within_seconds"]
     counts = [
-        f"{done.listed:,} listed ({feeds.format})",
-        f"{done.added:,} {'would be ' * dry_run}added",
-        f"{done.skipped[Reason.ALREADY_THERE]:,} there already",
-        f"{done.tagged:,} of them {'would get' if dry_run else 'got'} tags" if done.tagged else "",
-        f"{done.skipped[Reason.DUPLICATE]:,} twice in the list" if done.skipped[Reason.DUPLICATE] else "",
-        f"{done.refused:,} refused" if done.refused else "",
+        f"{done['listed']:,} listed ({form})",
+        f"{done['added']:,} {'would be ' * dry_run}added",
+        f"{reasons.get(ALREADY_THERE, 0):,} there already",
+        f"{tagged:,} of them {'would get' if dry_run else 'got'} tags" if tagged else "",
+        f"{twice:,} twice in the list" if twice else "",
+        f"{done['refused']:,} refused" if done["refused"] else "",
     ]
-    last = f"; first polls within {in_words(done.longest_wait_seconds)}" if done.longest_wait_seconds else ""
+    last = f"; first polls within {in_words(wait)}" if wait else ""
     return f"{', '.join(filter(None, counts))}{last}"
 
 
@@ -233,17 +225,16 @@ def export(
     tag: OfTag = None,
 ) -> None:
     """Print the feeds as a list that other programs read; `import` reads it, too. Tags become folders in OPML."""
-    from services.admin.subscriptions.exporting import export_feeds
+    _check_format(form)
+    secrets = 0
 
-    chosen = _format(form)
-    assert chosen is not None
-    with tempfile.TemporaryFile() as file:  # a transaction must not wait for who reads our output
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        with connect_here() as connection:
-            secrets = export_feeds(connection, text, chosen, tag)
-        file.seek(0)
-        shutil.copyfileobj(file, sys.stdout.buffer)
-        text.detach()
+    def begun(headers: httpx.Headers) -> None:
+        nonlocal secrets
+        secrets = int(headers.get("feedmill-secret-urls", "0"))
+
+    with open_api() as api:
+        for part in api.stream("GET", "/api/feeds/export", query={"format": form, "tag": tag}, begun=begun):
+            sys.stdout.buffer.write(part)
     sys.stdout.buffer.flush()
     if secrets:
         said = f"warning: the URLs of {secrets:,} feeds hold passwords or tokens, and so does this list"

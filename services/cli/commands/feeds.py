@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 import typer
 
-from local.addresses import find_broker
-from services.admin import feeds as registered
-from services.admin import retries
-from services.admin.registry import Connection
-from services.admin.tags import change_tags
 from services.cli import feed_words
-from services.cli.calls.api import open_api
+from services.cli.calls.api import Api, open_api
+from services.cli.calls.feeds import find_feed
 from services.cli.commands.add import add
 from services.cli.commands.feed_lists import export, import_
-from services.cli.options import AsJson, Grep, OfTag, Utc, Wide, Yes, connect_here, span
-from services.cli.output import Column, Times, confirm, console, print_facts, print_table
-from services.cli.settings import CliSettings
-from services.fetcher.outcomes import RetryRules
-from shared.broker.rabbitmq import RabbitMQ
-from shared.errors import BrokerUnavailable, ConfigurationError
+from services.cli.options import AsJson, Grep, OfTag, Utc, Wide, Yes, span
+from services.cli.output import Column, Times, confirm, console, print_facts, print_json_rows, print_table
+from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json
-from shared.settings import read_settings
-
-if TYPE_CHECKING:
-    from services.fetcher.settings import FetcherSettings
 
 app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
 app.command("add")(add)
@@ -35,12 +24,26 @@ app.command("export")(export)
 
 Feed = Annotated[str, typer.Argument(help="A feed's id, or its URL.")]
 Feeds = Annotated[list[str], typer.Argument(help="Ids or URLs of feeds.")]
+OfState = Annotated[
+    str | None,
+    typer.Option(
+        "--state", help="Only those that are enabled, disabled, due, in_flight, retrying, failing or throttled."
+    ),
+]
+OfHost = Annotated[str | None, typer.Option("--host", help="Only those of this host (politeness group).")]
+Sort = Annotated[
+    str | None,
+    typer.Option(help="By id, name, next_fetch_at, last_attempt_at, last_success_at or failures; with - backwards."),
+]
 
 
 @app.command("list")
 def list_(
     grep: Grep = None,
     tag: OfTag = None,
+    state: OfState = None,
+    host: OfHost = None,
+    sort: Sort = None,
     limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
     wide: Wide = False,
     utc: Utc = False,
@@ -49,11 +52,12 @@ def list_(
     """List all feeds with how they fare."""
     from services.api.models.feeds import FeedRow
 
+    chosen = {"q": grep, "tag": tag, "state": state, "host": host, "sort": sort}
     with open_api() as api:
-        rows = [row.model_dump() for row in api.rows("/api/feeds", FeedRow, limit=limit, q=grep, tag=tag)]
-    if as_json:
-        print(ascii_json(rows))
-        return
+        if as_json:
+            print_json_rows(api.rows("/api/feeds", dict[str, Any], limit=limit, **chosen))
+            return
+        rows = [row.model_dump() for row in api.rows("/api/feeds", FeedRow, limit=limit, **chosen)]
     times = Times(utc=utc, wide=wide)
     columns = (
         Column("id", right=True),
@@ -71,23 +75,24 @@ def list_(
     print_table(columns, rows, wide=wide, note=f"{len(rows)} feeds, {failing} failing; {times.note}")
 
 
-def _retry_rules() -> RetryRules:
-    settings = _fetcher_settings()
-    return RetryRules(settings.max_retries, settings.retry_delay_seconds, settings.claim_seconds)
-
-
-def _fetcher_settings() -> FetcherSettings:
-    from services.fetcher.settings import FetcherSettings  # its imports take as long as all others of the command
-
-    return read_settings(FetcherSettings)
-
-
 def _next(row: dict[str, Any], times: Times) -> str:
     if not row["enabled"]:
         return "disabled"
     if row["retry_at"]:
         return feed_words.retry(row, times(row["retry_at"]))
     return "in flight" if row["in_flight"] else times(row["next_fetch_at"])
+
+
+@app.command()
+def tags(wide: Wide = False, as_json: AsJson = False) -> None:
+    """List the tags in use, with how many feeds have them."""
+    with open_api() as api:
+        rows = api.rows("/api/tags", dict[str, Any])
+        if as_json:
+            print_json_rows(rows)
+            return
+        columns = (Column("tag", flexible=True), Column("feeds", right=True), Column("polled", "enabled", right=True))
+        print_table(columns, list(rows), wide=wide)
 
 
 @app.command()
@@ -99,18 +104,21 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one feed: its state, its health over a week, when it is polled and why, its last attempts."""
-    with connect_here() as connection:
-        id_ = registered.find_feed(connection, feed)
-        row = registered.read_feed(connection, _retry_rules(), id_)
-        log = registered.read_attempts(connection, id_, attempts)
+    from services.api.models.feeds import Attempt, Feed
+
+    with open_api() as api:
+        path = f"/api/feeds/{find_feed(api, feed)}"
+        found = api.get(path, Feed)
+        log = list(api.rows(f"{path}/fetches", Attempt, limit=attempts))
     if as_json:
-        print(ascii_json({**row, "last_attempts": log}))
+        last = [row.model_dump(mode="json") for row in log]
+        print(ascii_json({**found.model_dump(mode="json"), "last_attempts": last}))
         return
     times = Times(utc=utc, wide=wide)
-    print_facts(feed_words.facts(row, times))
+    print_facts(feed_words.facts(found.model_dump(), times))
     if log:
         console.print()
-        _show_attempts(log, times, wide=wide)
+        _show_attempts([row.model_dump() for row in log], times, wide=wide)
 
 
 def _show_attempts(log: list[dict[str, Any]], times: Times, *, wide: bool) -> None:
@@ -127,9 +135,12 @@ def _show_attempts(log: list[dict[str, Any]], times: Times, *, wide: bool) -> No
 
 
 Interval = Annotated[
-    float | None, typer.Option(parser=span(), metavar="SPAN", help="Fixed: 90, 90s, 5m, 2h, 1d; 0: adapt.")
+    float | None,
+    typer.Option(parser=span(1, or_zero=True), metavar="SPAN", help="Fixed: 90, 90s, 5m, 2h, 1d; 0: adapt."),
 ]
-Bound = Annotated[float | None, typer.Option(parser=span(), metavar="SPAN", help="As 5m; 0: as for all.")]
+Bound = Annotated[
+    float | None, typer.Option(parser=span(1, or_zero=True), metavar="SPAN", help="As 5m; 0: as for all.")
+]
 
 
 @app.command("set")
@@ -143,85 +154,71 @@ def set_(
     enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Whether they are polled.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Give them this tag, such as news or a/b; repeatable.")] = None,
     untag: Annotated[list[str] | None, typer.Option(help="Take this tag from them; repeatable.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Change feeds: polling, name, tags. One that is enabled again starts anew, with its failures forgotten."""
     spans = {"interval_seconds": interval, "shortest_seconds": shortest, "longest_seconds": longest}
     changes: dict[str, Any] = {column: seconds or None for column, seconds in spans.items() if seconds is not None}
-    changes |= {} if priority is None else {"priority": priority}
     changes |= {} if name is None else {"name": name or None}
-    if not (changes or tag or untag) and enable is None:
+    given = {"priority": priority, "enabled": enable, "add_tags": tag or None, "remove_tags": untag or None}
+    changes |= {field: value for field, value in given.items() if value is not None}
+    if not changes:
         raise ConfigurationError(
             "nothing to change: give --interval, --shortest, --longest, --priority, --name, --tag, --untag, --enable or"
             " --disable"
         )
-    if shortest and longest and shortest > longest:
-        raise ConfigurationError("--shortest is more than --longest: give a span from the shorter to the longer one")
-    for feed in feeds:
-        with connect_here() as connection:
-            id_ = registered.find_feed(connection, feed)
-            registered.change_feed(connection, id_, changes, enable=enable)
-            change_tags(connection, id_, tag or (), untag or ())
-        console.print(f"feed {id_} was changed")
+
+    def change(api: Api, id_: int) -> Any:
+        return api.call("PATCH", f"/api/feeds/{id_}", body=changes).json()
+
+    _to_each(feeds, change, lambda row: f"feed {row['id']} was changed", as_json=as_json)
+
+
+def _to_each(
+    feeds: list[str], do: Callable[[Api, int], Any], say: Callable[[dict[str, Any]], str], *, as_json: bool
+) -> None:
+    """Do something to one feed after the other, and show each answer as soon as it is there."""
+
+    def done(api: Api) -> Iterator[dict[str, Any]]:
+        for feed in feeds:
+            yield do(api, find_feed(api, feed))
+
+    with open_api() as api:
+        if as_json:
+            print_json_rows(done(api))
+            return
+        for row in done(api):
+            console.print(say(row), soft_wrap=True)
 
 
 @app.command()
-def fetch(feeds: Feeds, utc: Utc = False) -> None:
+def fetch(feeds: Feeds, utc: Utc = False, as_json: AsJson = False) -> None:
     """Poll feeds now, ahead of their time or of their retry. A host that asked to be left alone is left alone."""
-    for feed in feeds:
-        with connect_here() as connection:
-            id_ = registered.find_feed(connection, feed)
-            if not registered.make_due(connection, id_):
-                raise ConfigurationError(f"feed {id_} is disabled: `feedmill feeds set {id_} --enable`")
-            connection.commit()
-            console.print(f"feed {id_} {_fetch_now(connection, id_, Times(utc=utc))}", soft_wrap=True)
+    from services.api.models.feeds import PolledFeed
 
+    times = Times(utc=utc)
 
-def _fetch_now(connection: Connection, id_: int, times: Times) -> str:
-    """End the wait of a feed that waits for its retry; return what becomes of the feed now."""
-    settings = _fetcher_settings()
-    row = registered.read_feed(connection, _retry_rules(), id_)
-    group = row["politeness_group"]
-    if row["throttled_until"]:
-        return f"waits: {group} asked to be left alone until {times.with_zone(row['throttled_until'])}"
-    if not row["retry_at"]:
-        return (
-            f"is {feed_words.in_flight(row, times)}: it is being fetched"
-            if feed_words.is_claimed(row)
-            else "is due now"
-        )
-    retry = feed_words.retry(row, times.with_zone(row["retry_at"]))
-    if until := retries.unreachable_until(connection, id_, settings.connect_failure_seconds):
-        at = times.with_zone(until)
-        return f"waits, {retry}: {group} could not be connected to, and fetchers leave it alone until {at} at least"
-    connection.commit()
-    if asyncio.run(_retry_now(connection, id_, settings, retry)):
-        return f"is fetched now; planned was {retry}"
-    end = times.with_zone(row["claim_expires_at"])
-    return (
-        f"waits, {retry}: its job is not in the retry queue, so a fetcher has it; else the feed is due again at {end}"
-    )
+    def poll(api: Api, id_: int) -> Any:
+        answer = api.call("POST", f"/api/feeds/{id_}/fetch")
+        return answer.json() if as_json else PolledFeed.model_validate_json(answer.content).model_dump()
 
-
-async def _retry_now(connection: Connection, id_: int, settings: FetcherSettings, retry: str) -> bool:
-    try:
-        url = find_broker(read_settings(CliSettings))
-        broker = RabbitMQ(url, name="feedmill feeds fetch", max_message_bytes=settings.max_message_bytes)
-        return await retries.retry_now(broker, settings.topology(), connection, id_)
-    except (BrokerUnavailable, ConfigurationError) as error:
-        raise ConfigurationError(
-            f"feed {id_} waits, {retry}, and that can't be changed without RabbitMQ: {error}"
-        ) from error
+    _to_each(feeds, poll, lambda row: f"feed {row['id']} {feed_words.polling(row, times)}", as_json=as_json)
 
 
 @app.command()
-def remove(feeds: Feeds, yes: Yes = False) -> None:
+def remove(feeds: Feeds, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove feeds, with their log and their pending articles. Articles seen are remembered: they don't come again."""
-    for feed in feeds:
-        with connect_here() as connection:
-            id_ = registered.find_feed(connection, feed)
-            pending = registered.count_pending(connection, id_)
-            connection.commit()  # a person may take their time
-            if not yes:
-                confirm(f"remove feed {id_} and its {pending} pending articles?")
-            registered.remove_feed(connection, id_)
-        console.print(f"feed {id_} was removed, and {pending} pending articles with it")
+
+    def delete(api: Api, id_: int) -> Any:
+        path = f"/api/feeds/{id_}"
+        if not yes:
+            pending = api.call("GET", path).json()["pending_articles"]
+            confirm(f"remove feed {id_} and its {pending} pending articles?", on_stderr=as_json)
+        return api.call("DELETE", path).json()
+
+    _to_each(
+        feeds,
+        delete,
+        lambda row: f"feed {row['id']} was removed, and {row['pending_articles']} pending articles with it",
+        as_json=as_json,
+    )

@@ -19,6 +19,11 @@ from shared.settings import read_settings
 def up(
     fetchers: Annotated[int, typer.Option(min=1, help="Fetcher processes.")] = 1,
     writers: Annotated[int, typer.Option(min=1, help="Writer processes.")] = 1,
+    api: Annotated[bool, typer.Option(help="Run the HTTP API, open to this machine without a token.")] = True,
+    api_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Its port; 0 takes a free one. By default 8080, or one that is free."),
+    ] = None,
 ) -> None:
     """Run everything in this terminal: servers (private ones unless given), migrations, all services.
 
@@ -30,7 +35,7 @@ def up(
 
     interrupt_on_sigterm()
     with contextlib.suppress(Interrupted, KeyboardInterrupt):  # the usual way to end it
-        run(read_settings(CliSettings), fetchers=fetchers, writers=writers)
+        run(read_settings(CliSettings), fetchers=fetchers, writers=writers, api=api, api_port=api_port)
 
 
 def demo(as_json: AsJson = False) -> None:

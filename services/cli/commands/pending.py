@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
-from services.admin import pending_articles as articles
 from services.admin.diagnosis import in_words
-from services.admin.feeds import find_feed
-from services.admin.registry import Connection
-from services.cli.options import AsJson, Grep, OfFeed, Utc, Wide, connect_here
+from services.cli.calls.api import open_api
+from services.cli.commands import consume
+from services.cli.options import AsJson, Grep, OfFeed, OfTag, Utc, Wide
 from services.cli.output import Column, Times, console, print_facts, print_table
-from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json, safe_to_show
 
 app = typer.Typer(
-    help="Articles that wait for a consumer: count, look, acknowledge, release, bury, revive.",
+    help="Articles that wait for a consumer: count, look, claim, acknowledge, fail, release, bury, revive.",
     invoke_without_command=True,
 )
+for command in (consume.claim, consume.ack, consume.fail, consume.renew, consume.release, consume.bury, consume.revive):
+    app.command()(command)
 
 Md5 = Annotated[str, typer.Argument(help="The article's key, or its beginning (four characters or more).")]
-Md5s = Annotated[list[str], typer.Argument(help="Keys of articles, or their beginnings (four characters or more).")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="So many at most.")]
+Language = Annotated[str | None, typer.Option(help="Only those in this language; `en` is also `en-GB`.")]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only from then on: 2026-11-22T12:00:00Z.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only from before.")]
 
 
 @app.callback()
@@ -32,8 +34,10 @@ def count(context: typer.Context, as_json: AsJson = False) -> None:
     """Count the articles that wait: claimable, claimed, waiting for a retry, dead; how old the oldest is."""
     if context.invoked_subcommand is not None:
         return
-    with connect_here() as connection:
-        row = articles.count_articles(connection)
+    from services.api.models.articles import ArticleCounts
+
+    with open_api() as api:
+        row = api.get("/api/articles/counts", ArticleCounts).model_dump()
     if as_json:
         print(ascii_json(row))
         return
@@ -46,13 +50,22 @@ def count(context: typer.Context, as_json: AsJson = False) -> None:
 def list_pending(
     feed: OfFeed = None,
     grep: Grep = None,
+    tag: OfTag = None,
+    state: Annotated[str, typer.Option(help="pending (all), claimable, claimed or waiting (for a retry).")] = "pending",
+    language: Language = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 20,
     wide: Wide = False,
     utc: Utc = False,
     as_json: AsJson = False,
 ) -> None:
     """List pending articles in the order in which they are given out."""
-    rows = _read(articles.list_pending, limit, feed, grep)
+    from services.api.models.articles import PendingArticle
+
+    chosen = {"feed": feed, "q": grep, "tag": tag, "state": state, "language": language, "since": since, "until": until}
+    with open_api() as api:
+        rows = [row.model_dump() for row in api.rows("/api/articles", PendingArticle, limit=limit, **chosen)]
     if as_json:
         print(ascii_json(rows))
         return
@@ -74,13 +87,21 @@ def list_pending(
 def list_dead(
     feed: OfFeed = None,
     grep: Grep = None,
+    tag: OfTag = None,
+    language: Language = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 20,
     wide: Wide = False,
     utc: Utc = False,
     as_json: AsJson = False,
 ) -> None:
     """List articles that no consumer could digest, the latest first, with the reason."""
-    rows = _read(articles.list_dead, limit, feed, grep)
+    from services.api.models.articles import DeadArticle
+
+    chosen = {"feed": feed, "q": grep, "tag": tag, "language": language, "since": since, "until": until}
+    with open_api() as api:
+        rows = [row.model_dump() for row in api.rows("/api/articles/dead", DeadArticle, limit=limit, **chosen)]
     if as_json:
         print(ascii_json(rows))
         return
@@ -96,25 +117,40 @@ def list_dead(
     print_table(columns, rows, wide=wide, note=f"{len(rows)} shown; {times.note}")
 
 
-Lister = Callable[[Connection, int, int | None, str | None], list[dict[str, Any]]]
+@app.command("ledger")
+def list_ledger(
+    feed: Annotated[str, typer.Argument(help="A feed's id, or its URL.")],
+    limit: Limit = 20,
+    wide: Wide = False,
+    utc: Utc = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the articles that a feed ever brought, acknowledged ones too."""
+    from services.api.models.articles import LedgerRow
 
-
-def _read(lister: Lister, limit: int, feed: str | None, text: str | None) -> list[dict[str, Any]]:
-    with connect_here() as connection:
-        return lister(connection, limit, None if feed is None else find_feed(connection, feed), text)
+    with open_api() as api:
+        rows = [row.model_dump() for row in api.rows("/api/ledger", LedgerRow, limit=limit, feed=feed)]
+    if as_json:
+        print(ascii_json(rows))
+        return
+    times = Times(utc=utc, wide=wide)
+    columns = (
+        Column("first seen", lambda row: times(row["first_seen_at"])),
+        Column("last seen", lambda row: times(row["last_seen_at"])),
+        Column("updates", right=True),
+        Column("md5", cut=8),
+        Column("url", flexible=True),
+    )
+    print_table(columns, rows, wide=wide, note=f"{len(rows)} shown; {times.note}")
 
 
 @app.command()
 def show(md5: Md5, utc: Utc = False, as_json: AsJson = False) -> None:
     """Show one article, pending or dead, with all its columns."""
-    with connect_here() as connection:
-        (key,) = articles.find_keys(connection, [md5], dead=True)
-        row = articles.read_article(connection, key)
-    if row is None:
-        raise ConfigurationError(
-            f"there is no article {md5[:100]}, pending or dead: it was acknowledged, or never came"
-            f" (give its MD5, or at least {articles.PREFIX_CHARACTERS} characters of the beginning)"
-        )
+    from services.api.models.articles import Article
+
+    with open_api() as api:
+        row = api.get(f"/api/articles/{quote(md5, safe='')}", Article).model_dump(exclude_unset=True)
     if as_json:
         print(ascii_json(row))
         return
@@ -125,48 +161,7 @@ def show(md5: Md5, utc: Utc = False, as_json: AsJson = False) -> None:
             console.print(f"{name}: {shown}", soft_wrap=True, highlight=False)
 
 
-def _of_article(column: str, value: object) -> str:
+def _of_article(column: str, value: Any) -> str:
     """Return a value as it is shown. A text that has lines is indented, so that none of them looks like a column."""
     is_text = column in {"body", "html"}
     return safe_to_show(value, None, lines=is_text).replace("\n", "\n    ")
-
-
-@app.command()
-def ack(md5s: Md5s) -> None:
-    """Drop pending articles as if a consumer had acknowledged the text that they have now."""
-    _report("acknowledged", md5s, articles.acknowledge)
-
-
-@app.command()
-def release(md5s: Md5s) -> None:
-    """Take claimed articles away from their consumer: they are given out again at once."""
-    _report("released", md5s, articles.release)
-
-
-@app.command()
-def bury(md5s: Md5s, reason: Annotated[str, typer.Option(help="Why no consumer shall have them.")] = "by hand") -> None:
-    """Move pending articles to the dead ones, with a reason: no consumer is given them. `revive` brings them back."""
-    _report("moved to the dead", md5s, lambda connection, keys: articles.dead_letter(connection, keys, reason))
-
-
-def _report(done: str, md5s: Sequence[str], act: Callable[[Connection, Sequence[str]], int]) -> None:
-    with connect_here() as connection:
-        number = act(connection, articles.find_keys(connection, md5s))
-    missing = len(set(md5s)) - number
-    console.print(f"{number} {done}" + f"; {missing} not, see `feedmill pending show MD5`" * (missing > 0))
-
-
-@app.command()
-def revive(
-    md5s: Annotated[list[str] | None, typer.Argument(help="Keys of dead articles, or their beginnings.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
-) -> None:
-    """Make dead articles pending again, with nothing counted against them."""
-    if bool(md5s) == everything:
-        raise ConfigurationError("say which: keys of dead articles, or --all")
-    with connect_here() as connection:
-        keys = articles.find_keys(connection, md5s, pending=False, dead=True) if md5s else None
-        revived = articles.revive(connection, keys)
-    console.print(f"{revived} revived")
-    if keys and revived < len(set(keys)):
-        raise ConfigurationError(f"{len(set(keys)) - revived} not: they are not dead, or their feed was removed")

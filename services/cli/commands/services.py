@@ -12,6 +12,7 @@ from local.addresses import find_broker, find_database
 from local.terminal import interrupt_on_sigterm, print_error
 from services.cli.options import AsJson, span
 from services.cli.output import console
+from services.cli.seeding import load_seed_file
 from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
 from shared.service import EXIT_MISCONFIGURED
@@ -31,6 +32,11 @@ def fetcher() -> None:
 def writer() -> None:
     """Run a writer: takes results and writes articles and feed state."""
     _become("writer")
+
+
+def api() -> None:
+    """Run the HTTP API, by which people and programs add feeds, look, and take articles."""
+    _become("api")
 
 
 def _become(name: str) -> None:
@@ -85,6 +91,11 @@ def migrate() -> None:
         console.print("nothing to do, the tables are up to date")
     if users:
         console.print(f"the broker has its queues, and these users: {', '.join(users)}")
+    try:  # last: a bad seed file must not leave old tables or a broker without users
+        load_seed_file(find_database(settings), settings, console.print)
+    except ConfigurationError as error:
+        print_error(str(error))
+        raise typer.Exit(EXIT_MISCONFIGURED) from None
 
 
 def health() -> None:

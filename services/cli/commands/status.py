@@ -2,45 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from local.addresses import find
-from services.admin.diagnosis import FeedCounts, QueueLevel, in_all, in_words
+from services.admin.diagnosis import QueueLevel, in_all, in_words
+from services.cli.calls.api import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
 from services.cli.settings import CliSettings
-from shared.broker.topology import is_shard
+from shared.broker.shards import is_shard
 from shared.observability.display import ascii_json, safe_to_show
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
-    from services.admin.status import Status
+    from services.api.models.health import PipelineHealth, QualityHealth, StageHealth
+    from services.api.models.stats import StatsAnswer
+
+Health = Annotated[
+    bool, typer.Option("--health", help="Show a verdict on each stage instead; exit 1 unless all are healthy.")
+]
 
 
-def status(as_json: AsJson = False) -> None:
+def status(health: Health = False, as_json: AsJson = False) -> None:
     """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
-    from services.admin.status import look
+    settings = read_settings(CliSettings)
+    if not settings.api_url:
+        find(settings)  # it starts no private servers: they would have nothing to tell
+    if health:
+        _show_health(as_json=as_json)
+        return
+    from services.api.models.stats import StatsAnswer
 
-    there = find(read_settings(CliSettings))
-    found = look(there.amqp_url, there.database_url)
+    with open_api() as api:
+        found = api.get("/api/stats", StatsAnswer)
     if as_json:
-        print(ascii_json(found.as_json()))
+        print(ascii_json(found.model_dump()))
     else:
         show(found)
 
 
-def show(status: Status) -> None:
+def _show_health(*, as_json: bool) -> None:
+    from services.api.models.health import PipelineHealth
+
+    with open_api() as api:
+        answer = api.call("GET", "/api/health/pipeline", accept={HTTPStatus.SERVICE_UNAVAILABLE})
+    found = PipelineHealth.model_validate_json(answer.content)
+    if as_json:
+        print(ascii_json(found.model_dump()))
+    else:
+        show_health(found)
+    if found.status != "healthy":
+        raise typer.Exit(1)
+
+
+def show(found: StatsAnswer) -> None:
     """Print it: the queues, the counts, the reasons."""
     columns = (
         Column("queue", lambda row: row[0]),
         Column("messages ready", lambda row: f"{row[1].ready:,}" if row[1] else "not declared", right=True),
         Column("consumers", lambda row: row[1] and row[1].consumers, right=True),
     )
-    print_table(columns, list(_in_brief(status.queues).items()))
+    levels = {
+        name: None if ready is None else QueueLevel(ready, found.consumers[name])
+        for name, ready in found.queues.items()
+    }
+    print_table(columns, list(_in_brief(levels).items()))
     console.print()
-    print_facts(_facts(status.counts, status.busiest))
-    for reason in status.reasons:
+    print_facts(list(_facts(found)))
+    for reason in found.reasons:
         console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
 
 
@@ -51,23 +84,65 @@ def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel |
     return {f"fetcher.* ({len(shards)} shards)": in_all([queues[name] for name in shards]), **others}
 
 
-def _facts(counts: FeedCounts, busiest: Mapping[str, int]) -> list[tuple[str, str]]:
+def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:
+    counts, articles = found.counts, found.articles
     last = counts.seconds_since_success
-    return [
-        ("feeds", f"{counts.feeds:,}"),
-        ("  disabled", f"{counts.disabled:,}"),
-        ("  failing", f"{counts.failing:,}"),
-        ("  due", f"{counts.due:,}"),
-        ("  overdue (due for over a minute)", f"{counts.overdue:,}"),
-        ("  in flight, no result yet", f"{counts.queued:,}"),
-        ("  in flight, to be tried again", f"{counts.retrying:,}"),
-        *((f"    of {safe_to_show(group)}", f"{jobs:,}") for group, jobs in busiest.items() if jobs > 1),
-        ("pending articles", f"{counts.pending_articles:,}"),
-        ("longest due for", _span(counts.longest_due_seconds)),
-        ("next one due in", _span(counts.next_due_seconds)),
-        ("last success, anywhere", f"{_span(last)} ago" if last else "never"),
-    ]
+    yield "feeds", f"{counts.feeds:,}"
+    yield "  disabled", f"{counts.disabled:,}"
+    yield "  failing", f"{counts.failing:,}"
+    yield "  due", f"{counts.due:,}"
+    yield "  overdue (due for over a minute)", f"{counts.overdue:,}"
+    yield "  in flight, no result yet", f"{counts.queued:,}"
+    yield "  in flight, to be tried again", f"{counts.retrying:,}"
+    for group, jobs in found.busiest.items():
+        if jobs > 1:
+            yield f"    of {safe_to_show(group)}", f"{jobs:,}"
+    yield "pending articles", f"{counts.pending_articles:,}"
+    yield "  claimed by consumers", f"{articles.claimed:,}"
+    yield "dead articles", f"{articles.dead:,}"
+    yield "articles ever seen, about", f"{articles.ledger:,}"
+    yield "longest due for", _span(counts.longest_due_seconds)
+    yield "next one due in", _span(counts.next_due_seconds)
+    yield "last success, anywhere", f"{_span(last)} ago" if last else "never"
 
 
 def _span(seconds: float | None) -> str:
     return "–" if seconds is None else in_words(seconds)
+
+
+def show_health(found: PipelineHealth) -> None:
+    """Print the verdicts and figures of the stages, then of the articles, then the reasons."""
+    columns = (
+        Column("stage", lambda row: row.stage),
+        Column("status", lambda row: row.status),
+        Column("waiting", lambda row: _number(row.depth), right=True),
+        Column("consumers", lambda row: _number(row.workers), right=True),
+        Column("per hour", lambda row: ", ".join(f"{n:,.0f} {what}" for what, n in row.per_hour.items())),
+        Column("shares", _shares_in_words, below=True),
+    )
+    print_table(columns, found.stages)
+    if found.quality:
+        console.print()
+        print_facts(list(_quality_facts(found.quality)))
+    console.print()
+    console.print(f"the pipeline is {found.status}", highlight=False)
+    for reason in found.reasons:
+        console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
+
+
+def _shares_in_words(stage: StageHealth) -> str:
+    return ", ".join(f"{what} {share:.1%}" for what, share in stage.shares.items() if share is not None)
+
+
+def _quality_facts(quality: QualityHealth) -> Iterator[tuple[str, str]]:
+    yield "new articles of the last day", f"{quality.day.articles:,}"
+    for what, of_day, change in (
+        ("with a sure date", quality.day.dated, quality.change.dated),
+        ("with the whole text", quality.day.full, quality.change.full),
+    ):
+        against = "" if change is None else f" ({change * 100:+.1f} points against the week before)"
+        yield f"  {what}", "–" if of_day is None else f"{of_day:.1%}{against}"
+
+
+def _number(value: Any) -> str | None:
+    return None if value is None else f"{value:,}"

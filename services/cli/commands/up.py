@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -14,7 +16,9 @@ from local.servers import Servers, keep_running
 from local.settings import child_environment
 from local.supervisor import FREE_PORTS, Process, Supervisor, all_processes
 from local.terminal import LogPrinter, Terminal, run_interruptible
+from services.api.settings import ApiSettings
 from services.cli.output import console
+from services.cli.seeding import load_seed_file
 from services.cli.settings import CliSettings
 from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
@@ -23,23 +27,36 @@ from shared.observability.secrets import mask_credentials
 from shared.settings import TelemetrySettings, read_settings
 from shared.waiting import until_any
 
+API_PORT = "FEEDMILL_API_PORT"
+METRICS_PORT = "FEEDMILL_METRICS_PORT"
 
-def up(settings: CliSettings, *, fetchers: int, writers: int) -> None:
+
+def up(settings: CliSettings, *, fetchers: int, writers: int, api: bool = True, api_port: int | None = None) -> None:
     """Run everything until Ctrl-C or SIGTERM.
 
+    Args:
+        settings: the servers.
+        fetchers: processes.
+        writers: processes.
+        api: run the API, too.
+        api_port: its port; 0: any. None: that of its settings, by default 8080 or a free one.
+
     Raises:
-        ConfigurationError: a service can't run with its settings; its own words are in the log above.
+        ConfigurationError: a port is taken, or a service can't run with its settings; its own words are in the log
+            above.
     """
     telemetry = read_settings(TelemetrySettings)
     as_json = "log_format" in telemetry.model_fields_set and telemetry.log_format == "json"
     terminal = Terminal(stderr=True) if as_json else console  # then standard output is for the services' lines
-    processes = _with_ports(all_processes(fetchers=fetchers, writers=writers), telemetry)
+    http_api = [_api_process(read_settings(ApiSettings), api_port)] if api else []
+    processes = _with_ports([*all_processes(fetchers=fetchers, writers=writers), *http_api], telemetry)
     terminal.print("starting RabbitMQ and PostgreSQL ...")
     with open_servers(settings) as (addresses, servers):
         for line in _where(addresses, settings, processes):
             terminal.print(line, soft_wrap=True)
         for migration in migrate(addresses.database_url):
             terminal.print(f"applied migration {migration.version:04d}_{migration.name}")
+        load_seed_file(addresses.database_url, settings, terminal.print)
         try:
             show = print_json if as_json else LogPrinter(console).show
             run_interruptible(_supervise(addresses, servers, terminal, processes, show))
@@ -72,19 +89,49 @@ def _with_ports(processes: Sequence[Process], telemetry: TelemetrySettings) -> l
     placed = []
     for port, process in enumerate(processes, first):
         _require_free(process, telemetry.metrics_host, port)
-        placed.append(replace(process, environment={"FEEDMILL_METRICS_PORT": str(port)}))
+        placed.append(replace(process, environment={**process.environment, METRICS_PORT: str(port)}))
     return placed
 
 
 def _require_free(process: Process, host: str, port: int) -> None:
-    try:
-        with socket.create_server((host, port)):
-            pass
-    except (OSError, OverflowError) as error:
+    if trouble := _why_not_free(host, port):
         raise ConfigurationError(
-            f"port {port} of {process.name} can't be used: {error}. FEEDMILL_METRICS_PORT is the first process's port,"
-            " the others take the next ones"
-        ) from None
+            f"port {port} of {process.name} can't be used: {trouble}. FEEDMILL_METRICS_PORT is the first process's"
+            " port, the others take the next ones"
+        )
+
+
+def _why_not_free(host: str, port: int) -> str | None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.create_server((host, port), family=family):
+            return None
+    except (OSError, OverflowError) as error:
+        return str(error)
+
+
+def _api_process(settings: ApiSettings, asked: int | None) -> Process:
+    """Return the API. A port that nobody asked for may be another one; on loopback it is open without a token.
+
+    Raises:
+        ConfigurationError: the port that was asked for is taken.
+    """
+    host, is_asked = settings.api_host, asked is not None or "api_port" in settings.model_fields_set
+    port = settings.api_port if asked is None else asked
+    trouble = _why_not_free(host, port)
+    if trouble and is_asked:
+        raise ConfigurationError(f"port {port} of the API can't be used: {trouble}. Take another with --api-port")
+    environment = {API_PORT: "0" if trouble else str(port)}
+    if _is_loopback(host):
+        environment["FEEDMILL_API_OPEN"] = os.environ.get("FEEDMILL_API_OPEN") or "true"
+    return Process("api", "api", environment)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _where(addresses: Addresses, settings: CliSettings, processes: Sequence[Process]) -> list[str]:
@@ -94,12 +141,21 @@ def _where(addresses: Addresses, settings: CliSettings, processes: Sequence[Proc
         file = settings.home / "up" / "addresses.json"
         lines.append(f"management UI  {addresses.management_url} (user and password: as in {file})")
     lines.append(f"PostgreSQL     {psql_command(settings)}")
-    ports = [f"{p.name} {p.environment['FEEDMILL_METRICS_PORT']}" for p in processes if p.environment]
+    lines += [f"HTTP API       {_api_address(process)}" for process in processes if process.service == "api"]
+    ports = [f"{p.name} {p.environment[METRICS_PORT]}" for p in processes if METRICS_PORT in p.environment]
     if ports:
         lines.append(f"metrics ports  {', '.join(ports)}")
     lines.append(f"Add a feed from another terminal: {sys.argv[0]} feeds add URL. Ctrl-C stops everything.")
     lines.append("Times in the log are UTC.")
     return lines
+
+
+def _api_address(process: Process) -> str:
+    port, host = process.environment[API_PORT], read_settings(ApiSettings).api_host
+    if port == "0":
+        return "on a free port: its line `listening` below says which"
+    who = " (open to this machine, without a token)" if process.environment.get("FEEDMILL_API_OPEN") == "true" else ""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/api{who}"
 
 
 def print_json(name: str, line: str) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_IPV4 = re.compile(r"[0-9.]+")  # `host_of` spells addresses in one way
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
@@ -44,6 +47,21 @@ def check_address(text: str, allowed: tuple[Network, ...] = ()) -> None:
             f"{text} is not a public address; if feeds are meant to be fetched from there, name its network in"
             " FEEDMILL_ALLOW_NETWORKS"
         )
+
+
+def check_host(host: str, allowed: tuple[Network, ...] = ()) -> None:
+    """Return if the host of a URL (`host_of`) is a name, or an address that `check_address` takes.
+
+    No name is looked up, since the client checks what a name stands for when it connects. `localhost` is an address.
+
+    Raises:
+        Blocked: as `check_address`.
+    """
+    name = host.removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        name = "127.0.0.1"
+    if ":" in name or _IPV4.fullmatch(name):
+        check_address(name, allowed)
 
 
 def _is_public(address: Address) -> bool:

@@ -45,6 +45,8 @@ class QueuedJob(Generic[T]):
     target: Target = ANYWHERE
     front: bool = False
     """It goes before jobs that have not begun. `Group.next_job` limits that for foreign redirects."""
+    ahead: bool = False
+    """It goes before the jobs of other groups, too."""
     has_left: bool = False
     """It is no longer in the queue."""
 
@@ -132,6 +134,19 @@ class Group(Generic[T]):
         due = self.next_due()
         return len(self.queue) == 1 and self.at_gate is None and due is not None and due <= now
 
+    def enqueue(self, job: QueuedJob[T]) -> None:
+        """Put a job into the queue."""
+        if job.front:
+            self.queue.insert(sum(1 for other in self.queue if other.front), job)
+        else:
+            self.queue.append(job)
+        self.has_own = self.has_own or not job.target.is_foreign
+
+    def may_start(self, job: QueuedJob[T], now: float) -> bool:
+        """Return whether `job` can start now."""
+        due = self.next_due()
+        return self.at_gate is None and due is not None and due <= now and self.next_job() is job
+
     def next_job(self) -> QueuedJob[T] | None:
         """Return the job that is to start next; None if each must wait for an active one to end.
 
@@ -211,6 +226,10 @@ class Group(Generic[T]):
         last = max(self.next_start, *ends)
         memory = TROUBLE_MEMORY_SECONDS if troubled else 0.0
         return not (self.queue or self.active) and last + memory <= now and (self.last_use or 0.0) + idle_seconds <= now
+
+    def idleness(self) -> tuple[int, int, float, str]:
+        """Return a sort key: the busiest group is the first."""
+        return -self.active, -len(self.queue), -(self.last_use or 0.0), self.name
 
     def describe(self, now: float) -> dict[str, str | int | float]:
         """Return the group as plain data. Spans are seconds from now, 0 for those that are over."""

@@ -8,7 +8,7 @@ leaves exactly once: it finishes, its start is cancelled or refused, it is evict
   request of the job before has left. So the interval holds on the wire, also after a stall of the process, and a host
   that is down costs one connection and not one per job.
 - Over all groups, the job that has been due for longest starts first. With few threads, groups take turns whatever the
-  length of their queues.
+  length of their queues. A job that goes *ahead*, since a person waits for it, goes before these.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class Scoreboard(Generic[T]):
         self._groups: dict[str, Group[T]] = {}
         self._jobs: dict[T, QueuedJob[T]] = {}
         self._by_age: deque[QueuedJob[T]] = deque()
+        self._ahead: dict[QueuedJob[T], None] = {}
         self._evicted: deque[Evicted[T]] = deque()
         self._plan: list[tuple[float, int, Group[T]]] = []
         self._numbers = itertools.count()
@@ -78,6 +79,7 @@ class Scoreboard(Generic[T]):
         *,
         target: Target = ANYWHERE,
         front: bool = False,
+        ahead: bool = False,
         since: float | None = None,
     ) -> Admission:
         """Put a job into its group's queue, if there is room.
@@ -87,8 +89,9 @@ class Scoreboard(Generic[T]):
             ticket: the job.
             now: the current time.
             target: where its request goes.
-            front: it follows a redirect in this process. It goes before jobs that have not begun, as far as
+            front: it goes before others of its group (it follows a redirect here, or goes ahead), as far as
                 `Group.next_job` allows. For such a job the answer is never `NoRoom`.
+            ahead: it goes before the jobs of all groups.
             since: when another fetcher may have asked the group last. The group rests for an interval from then on.
         """
         with self._lock:
@@ -103,7 +106,7 @@ class Scoreboard(Generic[T]):
                 return refusal
             if not group.has_room(now, group.position_behind(target, front=front)):
                 return FastDelay() if front or group.is_slow else NoRoom(group.room_in(now))
-            self._enqueue(group, QueuedJob(ticket, group, now + self._limits.max_hold_seconds, target, front))
+            self._enqueue(group, QueuedJob(ticket, group, now + self._limits.max_hold_seconds, target, front, ahead))
             return Held(group.can_start(now), is_new_host)
 
     def next_decision(self, now: float) -> Decision[T]:
@@ -114,12 +117,14 @@ class Scoreboard(Generic[T]):
                 return self._evicted.popleft()
             due = None
             if self._active < self._limits.max_active:
+                first = next((job.group for job in self._ahead if job.group.may_start(job, now)), None)
+                if first is not None:
+                    return self._start(first, now)
                 due = self._first_due(now)
                 if due is not None and due <= now:
-                    return self._start(self._plan[0][2], now)
+                    return self._start(heapq.heappop(self._plan)[2], now)
             hold_ends = self._by_age[0].until if self._by_age else None
-            times = [time for time in (due, hold_ends) if time is not None]
-            return Idle(min(times) - now if times else None)
+            return Idle(min((time - now for time in (due, hold_ends) if time is not None), default=None))
 
     def confirm_start(self, ticket: T, now: float) -> Refusal | None:
         """Check the rules once more for a job that may start. Return a refusal, which ends the job, or None."""
@@ -202,11 +207,7 @@ class Scoreboard(Generic[T]):
 
     def dump(self, now: float, most: int = 1000) -> list[dict[str, str | int | float]]:
         """Return the `most` busiest groups as plain data."""
-        busiest = heapq.nsmallest(
-            most,
-            self._snapshot(),
-            key=lambda group: (-group.active, -len(group.queue), -(group.last_use or 0.0), group.name),
-        )
+        busiest = heapq.nsmallest(most, self._snapshot(), key=Group.idleness)
         return [group.describe(now) for group in busiest]
 
     def _snapshot(self) -> list[Group[T]]:
@@ -225,11 +226,9 @@ class Scoreboard(Generic[T]):
         return group
 
     def _enqueue(self, group: Group[T], job: QueuedJob[T]) -> None:
-        if job.front:
-            group.queue.insert(sum(1 for other in group.queue if other.front), job)
-        else:
-            group.queue.append(job)
-        group.has_own = group.has_own or not job.target.is_foreign
+        group.enqueue(job)
+        if job.ahead:
+            self._ahead[job] = None
         self._jobs[job.ticket] = job
         self._by_age.append(job)
         self._held += 1
@@ -254,7 +253,6 @@ class Scoreboard(Generic[T]):
         return None
 
     def _start(self, group: Group[T], now: float) -> Start[T]:
-        heapq.heappop(self._plan)
         job = group.next_job()
         assert job is not None
         self._leave_queue(job, keep=True)
@@ -269,6 +267,7 @@ class Scoreboard(Generic[T]):
     def _leave_queue(self, job: QueuedJob[T], *, keep: bool = False) -> None:
         job.has_left = True
         job.group.queue.remove(job)
+        self._ahead.pop(job, None)
         self._held -= 1
         if not keep:
             del self._jobs[job.ticket]

@@ -56,8 +56,15 @@ class SlotRequest(Generic[R]):
     progress: Progress
     front: bool
     """It follows a redirect (`Progress.has_begun` at its arrival)."""
+    ahead: bool = False
+    """A person waits for it: it goes before all jobs that have not begun."""
     room_in: float = 0.0
     """When its group has room again, in seconds. Of a deferred job."""
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it goes to fast-delay if there is no room: its queue goes on delivering whatever is nacked."""
+        return self.front or self.ahead
 
     def __call__(self) -> None:
         """Run the request on a worker thread."""

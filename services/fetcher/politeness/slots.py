@@ -95,7 +95,14 @@ class Slots:
         self._review: asyncio.TimerHandle | None = None
 
     async def run(
-        self, group: str, label: str, work: Work[R], *, target: Target = ANYWHERE, progress: Progress | None = None
+        self,
+        group: str,
+        label: str,
+        work: Work[R],
+        *,
+        target: Target = ANYWHERE,
+        progress: Progress | None = None,
+        ahead: bool = False,
     ) -> R | Refusal:
         """Wait for a slot of the group, do the work in it on a thread, return its result or why it was not done.
 
@@ -105,6 +112,7 @@ class Slots:
             work: makes the request.
             target: where the request goes.
             progress: of the job; None: its only request.
+            ahead: whether it goes before all jobs that wait. It keeps to its group's limits as they do.
 
         Raises:
             NackAndRequeue: the service stops, gives up the group's shard, or has no room for this job.
@@ -112,7 +120,7 @@ class Slots:
         self._loop = asyncio.get_running_loop()
         shard, progress = self._shard_of(group), progress or Progress()
         future: asyncio.Future[R | Refusal] = self._loop.create_future()
-        request = SlotRequest(self, group, shard, label, work, future, target, progress, progress.has_begun)
+        request = SlotRequest(self, group, shard, label, work, future, target, progress, progress.has_begun, ahead)
         self._jobs[shard] += 1
         try:
             if self._stopped or shard in self._closed:
@@ -182,8 +190,15 @@ class Slots:
                 request.resolve(refusal)
 
     def _admit(self, request: SlotRequest[Any]) -> Admission:
-        since, target = self._opened_at.get(request.shard), request.target
-        return self.board.admit(request.group, request, self.clock(), target=target, front=request.front, since=since)
+        return self.board.admit(
+            request.group,
+            request,
+            self.clock(),
+            target=request.target,
+            front=request.is_delayed,
+            ahead=request.ahead,
+            since=self._opened_at.get(request.shard),
+        )
 
     def _defer(self, request: SlotRequest[Any]) -> None:
         """Have the request wait for a review: soon, or at once if no more jobs of its shard can arrive."""
@@ -251,7 +266,7 @@ class Slots:
                 case Start():
                     self._intake.note_start()
                     self._pool.submit(request.label, request)
-                case Evicted(_, None) if not request.front:
+                case Evicted(_, None) if not request.is_delayed:
                     expired.append(request)
                 case Evicted(_, refusal):
                     request.resolve(refusal or FastDelay())

@@ -32,7 +32,8 @@ from services.fetcher.shards.heartbeats import Heartbeats
 from services.fetcher.shards.lease import Lease
 from shared.broker.port import Broker, Session
 from shared.broker.prefetch import PrefetchLimit
-from shared.broker.topology import FETCHERS, Stage, Topology, in_ranges
+from shared.broker.shards import in_ranges
+from shared.broker.topology import FETCHERS, Stage, Topology
 from shared.errors import BrokerUnavailable, Unavailable
 from shared.waiting import pause
 

@@ -95,7 +95,10 @@ class SourceType(Generic[C]):
     too broken to be read; both say what was found. Any other error counts as a bug: the job is retried, then
     dead-lettered."""
     config: type[C]
-    """The schema of a feed's settings: `RequestConfig` or a class that extends it."""
+    """The schema of a feed's settings: `RequestConfig` or a class that extends it. A field with `repr=False` is a
+    secret: it can be set, and nobody is shown it."""
+    summary: str = ""
+    """For people: what it reads."""
 
     def read_config(self, config: Mapping[str, object]) -> C:
         """Return a feed's settings. Raises BadOptions, which names the field and what is expected."""

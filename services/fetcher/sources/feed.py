@@ -32,4 +32,4 @@ def read(body: bytes, context: ReadContext[RequestConfig]) -> Reading:
     )
 
 
-FEED = SourceType(read, RequestConfig)
+FEED = SourceType(read, RequestConfig, "RSS, Atom, RDF and JSON Feed")

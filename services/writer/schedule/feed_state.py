@@ -92,3 +92,7 @@ class NewItems:
     count: int = 0
     published: Sequence[datetime] = ()
     """Their dates, as far as they are known and not guessed."""
+    full: int = 0
+    """How many have their whole text."""
+    duplicates: int = 0
+    """How many came before under another address."""

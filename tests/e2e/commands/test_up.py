@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from local.farm import Farm, FeedKind, FeedSpec
@@ -25,7 +26,12 @@ SPEC = FeedSpec(name="site", host="127.0.0.2", path="/feed", kind=FeedKind.PLAIN
 
 def environment(home: Path) -> dict[str, str]:
     return child_environment(
-        {"FEEDMILL_HOME": str(home), "FEEDMILL_ALLOW_NETWORKS": "127.0.0.0/8", "FEEDMILL_TICK_SECONDS": "0.2"}
+        {
+            "FEEDMILL_HOME": str(home),
+            "FEEDMILL_ALLOW_NETWORKS": "127.0.0.0/8",
+            "FEEDMILL_TICK_SECONDS": "0.2",
+            "FEEDMILL_API_PORT": "0",
+        }
     )
 
 
@@ -86,7 +92,11 @@ def test_a_feed_that_is_added_is_polled_and_is_still_there_the_next_day(home: Pa
     with Farm([SPEC]) as farm:
         url = farm.url(SPEC)
         with up(home) as process:
-            lines = wait_for(process, "management UI", "fetcher", "writer", "consuming")
+            lines = wait_for(
+                process, "management UI", "fetcher", "writer", "consuming", "listening api=http://127.0.0.1:"
+            )
+            (address,) = (line.split("api=")[1].split()[0] for line in lines if "listening api=" in line)
+            assert httpx.get(f"{address}/feeds", trust_env=False).status_code == 200
             assert not any("://feedmill:" in line for line in lines), "a password was printed"
             assert any(f"PGSERVICEFILE={home}/up/pg_service.conf psql service=feedmill" in line for line in lines)
             assert (home / "up" / "pg_service.conf").stat().st_mode & 0o777 == 0o600

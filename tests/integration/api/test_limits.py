@@ -19,7 +19,7 @@ from services.api.access import Reader, bodies
 from services.api.access.bearer import TokenAccess
 from services.api.access.guard import Limits
 from services.api.access.protocol import BoundedProtocol
-from services.api.access.serving import configure_server
+from services.api.access.serving import configure_server, guarded
 from services.api.app import make_app
 from services.api.resources import Resources
 from tests.integration.api.conftest import MakeToken
@@ -66,7 +66,7 @@ def serve(resources: Resources, began: asyncio.Queue[None]) -> Serve:
         settings = resources.settings.model_copy(update=changes)
         app = make_app(resources, TokenAccess(resources.database).authenticate)
         app.include_router(extra_operations(began))
-        config = configure_server(app, settings, limits)
+        config = configure_server(guarded(app, settings, limits))
         config.host, config.port = "127.0.0.1", 0
         server = uvicorn.Server(config)
         task = asyncio.create_task(server._serve())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,9 +14,9 @@ from psycopg.rows import dict_row
 from typer.testing import CliRunner
 
 from services.admin.registry import NewFeed, add_feed, connect
-from services.admin.status import count_all
 from services.cli.__main__ import app
-from shared.errors import ConfigurationError
+from shared.errors import ConfigurationError, Unavailable
+from tests.integration.counting import count
 
 URL = "http://me:secret@news.example/feed"
 
@@ -130,13 +131,13 @@ def test_a_feed_that_waits_for_its_retry_is_failing_and_says_which_and_when(feed
     assert "retry 3 of 12 at 2100-01-01 12:00:00 UTC" in feeds("show", "1", "--utc")
     (listed,) = json.loads(feeds("list", "--json"))
     assert (listed["failing"], listed["retry"], listed["retries"], listed["failures"]) == (True, 3, 12, 0)
-    with connect(database_url) as connection:
-        assert (count_all(connection).failing, count_all(connection).retrying) == (1, 1)
+    counts = asyncio.run(count(database_url))
+    assert (counts.failing, counts.retrying) == (1, 1)
 
 
 def test_without_a_broker_it_is_said_until_when_a_retry_waits(feeds: Run, database_url: str) -> None:
     change(database_url, WAITS)
-    with pytest.raises(ConfigurationError, match=r"waits, retry 3 of 12 at .*2100.*without RabbitMQ"):
+    with pytest.raises(Unavailable, match=r"waits, retry 3 of 12 at .*2100.*without RabbitMQ"):
         feeds("fetch", "1")
 
 

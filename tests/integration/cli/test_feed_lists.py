@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import pty
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -157,3 +159,30 @@ def test_tags_are_given_taken_and_listed_in_upper_or_lower_case(feeds: Run, data
         feeds("set", "1", *(part for n in range(MAX_TAGS) for part in ("--tag", f"t{n}")))
     with pytest.raises(ConfigurationError, match="a tag is empty"):
         feeds("list", "--tag", "/")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_import_leaves_whole_chunks_and_says_how_many(
+    database_url: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    file = tmp_path / "feeds.txt"
+    file.write_text("".join(f"http://f{n}.example/feed\n" for n in range(50_000)))
+    command = [sys.executable, "-m", "services.cli", "feeds", "import", str(file)]
+    environment = os.environ | {"FEEDMILL_DATABASE_URL": database_url}
+    count = "SELECT count(*) FROM feeds"
+    with (
+        psycopg.connect(database_url, autocommit=True) as connection,
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process,
+    ):
+        while connection.execute(count).fetchone() == (0,):
+            assert process.poll() is None
+        process.send_signal(number)
+        said = process.communicate()[1]
+        assert process.returncode == 130
+        row = connection.execute(count).fetchone()
+    told = re.search(r"at least ([\d,]+) new feeds are in; the same command adds the rest", said)
+    assert told is not None, said
+    assert row is not None
+    assert 1000 <= row[0] < 50_000
+    assert row[0] % 1000 == 0
+    assert int(told[1].replace(",", "")) in {row[0], row[0] - 1000}

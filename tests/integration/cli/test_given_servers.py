@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from local.addresses import _psql_service, psql_command
 from local.settings import LocalSettings
 from local.supervisor import all_processes
+from services.api.settings import ApiSettings
 from services.cli.__main__ import app
-from services.cli.commands.up import _with_ports
+from services.cli.commands.up import _api_process, _with_ports
 from shared.errors import ConfigurationError
 from shared.settings import TelemetrySettings
 
@@ -72,3 +73,21 @@ def test_processes_take_the_given_metrics_port_and_the_next_ones() -> None:
     environments = [p.environment for p in _with_ports(all_processes(), TelemetrySettings(metrics_port=port))]
     assert environments == [{"FEEDMILL_METRICS_PORT": str(port + n)} for n in range(3)]
     assert [p.environment for p in _with_ports(all_processes(), TelemetrySettings())] == [{}] * 3
+
+
+def test_the_api_takes_another_port_than_8080_if_that_is_taken_and_nobody_asked_for_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        by_default = ApiSettings.model_construct({"api_host"}, api_host="127.0.0.1", api_port=port)
+        assert _api_process(by_default, None).environment["FEEDMILL_API_PORT"] == "0"
+        with pytest.raises(ConfigurationError, match=f"port {port} of the API can't be used.*--api-port"):
+            _api_process(by_default, port)
+        with pytest.raises(ConfigurationError, match=f"port {port} of the API"):
+            _api_process(ApiSettings(api_port=port), None)
+    assert _api_process(ApiSettings(api_port=port), None).environment["FEEDMILL_API_PORT"] == str(port)
+
+
+@pytest.mark.parametrize(("host", "is_open"), [("127.0.0.1", "true"), ("localhost", "true"), ("0.0.0.0", None)])
+def test_the_api_is_open_only_on_loopback(host: str, is_open: str | None) -> None:
+    process = _api_process(ApiSettings(api_host=host, api_port=0), None)
+    assert process.environment.get("FEEDMILL_API_OPEN") == is_open

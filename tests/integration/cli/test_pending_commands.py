@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from shared.errors import ConfigurationError
+from shared.errors import ConfigurationError, Unavailable
 from tests.integration.consumers.test_pending_articles import (
     Connection,
     claim,
@@ -163,5 +163,5 @@ def test_articles_are_listed_by_feed_and_by_a_word(pending: Run, db: Connection)
 
 def test_tables_that_are_not_there_yet_are_a_sentence(pending: Run, db: Connection) -> None:
     db.execute("DROP TABLE pending_articles CASCADE")
-    with pytest.raises(ConfigurationError, match="feedmill migrate"):
+    with pytest.raises(Unavailable, match="feedmill migrate"):
         pending("list")

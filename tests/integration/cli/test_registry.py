@@ -13,7 +13,6 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from services.admin.discovery import NoFeed
 from services.cli.__main__ import app
 from shared.errors import ConfigurationError
 from tests.integration.fetcher.raw_server import answer, saying, serving
@@ -132,7 +131,10 @@ def test_of_a_page_its_first_feed_is_added_and_said(
 def test_a_page_without_a_feed_is_not_added(add: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEEDMILL_ALLOW_NETWORKS", "127.0.0.0/8")
     monkeypatch.setenv("FEEDMILL_HOST_MIN_INTERVAL_SECONDS", "0.01")
-    with serving(saying(answer(200, b"<html>"))) as server, pytest.raises(NoFeed, match="no feed was found"):
+    with (
+        serving(saying(answer(200, b"<html>"))) as server,
+        pytest.raises(ConfigurationError, match="no feed was found"),
+    ):
         add(server.url("/"))
 
 
@@ -182,7 +184,10 @@ def test_a_feed_in_trouble_is_not_asked_again_at_once_and_its_host_is_left_alone
     assert (throttled, unasked) == (("throttled", True), (None, False))
 
 
-def test_a_feed_that_could_not_be_checked_is_due_at_once(add: Any, database_url: str) -> None:
+def test_a_feed_that_could_not_be_checked_is_due_at_once(
+    add: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEEDMILL_ALLOW_NETWORKS", "127.0.0.0/8")
     add("http://127.0.0.1:1/")
     assert rows(database_url, "SELECT last_outcome, claim_id, next_fetch_at <= now() FROM feeds") == [
         (None, None, True)

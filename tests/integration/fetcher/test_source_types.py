@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -125,3 +130,57 @@ def test_a_package_that_brings_no_proper_source_type_is_named(
     install("toy", **points)
     with pytest.raises(ConfigurationError, match=complaint):
         load_source_types()
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "extend.md"
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The package of the documentation, built and installed into a directory."""
+    text = PAGE.read_text(encoding="utf-8")
+    section = text[text.index("\n## A source type") : text.index("\n## A stage")]
+    (toml,) = re.findall(r"^```toml\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    (module,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    assert len((toml + module).splitlines()) <= 30, "the page promises a short one"
+    source, target = tmp_path / "source", tmp_path / "site"
+    source.mkdir()
+    (source / "pyproject.toml").write_text(toml)
+    (source / "feedmill_quakes.py").write_text(module)
+    offline = ["--quiet", "--no-index", "--no-build-isolation", "--no-deps", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "pip", "install", *offline, "--target", target, source], check=True)
+    monkeypatch.syspath_prepend(target)
+    load_source_types.cache_clear()
+    yield target
+    load_source_types.cache_clear()
+
+
+def test_the_package_of_the_documentation_is_installed_shown_and_reads(package: Path) -> None:
+    command = [sys.executable, "-m", "services.cli", "sources", "quakes", "--json"]
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    shown = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+    assert (shown["package"], shown["version"]) == ("feedmill-quakes", "1.0")
+    assert shown["config_schema"]["properties"]["magnitude"]["maximum"] == 10
+    client = FeedClient(ClientLimits(), user_agent="t", allowed=(ipaddress.ip_network("127.0.0.0/8"),))
+    fetcher = FeedFetcher(client, Clock(now=lambda: NOW, monotonic=time.monotonic), FetchLimits())
+    quakes = [
+        {"id": f"us{mag}", "properties": {"mag": mag, "time": 1_700_000_000_000, "url": f"https://q.example/{mag}",
+         "title": f"M {mag}"}}
+        for mag in (4.9, 6.1)
+    ]  # fmt: skip
+    bodies = {
+        json.dumps({"features": quakes}).encode(): Outcome.FETCHED,
+        b'{"features": [{"id": 1, "properties": {"mag": 9, "time": 1e300, "url": 1}}]}': Outcome.UNPARSEABLE,
+        b"[" * 100_000: Outcome.UNPARSEABLE,
+        b"<rss/>": Outcome.UNPARSEABLE,
+    }
+    for body, outcome in bodies.items():
+        with serving(saying(answer(body=body))) as server:
+            job = make_job(url=server.url(), source_type="quakes", source_config={"magnitude": 5})
+            found, _ = fetcher.make_request(prepare_request(job, frozenset()), lambda: None)
+        assert isinstance(found, FeedFetched)
+        assert found.outcome is outcome, found.error
+        if outcome is Outcome.FETCHED:
+            (entry,) = found.entries
+            assert (entry.entry_id, entry.title, entry.url) == ("us6.1", "M 6.1", "https://q.example/6.1")
+    client.close()

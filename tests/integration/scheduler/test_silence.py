@@ -78,8 +78,8 @@ async def test_neither_a_disabled_feeds_lost_job_nor_a_fetchers_fast_clock_misle
     change(database_url, "UPDATE feeds SET next_fetch_at = now() - interval '45 min' WHERE priority = 0")
     log_attempt(database_url, ok=True, minutes_ago=-6_000)
     assert await found(database) == (1, 45, 45)
-    with connect(database_url) as connection:
-        assert count_all(connection).seconds_since_success == pytest.approx(3000, abs=30)
+    async with database.transaction() as counting:
+        assert (await count_all(counting)).seconds_since_success == pytest.approx(3000, abs=30)
 
 
 TROUBLES = {
@@ -234,9 +234,9 @@ async def test_status_counts_feeds_by_where_they_are(database: Database, databas
         connection.execute("UPDATE feeds SET next_fetch_at = now() WHERE id % 7 = 0")
         connection.execute("UPDATE feeds SET issued_at = NULL WHERE id % 7 = 1")
         connection.execute("UPDATE feeds SET enabled = false WHERE id % 7 = 6")
-    with connect(database_url) as connection:
-        counts = count_all(connection)
-        assert busiest_groups(connection) == {"h0.example": 1}
+    async with database.transaction() as counting:
+        counts = await count_all(counting)
+        assert await busiest_groups(counting) == {"h0.example": 1}
     assert (counts.feeds, counts.disabled, counts.due, counts.overdue) == (7, 1, 2, 1)
     assert (counts.queued, counts.retrying) == (1, 1)
     assert counts.left_alone == 0
@@ -245,6 +245,6 @@ async def test_status_counts_feeds_by_where_they_are(database: Database, databas
     assert counts.seconds_since_success is None
     change(database_url, "INSERT INTO throttled_groups SELECT 'h1.example', now() + interval '1 hour'")
     change(database_url, "UPDATE feeds SET next_fetch_at = now() - interval '2 min' WHERE id %% 7 IN (4, 5)")
-    with connect(database_url) as connection:
-        counts = count_all(connection)
+    async with database.transaction() as counting:
+        counts = await count_all(counting)
     assert (counts.overdue, counts.left_alone) == (3, 2)

@@ -7,7 +7,8 @@ import asyncio
 import psycopg
 import pytest
 
-from services.admin.feeds import make_due, remove_feed
+from services.admin.actor import Actor
+from services.admin.feed_edits import make_due, remove_feed
 from services.admin.registry import NewFeed, add_feed, connect
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, Written, write_batch
@@ -190,18 +191,21 @@ async def test_another_feeds_articles_are_listed_if_they_are_found_by_their_name
     assert found == [{"digests": b"context." + digest(ENTRIES[1])}]
 
 
-async def test_a_person_gets_a_full_reading(database: Database, database_url: str, feed_id: int) -> None:
+SOMEBODY = Actor("test", frozenset())
+
+
+async def test_a_person_gets_a_full_reading(database: Database, feed_id: int) -> None:
     await write(database, await poll(database, feed_id, ENTRIES))
     assert await job_knows(database, feed_id) == 6
-    with connect(database_url) as connection:
-        make_due(connection, feed_id)
+    async with database.transaction() as connection:
+        await make_due(connection, SOMEBODY, feed_id)
     assert await job_knows(database, feed_id) == 0
 
 
-async def test_a_removed_feed_has_no_listing(database: Database, database_url: str, feed_id: int) -> None:
+async def test_a_removed_feed_has_no_listing(database: Database, feed_id: int) -> None:
     await write(database, await poll(database, feed_id, ENTRIES))
-    with connect(database_url) as connection:
-        remove_feed(connection, feed_id)
+    async with database.transaction() as connection:
+        await remove_feed(connection, SOMEBODY, feed_id)
     assert await rows(database, "SELECT FROM feed_listings") == []
 
 

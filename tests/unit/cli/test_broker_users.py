@@ -9,17 +9,21 @@ import pytest
 
 from services.cli.broker_users import Rights, prepare_broker, service_rights
 from services.cli.settings import CliSettings
-from shared.broker.topology import EXCHANGE, FETCHERS, MOST_SHARDS, Topology, fetch_routing_key, shard_name
+from shared.broker.shards import MOST_SHARDS, shard_name
+from shared.broker.topology import EXCHANGE, FETCHERS, Topology, fetch_routing_key
 from shared.errors import ConfigurationError
 from shared.settings import BrokerSettings
 from shared.wire.results import FeedFetched
 
 TOPOLOGY = BrokerSettings().topology()
 RIGHTS = service_rights(TOPOLOGY)
-SERVICES = ("scheduler", "fetcher", "writer", "batch")
+SERVICES = ("scheduler", "fetcher", "writer", "batch", "api")
 QUEUES = {queue.name for queue in TOPOLOGY.queues}
 EXCHANGES = {exchange.name for exchange in TOPOLOGY.exchanges}
 SHARDS = set(TOPOLOGY.fetcher.queues)
+FRONTS = QUEUES & {f"{shard}.front" for shard in SHARDS}
+TRIALS = QUEUES & {"writer.trials"}
+DEAD = {stage.dead for stage in TOPOLOGY.stages}
 FETCHERS_OWN = {"fetcher.07.owner", "fetcher.alive.0b5ba2c4e3a74c65a8b0d6c1c9f7f0aa"}
 DEFAULT_EXCHANGE = "amq.default"
 """What RabbitMQ calls the exchange without a name when it looks for rights."""
@@ -40,7 +44,13 @@ def test_nobody_can_declare_or_delete_what_is_durable_or_use_the_default_exchang
 
 @pytest.mark.parametrize(
     ("service", "queues"),
-    [("scheduler", set()), ("fetcher", SHARDS | FETCHERS_OWN), ("writer", {"writer"}), ("batch", set())],
+    [
+        ("scheduler", set()),
+        ("fetcher", SHARDS | FRONTS | FETCHERS_OWN),
+        ("writer", {"writer"} | TRIALS),
+        ("batch", set()),
+        ("api", DEAD | {TOPOLOGY.fetcher.retry, TOPOLOGY.writer.retry}),
+    ],
 )
 def test_a_service_reads_its_own_queues_only(service: str, queues: set[str]) -> None:
     assert allowed(RIGHTS[service].read, QUEUES | FETCHERS_OWN) == queues
@@ -58,6 +68,7 @@ def test_only_a_fetcher_reads_the_fetchers_heartbeats() -> None:
         ("fetcher", {EXCHANGE, FETCHERS, TOPOLOGY.fetcher.retry, TOPOLOGY.fetcher.fast_delay}),
         ("writer", {EXCHANGE, TOPOLOGY.writer.retry}),
         ("batch", {EXCHANGE}),
+        ("api", {EXCHANGE, TOPOLOGY.fetcher.fast_delay}),  # to look at the queue of that name
     ],
 )
 def test_a_service_publishes_to_its_own_exchanges_only(service: str, exchanges: set[str]) -> None:
@@ -68,10 +79,11 @@ def test_a_service_publishes_to_its_own_exchanges_only(service: str, exchanges: 
     ("service", "queues"),
     [
         ("scheduler", SHARDS),
-        ("fetcher", {*SHARDS, "writer", "fetcher.dead"}),
+        ("fetcher", {*SHARDS, *FRONTS, *TRIALS, "writer", "fetcher.dead"}),
         ("writer", {"writer.dead"}),
         ("batch", {"writer"}),
-        ("command", {*SHARDS, "writer"}),
+        ("api", {*SHARDS, *FRONTS, "writer"}),
+        ("command", {*SHARDS, *FRONTS, "writer"}),
     ],
 )
 def test_a_services_routing_keys_lead_to_its_own_target_queues(service: str, queues: set[str]) -> None:
@@ -85,6 +97,12 @@ def test_a_scheduler_and_a_fetcher_may_look_at_the_queues_whose_length_stops_the
     assert allowed(RIGHTS["scheduler"].write, SHARDS) == SHARDS
     for service in ("fetcher", "batch"):
         assert allowed(RIGHTS[service].write, {"writer"}) == {"writer"}
+
+
+@pytest.mark.parametrize("user", ["api", "command"])
+def test_the_api_and_commands_may_look_at_every_queue(user: str) -> None:
+    rights = RIGHTS[user]
+    assert allowed(rights.write, QUEUES) | allowed(rights.read, QUEUES) == QUEUES
 
 
 def test_a_user_that_counts_messages_may_read_none() -> None:

@@ -19,7 +19,7 @@ from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings
 from shared.broker.consumer import DRAIN_SECONDS
-from shared.broker.topology import is_shard
+from shared.broker.shards import is_shard
 from shared.database.migrate import read_migrations
 from shared.settings import BrokerSettings, FeedmillSettings
 from shared.wire.envelope import Message

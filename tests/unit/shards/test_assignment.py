@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.fetcher.shards.assignment import Heartbeat, assign_shards, next_steps
-from shared.broker.topology import shard_name
+from shared.broker.shards import shard_name
 
 NAMES = st.text("abcdef", min_size=1, max_size=3)
 SHARDS = st.integers(1, 40).map(lambda number: [shard_name(n) for n in range(number)])

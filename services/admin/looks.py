@@ -1,0 +1,80 @@
+"""A value that many ask for and that takes a while: it is found once for all of them, and nobody waits for long."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from shared.database.postgres import Connection
+from shared.errors import Unavailable
+
+T = TypeVar("T")
+
+
+class Look(Generic[T]):
+    """Finds a value at most every `keep_seconds`, once at a time, and keeps it, or the error, for all that ask.
+
+    Args:
+        find: finds it. A search that takes too long goes on, and its value serves those who ask later.
+        what: who is asked, for the error.
+        keep_seconds: how old a value may be.
+        patience_seconds: how long a search may take before those who ask get an error instead.
+    """
+
+    def __init__(
+        self, find: Callable[[], Awaitable[T]], *, what: str, keep_seconds: float, patience_seconds: float
+    ) -> None:
+        self._find = find
+        self._what = what
+        self._keep = keep_seconds
+        self._patience = patience_seconds
+        self._task: asyncio.Task[T] | None = None
+        self._begun_at = self._ended_at = 0.0
+
+    async def get(self, *, patience_seconds: float | None = None) -> T:
+        """Return the value.
+
+        Args:
+            patience_seconds: in place of the usual one.
+
+        Raises:
+            Unavailable: the search takes too long; or what the search raised.
+        """
+        task = self._task
+        if task is None or (task.done() and time.monotonic() > self._ended_at + self._keep):
+            task = self._task = asyncio.create_task(self._search())
+            task.add_done_callback(_note_error)
+            self._begun_at = time.monotonic()
+        patience = self._patience if patience_seconds is None else patience_seconds
+        if not task.done():
+            left = self._begun_at + patience - time.monotonic()
+            await asyncio.wait({task}, timeout=max(left, 0.0))
+        if not task.done():
+            raise Unavailable(f"{self._what} does not answer within {patience:g} s")
+        if error := task.exception():
+            raise error.with_traceback(None)
+        return task.result()
+
+    async def _search(self) -> T:
+        try:
+            return await self._find()
+        finally:
+            self._ended_at = time.monotonic()
+
+
+async def bound(connection: Connection, seconds: float) -> None:
+    """Let no statement of this transaction take longer than `seconds`, nor be compiled.
+
+    The planner overrates such counts: compiling one takes seconds, and the count itself a tenth of one.
+    """
+    await connection.execute(
+        "SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true)", [f"{seconds * 1000:.0f}ms"]
+    )
+
+
+def _note_error(task: asyncio.Task[T]) -> None:
+    """Keep asyncio from logging an error that nobody came back for."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,74 @@
+"""The figures of `feedmill status`, with totals and the last day by the hour."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from services.admin.diagnosis import Thresholds
+from services.admin.looks import Look, bound
+from services.admin.queues import Levels
+from services.admin.status import Counts, Hour, find_reasons, read_counts, read_hours
+from shared.broker.topology import Topology
+from shared.database.postgres import Database
+
+KEEP_SECONDS = 5.0
+KEEP_HOURS_SECONDS = 60.0
+PATIENCE_SECONDS = 20.0
+"""A person waits for it, and the broker's figures are of no use without the database's."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """How things stand."""
+
+    levels: Levels
+    counts: Counts
+    reasons: list[str]
+    """What keeps feeds from being fetched, each a sentence."""
+    hours: list[Hour]
+
+
+class StatsWatch:
+    """Counts for all that ask, once in `KEEP_SECONDS`.
+
+    Args:
+        database: an open pool.
+        topology: the queues.
+        limits: the settings above which feeds wait.
+        levels: looks at the queues.
+    """
+
+    def __init__(self, database: Database, topology: Topology, limits: Thresholds, levels: Look[Levels]) -> None:
+        self._database = database
+        self._topology = topology
+        self._limits = limits
+        self._levels = levels
+        self._counts = Look(
+            self._count, what="PostgreSQL", keep_seconds=KEEP_SECONDS, patience_seconds=PATIENCE_SECONDS
+        )
+        self._hours = Look(
+            self._count_hours, what="PostgreSQL", keep_seconds=KEEP_HOURS_SECONDS, patience_seconds=PATIENCE_SECONDS
+        )
+
+    async def look(self) -> Stats:
+        """Return how things stand.
+
+        Raises:
+            Unavailable: broker or database away.
+        """
+        levels, counts, hours = await asyncio.gather(
+            self._levels.get(patience_seconds=PATIENCE_SECONDS), self._counts.get(), self._hours.get()
+        )
+        reasons = find_reasons(levels, self._topology, counts, self._limits)
+        return Stats(levels, counts, reasons, hours)
+
+    async def _count(self) -> Counts:
+        async with self._database.transaction() as connection:
+            await bound(connection, PATIENCE_SECONDS)
+            return await read_counts(connection)
+
+    async def _count_hours(self) -> list[Hour]:
+        async with self._database.transaction() as connection:
+            await bound(connection, PATIENCE_SECONDS)
+            return await read_hours(connection)

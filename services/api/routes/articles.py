@@ -1,0 +1,173 @@
+"""Articles: those that wait for a consumer, the dead ones, and the ledger of all that came."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query
+from pydantic import AwareDatetime
+
+from services.admin import pending_articles as pending
+from services.admin.errors import Invalid
+from services.admin.pending_articles import Filter, Place, State, to_utc
+from services.api.access import ArticleReader, Reader
+from services.api.models.articles import Article, ArticleCounts, DeadArticle, LedgerRow, PendingArticle
+from services.api.models.claims import Md5
+from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
+from services.api.problems import answers
+from services.api.resources import Here
+
+router = APIRouter(tags=["articles"])
+
+NO_NUL = r"^[^\x00]*$"
+
+Feed = Annotated[
+    str | None, Query(min_length=1, max_length=2000, pattern=NO_NUL, description="Only of this feed: its id or URL.")
+]
+Moment = AwareDatetime | None
+
+
+def _filter(
+    feed: Feed = None,
+    q: Annotated[
+        str | None, Query(max_length=1000, pattern=NO_NUL, description="Only with this text in title or URL.")
+    ] = None,
+    tag: Annotated[str | None, Query(max_length=200, description="Only of feeds with this tag.")] = None,
+    language: Annotated[
+        str | None, Query(max_length=50, pattern=NO_NUL, description="Only in this language; `en` is also `en-GB`.")
+    ] = None,
+    md5: Annotated[str | None, Query(pattern="^[0-9a-fA-F]{4,32}$", description="The beginning of the key.")] = None,
+    since: Annotated[Moment, Query(description="Only those that came (died) then or later.")] = None,
+    until: Annotated[Moment, Query(description="Only those that came (died) before.")] = None,
+) -> Filter:
+    return Filter(feed, q, tag, language, md5, _given(since, "since"), _given(until, "until"))
+
+
+def _given(moment: datetime | None, name: str) -> datetime | None:
+    try:
+        return None if moment is None else to_utc(moment)
+    except Invalid as error:
+        raise Invalid(str(error), f"query.{name}") from error
+
+
+Chosen = Annotated[Filter, Depends(_filter)]
+
+
+@router.get("/api/articles", summary="List pending articles", responses=answers(HTTPStatus.NOT_FOUND))
+async def list_pending_articles(
+    here: Here,
+    _actor: ArticleReader,
+    chosen: Chosen,
+    state: Annotated[State, Query(description="What they wait for; `pending`: all.")] = State.PENDING,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[PendingArticle]:
+    """Pending articles in the order in which they are given out. 404: there is no feed of that URL."""
+    after = _read_place(cursor)
+    async with here.database.transaction() as connection:
+        as_of = after.as_of if after else await pending.read_clock(connection)
+        rows = await pending.list_pending(connection, chosen, state, limit, as_of, after)
+    last = rows[-1] if len(rows) == limit else None
+    behind = last and write_cursor(
+        as_of.isoformat(),
+        last["part"],
+        last["claimed_until"].isoformat() if last["claimed_until"] else "",
+        last["created_at"].isoformat(),
+        last["md5"],
+    )
+    return Page(items=[PendingArticle(**row) for row in rows], next=behind)
+
+
+def _read_place(cursor: str | None) -> Place | None:
+    key = read_cursor(cursor, [str, int, str, str, str])
+    if key is None:
+        return None
+    as_of, part, claimed_until, created_at, md5 = key
+    return Place(_moment(as_of), part, _moment(claimed_until) if claimed_until else None, _moment(created_at), md5)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return to_utc(datetime.fromisoformat(text))
+    except (ValueError, Invalid) as error:
+        raise _made_up() from error
+
+
+def _made_up() -> Invalid:
+    return Invalid("cursor: this is none of this list; give `next` of the page before as it is", "query.cursor")
+
+
+@router.get("/api/articles/dead", summary="List dead articles", responses=answers(HTTPStatus.NOT_FOUND))
+async def list_dead_articles(
+    here: Here, _actor: ArticleReader, chosen: Chosen, limit: Limit = 50, cursor: Cursor = None
+) -> Page[DeadArticle]:
+    """Articles that no consumer could digest, the latest first. 404: there is no feed of that URL."""
+    key = read_cursor(cursor, [str, str])
+    after = (_moment(key[0]), key[1]) if key else None
+    async with here.database.transaction() as connection:
+        rows = await pending.list_dead(connection, chosen, limit, after)
+    last = rows[-1] if len(rows) == limit else None
+    behind = last and write_cursor(last["failed_at"].isoformat(), last["md5"])
+    return Page(items=[DeadArticle(**row) for row in rows], next=behind)
+
+
+@router.get("/api/articles/counts", summary="Count articles")
+async def count_articles(here: Here, _actor: ArticleReader) -> ArticleCounts:
+    """How many articles there are, by what they wait for."""
+    async with here.database.transaction() as connection:
+        return ArticleCounts(**await pending.count_articles(connection))
+
+
+@router.get(
+    "/api/articles/{md5}",
+    summary="Show an article",
+    response_model_exclude_unset=True,
+    responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+)
+async def show_article(
+    here: Here,
+    _actor: ArticleReader,
+    md5: Annotated[
+        str, Path(max_length=100, pattern=NO_NUL, description="Its key, or four or more characters of the beginning.")
+    ],
+) -> Article:
+    """All columns of one article, pending or dead. 409: several keys begin so."""
+    async with here.database.transaction() as connection:
+        return Article(**await pending.read_article(connection, md5))
+
+
+@router.get("/api/ledger", summary="List articles that ever came", responses=answers(HTTPStatus.NOT_FOUND))
+async def list_ledger(
+    here: Here,
+    _actor: Reader,
+    feed: Feed = None,
+    md5: Annotated[list[Md5], Query(max_length=100, description="In place of `feed`: up to 100 keys.")] = [],  # noqa: B006 - read only
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[LedgerRow]:
+    """Articles by feed or by key, pending or done long ago.
+
+    A feed's articles that were known by no id of their entry are found by key only. 404: there is no feed of that URL.
+    """
+    if (feed is None) == (not md5):
+        raise Invalid("say which: `feed` or `md5`", "query.feed")
+    after = _after_entry(cursor)
+    async with here.database.transaction() as connection:
+        if feed is None:
+            return Page(items=[LedgerRow(**row) for row in await pending.read_ledger(connection, md5)], next=None)
+        rows = await pending.list_ledger(connection, feed, limit, after)
+    last = rows[-1] if len(rows) == limit else None
+    return Page(items=[LedgerRow(**row) for row in rows], next=last and write_cursor(last["entry_key"], last["md5"]))
+
+
+def _after_entry(cursor: str | None) -> tuple[str, str] | None:
+    key = read_cursor(cursor, [str, str])
+    if key is None:
+        return None
+    try:
+        return str(UUID(key[0])), key[1]
+    except ValueError as error:
+        raise _made_up() from error

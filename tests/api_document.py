@@ -1,0 +1,68 @@
+"""The API's own description, as it is published, and who may ask for what."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+
+from services.admin.actor import Actor, Scope
+from services.api.app import ROUTERS, make_app
+from services.api.resources import Resources, open_database
+from services.api.settings import ApiSettings
+
+METHODS = ("get", "post", "put", "patch", "delete")
+PUBLIC = "–"
+
+
+class Operation(NamedTuple):
+    """One of the document's."""
+
+    method: str
+    path: str
+    content: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        return f"{self.method.upper()} {self.path}"
+
+    @property
+    def scope(self) -> str:
+        """The scope that its token needs; `PUBLIC` if it needs no token."""
+        return _scopes().get(self.content["operationId"], PUBLIC)
+
+
+@cache
+def read_document() -> dict[str, Any]:
+    """Return the OpenAPI document. Nothing is connected to."""
+    settings = ApiSettings()
+    return make_app(Resources(settings, open_database(settings)), _nobody).openapi()
+
+
+def operations() -> Iterator[Operation]:
+    for path, item in read_document()["paths"].items():
+        for method in METHODS:
+            if method in item:
+                yield Operation(method, path, item[method])
+
+
+async def _nobody(_request: Request) -> Actor:
+    raise AssertionError
+
+
+@cache
+def _scopes() -> dict[str, str]:
+    """Return the scope of each operation that has one: what `Reader` and the like ask for."""
+    found = {}
+    for route in (route for router in ROUTERS for route in router.routes):
+        if isinstance(route, APIRoute):
+            for dependency in route.dependant.dependencies:
+                assert dependency.call is not None
+                scope = inspect.getclosurevars(dependency.call).nonlocals.get("scope")
+                if isinstance(scope, Scope):
+                    found[route.name] = scope.value
+    return found

@@ -1,0 +1,39 @@
+"""How things stand, over HTTP."""
+
+from __future__ import annotations
+
+import httpx
+import psycopg
+
+from services.admin.registry import NewFeed, add_feed, connect
+from services.api.resources import Resources
+from tests.integration.api.test_health import NOWHERE, api_on, write
+
+
+async def test_stats_count_feeds_articles_and_hours(
+    api: httpx.AsyncClient, resources: Resources, database_url: str
+) -> None:
+    with connect(database_url) as connection:
+        feed_id = add_feed(connection, NewFeed("http://news.example/feed"))[0]
+        add_feed(connection, NewFeed("http://other.example/feed"))
+        connection.execute("UPDATE feeds SET enabled = false WHERE id <> %s", [feed_id])
+    now = await resources.database.read_clock()
+    await write(resources.database, feed_id, started_at=now, number=1, quality="full")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("SELECT * FROM claim_pending_articles(3)")
+        connection.execute("ANALYZE feed_items")
+    stats = (await api.get("/api/stats")).json()
+    assert (stats["counts"]["feeds"], stats["counts"]["disabled"]) == (2, 1)
+    assert stats["articles"] == {"pending": 25, "claimed": 3, "dead": 0, "ledger": 25}
+    assert len(stats["hours"]) == 24
+    assert sum(hour["articles"] for hour in stats["hours"]) == 25
+    assert sum(hour["succeeded"] for hour in stats["hours"]) == 1
+    assert stats["queues"]["writer"] is None
+    assert stats["reasons"] == ["the queues are not declared: no service has run on this broker yet"]
+
+
+async def test_stats_without_a_broker_are_a_problem_that_says_what_to_look_at(database_url: str) -> None:
+    async with api_on(f"amqp://127.0.0.1:{NOWHERE}/", database_url) as api:
+        answer = await api.get("/api/stats")
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
+    assert "FEEDMILL_AMQP_URL" in answer.json()["detail"]
