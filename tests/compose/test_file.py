@@ -129,7 +129,7 @@ def test_the_published_port_is_that_of_the_api(compose: dict[str, Any]) -> None:
     api = compose["services"]["api"]
     (published,) = api["ports"]
     assert published == f"127.0.0.1:${{API_PORT:-8080}}:{api['environment']['FEEDMILL_API_PORT']}"
-    assert api["environment"]["FEEDMILL_API_HOST"] == "0.0.0.0"  # noqa: S104 - of a container
+    assert api["environment"]["FEEDMILL_API_HOST"] == "0.0.0.0"
 
 
 def test_ports_are_bound_to_loopback(compose: dict[str, Any]) -> None:
