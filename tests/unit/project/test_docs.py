@@ -12,6 +12,7 @@ import typer.main
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from pydantic_core import PydanticUndefined
 
+from services.api.settings import ApiSettings
 from services.cli.__main__ import app
 from services.cli.settings import CliSettings
 from services.fetcher.settings import FetcherSettings
@@ -32,6 +33,7 @@ SETTINGS: dict[str, type[FeedmillSettings]] = {
     "scheduler": SchedulerSettings,
     "fetcher": FetcherSettings,
     "writer": WriterSettings,
+    "api": ApiSettings,
     "feedmill": CliSettings,
 }
 
@@ -103,7 +105,7 @@ def test_every_function_says_what_it_does_and_names_its_schema() -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    for service in ("scheduler", "fetcher", "writer"):
+    for service in ("scheduler", "fetcher", "writer", "api"):
         importlib.import_module(f"services.{service}.__main__")
     collectors = [c for c in REGISTRY._collector_to_names if isinstance(c, Counter | Gauge | Histogram)]
     names = {c._name + ("_total" if isinstance(c, Counter) else "") for c in collectors}
