@@ -94,7 +94,7 @@ CASES: dict[str, Case] = {
     "FeedmillWriterDown": Case({SCHEDULER: "1x60"}, {WRITER: "1x60"}, also={FETCHER: "1x60"}),
     "FeedmillApiDown": Case(
         {API: "1x40 stale"},
-        {API: "1x50 _x4 1x10", 'feedmill_build_info{component="writer",namespace="other"}': "1x60"},
+        {API: "1x50 _x4 1x10", 'feedmill_build_info{component="writer",namespace="o"}': "1x60"},
         also={WRITER: "1x60"},
     ),
     "FeedmillApiFails": Case(
