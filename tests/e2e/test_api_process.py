@@ -187,9 +187,9 @@ def test_memory_and_the_number_of_series_stay_flat(database_url: str) -> None:
             for number in range(requests):
                 assert client.get("/api/feeds" if number % 4 == 0 else f"/api/{name}/{number}").status_code < 500
 
-        ask(400, "warm")
+        ask(300, "warm")
         series, memory = len(metrics_of(client)), resident_bytes(api.process.pid)
-        ask(2000, "nothing")
+        ask(1200, "nothing")
         assert len(metrics_of(client)) == series
         assert resident_bytes(api.process.pid) - memory < 8 * 1024 * 1024
 
