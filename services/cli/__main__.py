@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from local.terminal import EXIT_PIPE, Interrupted, print_error
 from services.cli.commands import dead, feeds, local, pending, services
+from services.cli.commands.completion import completion
 from services.cli.commands.parse import parse
 from services.cli.commands.status import status
 from shared.errors import FeedmillError
@@ -36,7 +37,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Feedmill polls feeds politely and turns them into one deduplicated PostgreSQL table.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=False,  # `feedmill completion` has it
     pretty_exceptions_enable=False,
 )
 for command in (
@@ -51,6 +52,7 @@ for command in (
     services.health,
     parse,
     status,
+    completion,
 ):
     app.command()(command)
 for name, group in {"feeds": feeds, "dead": dead, "pending": pending}.items():
