@@ -32,8 +32,11 @@ class Operation(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The scope that its token needs; `PUBLIC` if it needs no token."""
-        return _scopes().get(self.content["operationId"], PUBLIC)
+        """The scope that its token needs, `any` or `PUBLIC` if it needs none."""
+        needs = self.content.get("security")
+        if needs is None:
+            return _scopes().get(self.content["operationId"], PUBLIC)
+        return next((scope for need in needs for scopes in need.values() for scope in scopes), "any")
 
 
 @cache

@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import json
 import os
-from collections.abc import AsyncIterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,13 +14,15 @@ import httpx
 from pydantic import PostgresDsn, TypeAdapter, ValidationError
 
 from services.cli.calls.address import open_client
-from services.cli.calls.failures import check, no_answer, not_of_this_version
+from services.cli.calls.failures import Refused, check, is_problem, no_answer, not_of_this_version
 from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
     from services.api.settings import ApiSettings
+
+__all__ = ["Api", "Refused", "open_api"]
 
 T = TypeVar("T")
 
@@ -47,21 +49,27 @@ class Api:
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
+        accept: Container[int] = (),
     ) -> httpx.Response:
-        """Return the answer to a request whose body is JSON; parameters of a query that are None are left out."""
-        return self._runner.run(self._call(self._request(method, path, query, json=body, headers=headers)))
+        """Return the answer to a request whose body is JSON; parameters of a query that are None are left out.
+
+        A status in `accept` is no error if the answer is no problem.
+        """
+        request = self._request(method, path, query, json=body, headers=headers)
+        return self._runner.run(self._call(request, accept))
 
     def _request(self, method: str, path: str, query: Mapping[str, Any] | None, **options: Any) -> httpx.Request:
         assert path.startswith("/")  # of this API, whatever the rest is
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return self._client.build_request(method, path, params=given, **options)
 
-    async def _call(self, request: httpx.Request) -> httpx.Response:
+    async def _call(self, request: httpx.Request, accept: Container[int]) -> httpx.Response:
         try:
             answer = await self._client.send(request)
         except httpx.HTTPError as error:
             raise no_answer(error) from error
-        self._check(answer)
+        if answer.status_code not in accept or is_problem(answer):
+            self._check(answer)
         return answer
 
     def _check(self, answer: httpx.Response) -> None:
@@ -99,8 +107,12 @@ class Api:
         query: Mapping[str, Any] | None = None,
         content: AsyncIterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
+        begun: Callable[[httpx.Headers], object] = lambda _: None,
     ) -> Iterator[bytes]:
-        """Yield the body of an answer in parts, while it comes; `content` is sent while it is read."""
+        """Yield the body of an answer in parts, while it comes; `content` is sent while it is read.
+
+        `begun` is told the answer's headers.
+        """
         request = self._request(method, path, query, content=content, headers=headers)
         try:
             answer = self._runner.run(self._client.send(request, stream=True))
@@ -109,6 +121,7 @@ class Api:
                 if not answer.is_success:
                     self._runner.run(answer.aread())
                     self._check(answer)
+                begun(answer.headers)
                 parts = answer.aiter_bytes()
                 while (part := self._runner.run(_next(parts))) is not None:
                     yield part

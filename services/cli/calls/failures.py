@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from typing import Any
 
 import httpx
 from pydantic import ValidationError
@@ -19,6 +20,14 @@ GATEWAY = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GA
 
 class UnknownAnswer(ConfigurationError):
     """What answers is not the API, or not of this version."""
+
+
+class Refused(ConfigurationError):
+    """What the API says is wrong; `problem` is its whole answer (RFC 9457)."""
+
+    def __init__(self, detail: str, problem: Mapping[str, Any]) -> None:
+        super().__init__(detail)
+        self.problem = problem
 
 
 def no_answer(error: httpx.HTTPError) -> FeedmillError:
@@ -56,24 +65,27 @@ def check(answer: httpx.Response, *, has_token: bool = True) -> None:
             f"{place} answers with a redirect to {answer.headers['location']!r}, which is not followed, since a token"
             " is for one host: set FEEDMILL_API_URL to the address of the API itself"
         )
-    detail = _read_detail(answer)
-    if detail is None:
+    problem = _read_problem(answer)
+    if problem is None:
         if status in GATEWAY:
             raise Unavailable(f"a proxy at {place} answers with status {status}: look whether the API behind it runs")
         raise UnknownAnswer(
             f"{_without_query(answer.request.url)} answers with status {status} and"
             f" {answer.headers.get('content-type', 'no content type')}: is FEEDMILL_API_URL the API's address?"
         )
+    detail = str(problem["detail"])
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        raise Unavailable(detail)
+    raise Refused(detail + _about_token(status, has_token=has_token), problem)
+
+
+def _about_token(status: int, *, has_token: bool) -> str:
     match status:
         case HTTPStatus.UNAUTHORIZED if not has_token:
-            raise ConfigurationError(
-                f"{detail} (FEEDMILL_API_TOKEN is not set; `feedmill token create` beside the database makes a token)"
-            )
+            return " (FEEDMILL_API_TOKEN is not set; `feedmill token create` beside the database makes a token)"
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            raise ConfigurationError(f"{detail} (the token is that of FEEDMILL_API_TOKEN)")
-        case HTTPStatus.SERVICE_UNAVAILABLE:
-            raise Unavailable(detail)
-    raise ConfigurationError(detail)
+            return " (the token is that of FEEDMILL_API_TOKEN)"
+    return ""
 
 
 def not_of_this_version(request: httpx.Request, error: Exception) -> UnknownAnswer:
@@ -97,14 +109,21 @@ def _describe(error: Exception) -> str:
     return "it is of another form"
 
 
-def _read_detail(answer: httpx.Response) -> str | None:
-    """Return the sentence of a problem; None: this is none, so something else than the API answers."""
-    if answer.headers.get("content-type", "").partition(";")[0] != PROBLEM:
+def _read_problem(answer: httpx.Response) -> dict[str, Any] | None:
+    """Return the problem with its sentence; None: this is none, so something else than the API answers."""
+    if not is_problem(answer):
         return None
     try:
-        return str(answer.json()["detail"])
-    except (ValueError, KeyError, TypeError):
+        problem = answer.json()
+    except ValueError:
         return None
+    return problem if isinstance(problem, dict) and "detail" in problem else None
+
+
+def is_problem(answer: httpx.Response) -> bool:
+    """Return whether the API answers with an error of its own."""
+    kind: str = answer.headers.get("content-type", "")
+    return kind.partition(";")[0] == PROBLEM
 
 
 def _place(url: httpx.URL) -> str:

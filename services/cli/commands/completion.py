@@ -6,7 +6,10 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from typer.completion import completion_init, get_completion_script
+from typer.completion import (  # type: ignore[attr-defined]  # for its own `--show-completion`
+    completion_init,
+    get_completion_script,
+)
 
 completion_init()  # from here on the command answers what these scripts ask
 

@@ -17,7 +17,7 @@ from services.cli.calls.api import open_api
 from services.cli.commands.add import add
 from services.cli.commands.feed_lists import export, import_
 from services.cli.options import AsJson, Grep, OfTag, Utc, Wide, Yes, connect_here, span
-from services.cli.output import Column, Times, confirm, console, print_facts, print_json_rows, print_table
+from services.cli.output import Column, Times, confirm, console, print_facts, print_table
 from services.cli.settings import CliSettings
 from services.fetcher.outcomes import RetryRules
 from shared.broker.rabbitmq import RabbitMQ
@@ -50,11 +50,10 @@ def list_(
     from services.api.models.feeds import FeedRow
 
     with open_api() as api:
-        found = api.rows("/api/feeds", FeedRow, limit=limit, q=grep, tag=tag)
-        if as_json:
-            print_json_rows(found)
-            return
-        rows = [row.model_dump() for row in found]
+        rows = [row.model_dump() for row in api.rows("/api/feeds", FeedRow, limit=limit, q=grep, tag=tag)]
+    if as_json:
+        print(ascii_json(rows))
+        return
     times = Times(utc=utc, wide=wide)
     columns = (
         Column("id", right=True),
@@ -139,9 +138,7 @@ def set_(
     interval: Interval = None,
     shortest: Bound = None,
     longest: Bound = None,
-    priority: Annotated[
-        int | None, typer.Option(min=-1000, max=1000, help="Feeds with a higher one are fetched first.")
-    ] = None,
+    priority: Annotated[int | None, typer.Option(min=-1000, max=1000, help="Higher is fetched first.")] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Whether they are polled.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Give them this tag, such as news or a/b; repeatable.")] = None,
