@@ -27,6 +27,7 @@ WITHOUT_JSON = {
     "health": "its exit code says all",
     "completion": "prints a script",
     "feeds export": "prints a file",
+    "pending claim": "prints JSON anyway, an article a line",
 }
 """Why these have no `--json`."""
 
@@ -43,6 +44,7 @@ OWED = {
     "pending release",
     "pending bury",
     "pending revive",
+    "token revoke",
 }
 """These will have it."""
 
