@@ -149,7 +149,7 @@ def set_(
     interval: Interval = None,
     shortest: Bound = None,
     longest: Bound = None,
-    priority: Annotated[int | None, typer.Option(min=-1000, max=1000)] = None,
+    priority: Annotated[int | None, typer.Option(min=-1000, max=1000, help="Higher is fetched first.")] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Whether they are polled.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Give them this tag, such as news or a/b; repeatable.")] = None,
