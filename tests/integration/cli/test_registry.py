@@ -131,7 +131,10 @@ def test_of_a_page_its_first_feed_is_added_and_said(
 def test_a_page_without_a_feed_is_not_added(add: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEEDMILL_ALLOW_NETWORKS", "127.0.0.0/8")
     monkeypatch.setenv("FEEDMILL_HOST_MIN_INTERVAL_SECONDS", "0.01")
-    with serving(saying(answer(200, b"<html>"))) as server, pytest.raises(ConfigurationError, match="no feed was found"):
+    with (
+        serving(saying(answer(200, b"<html>"))) as server,
+        pytest.raises(ConfigurationError, match="no feed was found"),
+    ):
         add(server.url("/"))
 
 
