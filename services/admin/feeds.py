@@ -78,6 +78,12 @@ class Filters:
     source_type: str | None = None
     url: str | None = None
 
+    @property
+    def has_index(self) -> bool:
+        """Whether few rows are read: those of a URL or a tag, or a page of all."""
+        others = (self.text, self.state, self.host, self.source_type)
+        return self.url is not None or self.tag is not None or others == (None,) * len(others)
+
 
 _CONDITIONS = {
     "text": "strpos(lower(concat_ws(' ', name, title, url)), lower(%(text)s)) > 0",
