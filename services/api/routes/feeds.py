@@ -23,7 +23,7 @@ from shared.observability.secrets import mask_credentials
 router = APIRouter(tags=["feeds"])
 
 PLAIN = r"^[^\x00]*$"
-Id = Annotated[int, Path(ge=1, lt=2**63, description="The feed's id.")]
+Id = Annotated[int, Path(ge=1, le=2**63 - 1, description="The feed's id.")]
 Text = Annotated[
     str | None, Query(max_length=1000, pattern=PLAIN, description="Only feeds with this text in name, title or URL.")
 ]

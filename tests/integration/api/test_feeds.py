@@ -79,7 +79,7 @@ def test_every_order_is_offered() -> None:
 async def test_every_order_is_complete_page_by_page_with_feeds_without_a_value_last(
     api: httpx.AsyncClient, database_url: str, sort: str
 ) -> None:
-    register(database_url, *(NewFeed(f"http://{n}.example/feed", name=["é", "B", "A", "C"][n % 4]) for n in range(8)))
+    register(database_url, *(NewFeed(f"http://{n}.example/feed", name=["é", "B", None, "A"][n % 4]) for n in range(8)))
     change(
         database_url,
         """
