@@ -32,7 +32,7 @@ from services.fetcher.settings import FetcherSettings
 from shared.errors import FeedmillError
 from shared.observability.display import safe_to_show
 from shared.politeness import politeness_group
-from shared.wire.jobs import FetchFeed
+from shared.wire.jobs import DEFAULT_SOURCE_TYPE, FetchFeed
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
@@ -97,6 +97,7 @@ class Discovery:
         settings: the fetcher's: how a feed is read, how hosts are grouped, which distance they are given.
         config: the feed's own settings (`source_config`).
         slot: waits until a request to a politeness group may start (`host_slot`); yields what to call when it leaves.
+        source_type: what reads the URL. Only pages that lead to a `feed` are searched.
     """
 
     def __init__(
@@ -106,7 +107,9 @@ class Discovery:
         config: dict[str, Any],
         slot: Callable[[str, float], AbstractContextManager[Callable[[], None]]],
         clock: Clock | None = None,
+        source_type: str = DEFAULT_SOURCE_TYPE,
     ) -> None:
+        self._source_type = source_type
         self._last = _LastResponse(client)
         self._clock = clock or Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
         self._reader = FeedFetcher(self._last, self._clock, settings.fetch_limits())
@@ -128,7 +131,8 @@ class Discovery:
             raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
         if fetched.status is None or fetched.outcome.may_be_feed:
             return [Found(url, fetched=fetched)]
-        if fetched.outcome is not Outcome.NOT_A_FEED or self._last.answer is None:
+        is_page = fetched.outcome is Outcome.NOT_A_FEED and self._source_type == DEFAULT_SOURCE_TYPE
+        if not is_page or self._last.answer is None:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
         page = self._last.answer
         found = linked_feeds(page.body.decode("utf-8", "replace"), page.url) or self._usual(url, page.url)
@@ -154,6 +158,7 @@ class Discovery:
         job = FetchFeed(
             feed_id=0,  # until it is registered
             url=url,
+            source_type=self._source_type,
             source_config=config,
             group=politeness_group(url, self._proxy_hosts),
             claim_id=uuid4(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -10,8 +9,8 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from services.admin import adding, feed_edits, feeds
-from services.admin.adding import How, Looked, SeveralFeeds
-from services.admin.discovery import Found
+from services.admin.actor import Actor
+from services.admin.adding import How, SeveralFeeds
 from services.admin.registry import NewFeed as Feed
 from services.api.access import Editor
 from services.api.etags import quote
@@ -21,6 +20,7 @@ from services.api.resources import Here, Resources
 from services.api.routes.feeds import ETAG
 from shared.observability.display import safe_to_show
 from shared.observability.secrets import mask_credentials
+from shared.wire.results import FeedFetched
 
 router = APIRouter(tags=["feeds"])
 
@@ -72,16 +72,9 @@ async def create_feed(here: Here, actor: Editor, body: NewFeed, response: Respon
     given = body.model_dump(exclude={"check", "choose", "found_at"})
     feed = adding.check_feed(given, here.url_rules, body.found_at)
     try:
-        looked = await _look(here, feed, body)
+        id_, is_new, notes = await _add(here, actor, feed, body)
     except SeveralFeeds as found:
         return _several(found)
-    feed, fetched = adding.found_feed(feed, looked.found)
-    async with here.database.transaction() as connection:
-        id_, is_new = await feed_edits.create_feed(
-            connection, actor, feed, here.url_rules, fetched.claim_id if fetched else None
-        )
-    if is_new and fetched:
-        await asyncio.to_thread(adding.write_first_poll, str(here.settings.database_url), id_, fetched)
     async with here.database.transaction() as connection:
         edition = await feed_edits.read_edition(connection, id_)
         row = await feeds.read_feed(connection, here.retry_rules(), id_)
@@ -89,15 +82,29 @@ async def create_feed(here: Here, actor: Editor, body: NewFeed, response: Respon
     response.headers["ETag"] = quote(edition)
     if is_new:
         response.headers["Location"] = f"/api/feeds/{id_}"
-    return AddedFeed(**row, is_new=is_new, notes=list(looked.notes))
+    return AddedFeed(**row, is_new=is_new, notes=list(notes))
 
 
-async def _look(here: Resources, feed: Feed, body: NewFeed) -> Looked:
+async def _add(here: Resources, actor: Actor, feed: Feed, body: NewFeed) -> tuple[int, bool, tuple[str, ...]]:
+    """Return the feed's id, whether it is new, and what a person should know."""
     if not adding.needs_look(feed, body.check):
-        return Looked(Found(feed.url))
+        return *await _register(here, actor, feed, None), ()
     how = How(unless_registered=body.check is None, ask=body.choose == "ask")
     url = str(here.settings.database_url)
-    return await here.searches.run(here.url_rules.group_of(feed.url), adding.look, url, feed, here.fetcher, how)
+    # The turn lasts until the feed is registered: those who wait with the same URL then make no request.
+    async with here.searches.turn(here.url_rules.group_of(feed.url)) as turn:
+        looked = await turn.run(adding.look, url, feed, here.fetcher, how)
+        feed, fetched = adding.found_feed(feed, looked.found)
+        id_, is_new = await _register(here, actor, feed, fetched)
+        if is_new and fetched:
+            await turn.run(adding.write_first_poll, url, id_, fetched)
+    return id_, is_new, looked.notes
+
+
+async def _register(here: Resources, actor: Actor, feed: Feed, fetched: FeedFetched | None) -> tuple[int, bool]:
+    claim_id = fetched.claim_id if fetched else None
+    async with here.database.transaction() as connection:
+        return await feed_edits.create_feed(connection, actor, feed, here.url_rules, claim_id)
 
 
 def _several(found: SeveralFeeds) -> Response:
