@@ -7,10 +7,11 @@ from fastapi import APIRouter, FastAPI
 from services.api.access import Authenticate
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
-from services.api.routes import feeds, lists, sources
+from services.api.routes import checks, feeds, lists, sources
 from shared.build import read_version
 
 ROUTERS: tuple[APIRouter, ...] = (
+    checks.router,
     lists.router,  # before /api/feeds/{…}
     feeds.router,
     sources.router,

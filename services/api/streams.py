@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import anyio.to_thread
 from fastapi import Request
 from starlette.requests import ClientDisconnect
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from services.admin.errors import Invalid
 from shared.errors import Unavailable
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 PART_BYTES = 65_536
+LINES = "application/x-ndjson"
+
+
+class Lines(Response):
+    """Tells OpenAPI what answers in lines of JSON are."""
+
+    media_type = LINES
 
 
 class Streamed(StreamingResponse):

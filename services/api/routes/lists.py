@@ -26,7 +26,7 @@ from services.api.access import Editor, Reader
 from services.api.models.lists import ImportLine
 from services.api.problems import ProblemError, problem
 from services.api.resources import Here, Resources
-from services.api.streams import Streamed, file_parts, room_on_disk, spool
+from services.api.streams import LINES, Lines, Streamed, file_parts, room_on_disk, spool
 from shared.errors import ConfigurationError, DatabaseUnavailable, FeedmillError
 from shared.observability.display import ascii_json
 
@@ -37,7 +37,6 @@ router = APIRouter(prefix="/api/feeds", tags=["lists"])
 AT_ONCE = 4
 """Imports under way in one process. Each has a connection of its own."""
 
-LINES = "application/x-ndjson"
 MEDIA_TYPES = {Format.OPML: "text/x-opml; charset=utf-8", Format.CSV: "text/csv", Format.LIST: "text/plain"}
 SECRETS_HEADER = "Feedmill-Secret-Urls"
 
@@ -49,10 +48,6 @@ _BODY = {
     "description": "OPML, CSV with a header, or URLs, one a line; up to 512 MiB and a million feeds.",
     "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}, "example": _OPML}},
 }
-
-
-class _Lines(Response):
-    media_type = LINES
 
 
 class _Text(Response):
@@ -74,7 +69,7 @@ OfTag = Annotated[str | None, Query(max_length=1000, description="Only feeds wit
 @router.post(
     "/import",
     summary="Import a list of feeds",
-    response_class=_Lines,
+    response_class=Lines,
     responses={200: {"model": ImportLine, "description": "A JSON object a line, while the import goes on."}},
     openapi_extra={"requestBody": _BODY},
 )

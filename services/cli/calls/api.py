@@ -75,6 +75,7 @@ class Api:
         *,
         query: Mapping[str, Any] | None = None,
         content: AsyncIterable[bytes] | None = None,
+        json: Any = None,
         headers: Mapping[str, str] | None = None,
         begun: Callable[[httpx.Headers], object] = lambda _: None,
     ) -> Iterator[bytes]:
@@ -83,7 +84,7 @@ class Api:
         `begun` is told the answer's headers.
         """
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        request = self._client.build_request(method, path, params=given, content=content, headers=headers)
+        request = self._client.build_request(method, path, params=given, content=content, json=json, headers=headers)
         try:
             answer = self._runner.run(self._client.send(request, stream=True))
             try:

@@ -15,6 +15,7 @@ from services.admin.tags import change_tags
 from services.cli import feed_words
 from services.cli.calls.api import open_api
 from services.cli.commands.add import add
+from services.cli.commands.feed_checks import check
 from services.cli.commands.feed_lists import export, import_
 from services.cli.options import AsJson, Grep, OfTag, Utc, Wide, Yes, connect_here, span
 from services.cli.output import Column, Times, confirm, console, print_facts, print_table
@@ -32,6 +33,7 @@ app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=
 app.command("add")(add)
 app.command("import")(import_)
 app.command("export")(export)
+app.command("check")(check)
 
 Feed = Annotated[str, typer.Argument(help="A feed's id, or its URL.")]
 Feeds = Annotated[list[str], typer.Argument(help="Ids or URLs of feeds.")]
