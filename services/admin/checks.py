@@ -28,6 +28,9 @@ from shared.wire.results import Entry, FeedFetched
 AT_ONCE = 8
 """Feeds that one series checks at a time; those of one host come one after the other."""
 
+PATIENCE_SECONDS = 60.0
+"""A host whose requests are further apart is not asked: its slot would be held for so long."""
+
 PAGE = 500
 MAX_WARNINGS = 20
 
@@ -100,7 +103,7 @@ def check_feeds(
     running: set[Future[Row | None]] = set()
 
     def check(feed: Row) -> Row | None:
-        return None if stopped.is_set() else _check(client, database_url, settings, feed)
+        return None if stopped.is_set() else _check(client, database_url, settings, feed, stopped)
 
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="check") as pool:
         try:
@@ -134,13 +137,17 @@ def _read_feeds(database_url: str, chosen: Row) -> Iterator[Row]:
         after = page[-1]["id"]
 
 
-def _check(client: Client, database_url: str, settings: FetcherSettings, feed: Row) -> Row:
+def _check(client: Client, database_url: str, settings: FetcherSettings, feed: Row, stopped: threading.Event) -> Row:
     with connect(database_url) as connection:
         connection.commit()  # the slots begin transactions of their own
 
         @contextmanager
         def slot(group: str, seconds: float) -> Iterator[Callable[[], None]]:
+            if seconds > PATIENCE_SECONDS:
+                raise LeftAlone(f"requests to {group} are {seconds:g} s apart (FEEDMILL_HOST_POLICIES)")
             with host_slot(connection, group, seconds) as sent:
+                if stopped.is_set():
+                    raise LeftAlone("the series was stopped")
                 yield sent
 
         fetching = SingleFetch(client, settings, slot, MAX_REDIRECTS + 1)

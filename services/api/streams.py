@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import contextmanager
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import anyio.to_thread
 from fastapi import Request
@@ -25,9 +26,16 @@ LINES = "application/x-ndjson"
 
 
 class Lines(Response):
-    """Tells OpenAPI what answers in lines of JSON are."""
+    """Tells OpenAPI of which type answers in lines of JSON are."""
 
     media_type = LINES
+
+
+def lines_like(*examples: Mapping[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of an operation that answers with lines such as these, each an object of JSON."""
+    text = "".join(f"{json.dumps(example)}\n" for example in examples)
+    schema = {"type": "string", "contentMediaType": LINES}
+    return {200: {"description": description, "content": {LINES: {"schema": schema, "example": text}}}}
 
 
 class Streamed(StreamingResponse):

@@ -14,10 +14,10 @@ from starlette.concurrency import iterate_in_threadpool
 
 from services.admin.checks import check_feeds, find_ids
 from services.api.access import Editor
-from services.api.models.checks import CheckedFeed, ChosenFeeds
+from services.api.models.checks import EXAMPLE, CheckedFeed, ChosenFeeds
 from services.api.problems import ProblemError, answers, problem
 from services.api.resources import Here
-from services.api.streams import LINES, Lines, Streamed
+from services.api.streams import LINES, Lines, Streamed, lines_like
 from shared.errors import FeedmillError
 
 router = APIRouter(prefix="/api/feeds", tags=["feeds"])
@@ -50,9 +50,7 @@ async def check_feed(here: Here, _actor: Editor, feed: Id) -> CheckedFeed:
     summary="Check feeds",
     response_class=Lines,
     responses=answers(HTTPStatus.NOT_FOUND)
-    | {
-        200: {"model": CheckedFeed, "description": "A JSON object a line, as each check ends; `error` ends the answer."}
-    },
+    | lines_like(EXAMPLE, description="A JSON object a line, as each check ends; `error` ends the answer."),
 )
 async def check_series(here: Here, _actor: Editor, chosen: ChosenFeeds) -> Response:
     """Check feeds, eight at a time, and those of one host one after the other.

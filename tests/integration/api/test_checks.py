@@ -141,6 +141,16 @@ async def test_a_host_that_asked_for_a_pause_is_left_alone(
     assert not hosts["good"].requests
 
 
+async def test_a_host_whose_requests_are_far_apart_is_not_asked(
+    api: httpx.AsyncClient, database_url: str, hosts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEEDMILL_HOST_MIN_INTERVAL_SECONDS", "3600")
+    (id_,) = register(database_url, NewFeed(hosts["good"].url("/feed")))
+    found = (await api.post(f"/api/feeds/{id_}/check")).json()
+    assert (found["outcome"], hosts["good"].requests) == ("not_asked", [])
+    assert "3600 s apart" in found["error"]
+
+
 async def test_those_of_one_host_come_one_after_the_other_and_places_are_given_back(
     api: httpx.AsyncClient, database_url: str
 ) -> None:
@@ -181,6 +191,8 @@ async def test_who_goes_away_ends_the_series(
 async def test_checks_need_a_scope_and_a_sound_body(api: httpx.AsyncClient, caller: Caller) -> None:
     for body in ({"feeds": [True]}, {"feeds": [0]}, {"feeds": ["a\0"]}, {"fields": 1}, {"feeds": [2**63]}):
         assert (await api.post("/api/feeds/check", json=body)).status_code == 422
+    for content in (b'{"feeds": ["\\ud800"]}', b"[", b"\xff", b'{"tag": "\\u0000"}'):
+        assert (await api.post("/api/feeds/check", content=content)).status_code == 422
     caller.scopes = {Scope.READ}
     assert (await api.post("/api/feeds/check", json={})).status_code == 403
     assert (await api.post("/api/feeds/1/check")).status_code == 403
