@@ -106,6 +106,7 @@ class Api:
         *,
         query: Mapping[str, Any] | None = None,
         content: AsyncIterable[bytes] | None = None,
+        json: Any = None,
         headers: Mapping[str, str] | None = None,
         begun: Callable[[httpx.Headers], object] = lambda _: None,
     ) -> Iterator[bytes]:
@@ -113,7 +114,7 @@ class Api:
 
         `begun` is told the answer's headers.
         """
-        request = self._request(method, path, query, content=content, headers=headers)
+        request = self._request(method, path, query, content=content, json=json, headers=headers)
         try:
             answer = self._runner.run(self._client.send(request, stream=True))
             self._open.add(answer)
