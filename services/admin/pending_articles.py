@@ -75,11 +75,23 @@ ORDER BY failed_at DESC, md5 DESC LIMIT %(limit)s
 
 _LEDGER_COLUMNS: LiteralString = "md5, feed_id, url, first_seen_at, last_seen_at, updates, duplicate_of"
 
+# Articles that were known by the id of their entry, by an index; then others, as far as the feed lists them at present.
 _LEDGER_OF_FEED: LiteralString = f"""
-SELECT {_LEDGER_COLUMNS}, entry_key::text AS entry_key FROM feed_items
-WHERE feed_id = %(feed)s AND entry_key IS NOT NULL
-    AND (%(entry_key)s::uuid IS NULL OR (entry_key, md5) > (%(entry_key)s, %(after)s))
-ORDER BY entry_key, md5 LIMIT %(limit)s
+SELECT * FROM (
+    (SELECT {_LEDGER_COLUMNS}, entry_key::text AS entry_key FROM feed_items
+     WHERE feed_id = %(feed)s AND entry_key IS NOT NULL AND NOT %(is_last)s
+        AND (%(entry_key)s::uuid IS NULL OR (entry_key, md5) > (%(entry_key)s, %(after)s))
+     ORDER BY entry_key, md5 LIMIT %(limit)s)
+    UNION ALL
+    (SELECT {_LEDGER_COLUMNS}, '' FROM feed_items
+     WHERE md5 IN (
+            SELECT encode(substr(names, 1 + 16 * place, 16), 'hex')
+            FROM feed_listings, generate_series(0, octet_length(names) / 16 - 1) AS place
+            WHERE feed_listings.feed_id = %(feed)s
+        )
+        AND feed_id = %(feed)s AND entry_key IS NULL AND (NOT %(is_last)s OR md5 > %(after)s)
+     ORDER BY md5 LIMIT %(limit)s)
+) AS in_order LIMIT %(limit)s
 """  # noqa: S608 - our own text
 
 _LEDGER_OF_KEYS: LiteralString = f"SELECT {_LEDGER_COLUMNS} FROM feed_items WHERE md5 = ANY(%s) ORDER BY md5"  # noqa: S608
@@ -168,8 +180,8 @@ async def list_pending(
     if not parts:
         raise Invalid("cursor: it is of a list with another `state`", "query.cursor")
     values = await _values(connection, chosen, limit) | {"as_of": as_of} | _place(after)
-    query: LiteralString = " UNION ALL ".join(parts) + " LIMIT %(limit)s"
-    return await (await connection.execute(query, values)).fetchall()
+    query: LiteralString = f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS in_order LIMIT %(limit)s"  # noqa: S608
+    return await (await connection.execute(query, values, prepare=False)).fetchall()  # each filter has its own plan
 
 
 def _place(after: Place | None) -> dict[str, Any]:
@@ -205,26 +217,29 @@ async def list_dead(
     """
     failed_at, md5 = after or (None, None)
     values = await _values(connection, chosen, limit) | {"failed_at": failed_at, "after": md5}
-    return await (await connection.execute(_DEAD, values)).fetchall()
+    return await (await connection.execute(_DEAD, values, prepare=False)).fetchall()
 
 
 async def list_ledger(
     connection: Connection, feed: str, limit: int, after: tuple[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the articles that a feed ever brought and that were known by an entry's id, in the order of its digest.
+    """Return the articles that a feed ever brought, in the order of the digests of their entries' ids.
+
+    Of articles whose entry has no id there are those that the feed lists at present.
 
     Args:
         connection: to the database.
         feed: its id or URL.
         limit: so many at most.
-        after: `entry_key` and `md5` of the row before.
+        after: `entry_key` ("": none) and `md5` of the row before.
 
     Raises:
         NotFound: there is no feed of that URL.
     """
     entry_key, md5 = after or (None, None)
-    values = {"feed": await find_feed(connection, feed), "entry_key": entry_key, "after": md5, "limit": limit}
-    return await (await connection.execute(_LEDGER_OF_FEED, values)).fetchall()
+    place = {"entry_key": entry_key or None, "is_last": entry_key == "", "after": md5}
+    values = {"feed": await find_feed(connection, feed), "limit": limit, **place}
+    return await (await connection.execute(_LEDGER_OF_FEED, values, prepare=False)).fetchall()
 
 
 async def read_ledger(connection: Connection, md5s: Sequence[str]) -> list[dict[str, Any]]:

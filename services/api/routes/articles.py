@@ -150,7 +150,8 @@ async def list_ledger(
 ) -> Page[LedgerRow]:
     """Articles by feed or by key, pending or done long ago.
 
-    A feed's articles that were known by no id of their entry are found by key only. 404: there is no feed of that URL.
+    Of articles whose entry has no id, `feed` gives those that the feed lists at present; the others are found by key.
+    404: there is no feed of that URL.
     """
     if (feed is None) == (not md5):
         raise Invalid("say which: `feed` or `md5`", "query.feed")
@@ -168,6 +169,6 @@ def _after_entry(cursor: str | None) -> tuple[str, str] | None:
     if key is None:
         return None
     try:
-        return str(UUID(key[0])), key[1]
+        return key[0] and str(UUID(key[0])), key[1]
     except ValueError as error:
         raise _made_up() from error
