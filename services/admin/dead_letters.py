@@ -46,9 +46,9 @@ class DeadLetter:
     """The size of the body as it was published (compressed)."""
 
     def _header(self, ours: str, brokers: str = "", default: str = "") -> str:
-        """Return our header; else RabbitMQ's, which dead-letters by itself at the delivery limit."""
+        """Return our header, masked; else RabbitMQ's, which dead-letters by itself at the delivery limit."""
         headers = self.delivery.headers
-        return str(headers.get(ours, headers.get(brokers, default)))
+        return mask_credentials(str(headers.get(ours, headers.get(brokers, default))))
 
     @property
     def first_queue(self) -> str:
