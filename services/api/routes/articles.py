@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AwareDatetime
 
+from services.admin import ledger
 from services.admin import pending_articles as pending
 from services.admin.errors import Invalid
 from services.admin.pending_articles import Filter, Place, State, to_utc
@@ -158,8 +159,8 @@ async def list_ledger(
     after = _after_entry(cursor)
     async with here.database.transaction() as connection:
         if feed is None:
-            return Page(items=[LedgerRow(**row) for row in await pending.read_ledger(connection, md5)], next=None)
-        rows = await pending.list_ledger(connection, feed, limit, after)
+            return Page(items=[LedgerRow(**row) for row in await ledger.read_ledger(connection, md5)], next=None)
+        rows = await ledger.list_ledger(connection, feed, limit, after)
     last = rows[-1] if len(rows) == limit else None
     return Page(items=[LedgerRow(**row) for row in rows], next=last and write_cursor(last["entry_key"], last["md5"]))
 
