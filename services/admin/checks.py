@@ -177,7 +177,7 @@ def _of_fetch(fetched: FeedFetched) -> Row:
     return masked | {
         "well": fetched.outcome.is_success,
         "outcome": fetched.outcome.value,
-        "words": words_of(fetched.outcome.value),
+        "words": words_of(fetched.outcome.value) if fetched.outcome.is_final else "failed, and may pass by itself",
         "error": fetched.error,
         "status": fetched.status,
         "tier": fetched.tier,

@@ -114,6 +114,7 @@ async def test_many_are_checked_in_a_series(api: httpx.AsyncClient, database_url
     }  # fmt: skip
     assert [id_ for id_, row in sorted(found.items()) if row["well"]] == [1, 3, 4]
     assert found[2]["status"] == 404
+    assert found[5]["words"] == "failed, and may pass by itself"
     assert (found[3]["redirects"], found[3]["moved_to"]) == (1, hosts["good"].url("/feed"))
     assert (found[4]["entries"], found[4]["sure_dates"]) == (1, 1)
     assert "not a public address" in found[6]["error"]
