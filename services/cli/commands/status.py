@@ -40,7 +40,7 @@ def status(health: Health = False, as_json: AsJson = False) -> None:
     with open_api() as api:
         found = api.get("/api/stats", StatsAnswer)
     if as_json:
-        print(ascii_json(found.model_dump()))
+        print(ascii_json(found.model_dump(mode="json")))
     else:
         show(found)
 
@@ -52,7 +52,7 @@ def _show_health(*, as_json: bool) -> None:
         answer = api.call("GET", "/api/health/pipeline", accept={HTTPStatus.SERVICE_UNAVAILABLE})
     found = PipelineHealth.model_validate_json(answer.content)
     if as_json:
-        print(ascii_json(found.model_dump()))
+        print(ascii_json(found.model_dump(mode="json")))
     else:
         show_health(found)
     if found.status != "healthy":
