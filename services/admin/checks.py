@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from services.admin.errors import NotFound
-from services.admin.host_slot import LeftAlone, host_slot
+from services.admin.host_slot import HostBusy, LeftAlone, host_slot
 from services.admin.preview import ReadingFailed, parse_body
 from services.admin.registry import Connection, connect
 from services.admin.single_fetch import SingleFetch
@@ -145,7 +145,7 @@ def _check(client: Client, database_url: str, settings: FetcherSettings, feed: R
         def slot(group: str, seconds: float) -> Iterator[Callable[[], None]]:
             if seconds > PATIENCE_SECONDS:
                 raise LeftAlone(f"requests to {group} are {seconds:g} s apart (FEEDMILL_HOST_POLICIES)")
-            with host_slot(connection, group, seconds) as sent:
+            with host_slot(connection, group, seconds, wait_seconds=PATIENCE_SECONDS) as sent:
                 if stopped.is_set():
                     raise LeftAlone("the series was stopped")
                 yield sent
@@ -153,7 +153,7 @@ def _check(client: Client, database_url: str, settings: FetcherSettings, feed: R
         fetching = SingleFetch(client, settings, slot, MAX_REDIRECTS + 1)
         try:
             fetched = fetching.fetch(feed["url"], feed["source_config"], feed["source_type"])
-        except LeftAlone as error:
+        except (LeftAlone, HostBusy) as error:
             return _about(feed) | {"outcome": NOT_ASKED, "words": "the host was not asked", "error": str(error)}
     assert fetched is not None  # the chain of redirects ends before the requests do
     found = _about(feed) | _of_fetch(fetched) | {"redirects": fetching.requests - 1} | _of_entries(fetched.entries)
