@@ -34,9 +34,8 @@ from tests.factories import make_job
 
 pytestmark = pytest.mark.e2e
 
-PASSWORDS = {
-    name: f"secret-of-{name}" for name in ("scheduler", "fetcher", "writer", "api", "batch", "command", "scaling")
-}
+USERS = ("scheduler", "fetcher", "writer", "api", "batch", "command", "scaling")
+PASSWORDS = {name: f"secret-of-{name}" for name in USERS}
 TOPOLOGY = build_topology(**DELAYS, fetcher_shards=SHARDS)
 STAGE, FAST_DELAY = TOPOLOGY.fetcher, TOPOLOGY.fetcher.fast_delay or ""
 JOB = fetch_routing_key("a.example", SHARDS)
