@@ -7,10 +7,10 @@ from fastapi import APIRouter, FastAPI
 from services.api.access import Authenticate
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
-from services.api.routes import feeds
+from services.api.routes import feeds, fires
 from shared.build import read_version
 
-ROUTERS: tuple[APIRouter, ...] = (feeds.router,)
+ROUTERS: tuple[APIRouter, ...] = (feeds.router, fires.router)
 
 
 def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:

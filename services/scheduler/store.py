@@ -108,14 +108,15 @@ async def claim_due_feeds(
     jobs = []
     for row in rows:
         try:
-            jobs.append(_make_job(row, chance))
+            jobs.append(make_job(row, chance))
         except ValueError as error:  # pydantic's ValidationError is one
             await disable_feed(connection, row["id"], f"configuration: {' '.join(str(error).split())}")
     lateness = [(row["issued_at"] - row["was_due_at"]).total_seconds() for row in rows]
     return Claimed(jobs, len(rows), sum(row["had_expired"] for row in rows), lateness)
 
 
-def _make_job(row: Mapping[str, Any], chance: Callable[[], float]) -> FetchFeed:
+def make_job(row: Mapping[str, Any], chance: Callable[[], float]) -> FetchFeed:
+    """Return the job of a claimed feed's row, as claim.sql returns it. Raises ValueError if the row makes none."""
     probe = _is_time_to_probe(row, row["issued_at"], chance)
     return FetchFeed(
         feed_id=row["id"],

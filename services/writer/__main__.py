@@ -9,10 +9,12 @@ from functools import partial
 from services.writer.handler import WriteArticles
 from services.writer.pruning import ROUND_SECONDS, Pruning
 from services.writer.settings import WriterSettings
+from services.writer.trials import TryArticles
 from shared.background import PeriodicTask, beside
 from shared.broker.consumer import Batching, Consumer
 from shared.broker.port import Delivery
 from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.topology import TRIALS
 from shared.clock import ServerClock
 from shared.database.postgres import Database, tables_found
 from shared.observability.telemetry import Health
@@ -22,8 +24,11 @@ from shared.wire.results import FeedFetched
 BATCHES = 2
 """Transactions at the same time: while the disk commits one, the next is prepared (measured: a third more)."""
 
-CONNECTIONS = BATCHES + 1
-"""Database connections of one writer: one for each batch, and one to spare."""
+CONNECTIONS = BATCHES + 2
+"""Database connections of one writer: one for each batch, one for dry runs, and one to spare."""
+
+TRIALS_AT_HAND = 4
+"""Results of dry runs that a writer holds; it looks at one at a time."""
 
 YOUNG_OBJECTS = 20_000
 """The garbage collector runs when there are so many objects more than at its last run. An entry is about ten objects,
@@ -52,8 +57,10 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
         proxy_hosts=settings.proxy_host_set(),
         now=clock.now,
         policy=settings.policy(),
+        retry_seconds=settings.retry_delay_seconds,
     )
     consumer = make_consumer(settings, handler)
+    trials = make_trial_consumer(settings, TryArticles(handler))
 
     async def set_clock() -> None:
         clock.observe(await database.read_clock())
@@ -63,13 +70,15 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
     tidying = PeriodicTask("pruning", partial(pruning.round, stop), seconds=ROUND_SECONDS)
     health.add_check("broker", consumer.check)
     health.add_check("database", database.check)
+    health.add_warning("dry runs", trials.check)
     health.add_warning("clock", clock.check)
     for task in (timekeeping, tidying):
         health.add_warning(f"background {task.name}", task.check)
     async with database.open():
         if await tables_found(database, stop):
             await timekeeping.run_once()  # before the first result is written
-            async with beside(stop, timekeeping.run(stop), tidying.run(stop), grace_seconds=GRACE_SECONDS):
+            background = timekeeping.run(stop), tidying.run(stop), trials.run(stop)
+            async with beside(stop, *background, grace_seconds=GRACE_SECONDS):
                 await consumer.run(stop)
 
 
@@ -90,6 +99,20 @@ def make_consumer(settings: WriterSettings, handler: WriteArticles) -> Consumer[
             weigh=count_entries,
             concurrency=BATCHES,
         ),
+    )
+
+
+def make_trial_consumer(settings: WriterSettings, handler: TryArticles) -> Consumer[FeedFetched]:
+    """Return the consumer of the queue `writer.trials`."""
+    return Consumer(
+        RabbitMQ(str(settings.amqp_url), name="feedmill writer trials", max_message_bytes=settings.max_message_bytes),
+        settings.topology(),
+        TRIALS,
+        FeedFetched,
+        handler,
+        prefetch=TRIALS_AT_HAND,
+        failures=0,
+        batching=Batching(concurrency=1),
     )
 
 

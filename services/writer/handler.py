@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from prometheus_client import Counter, Histogram
 
+from services.writer.fires import end_fires
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, write_batch
 from shared.broker.port import Outgoing
@@ -42,6 +43,8 @@ class WriteArticles:
     proxy_hosts: frozenset[str]
     now: Callable[[], datetime]
     """A clock of aware datetimes."""
+    retry_seconds: float = 3600.0
+    """How long a feed with a soft error waits for its retry."""
 
     async def __call__(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
         """Commit the batch; return no messages.
@@ -61,6 +64,7 @@ class WriteArticles:
                         proxy_hosts=self.proxy_hosts,
                         policy=self.policy,
                     )
+                    await end_fires(connection, written, self.now() + timedelta(seconds=self.retry_seconds))
             except DatabaseBusy as error:
                 raise Blocked(str(error)) from error
         articles = {"new": written.new, "updated": written.updated, "repeated": written.repeated}

@@ -1,4 +1,4 @@
-"""Deletes old rows: of the fetch log, and of the ledger when no feed lists the article any more.
+"""Deletes old rows: of the fetch log, of fires, and of the ledger when no feed lists the article any more.
 
 One writer at a time deletes, in small transactions. They wait for no lock: the next round deletes rows that are held
 now. A feed that is removed deletes its own rows of the log.
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from prometheus_client import Counter
 
+from services.writer.fires import end_overdue
 from shared.database.postgres import Connection, Database
 
 PRUNED = Counter("feedmill_rows_pruned_total", "Rows that retention deleted, by table.", ["table"])
@@ -46,6 +47,7 @@ class Retention:
     ledger_days: float = 90.0
     log_days: float = 30.0
     log_per_feed: int = 500
+    fire_days: float = 1.0
 
 
 class Pruning:
@@ -59,7 +61,12 @@ class Pruning:
         self._feed = 0
 
     async def round(self, stop: asyncio.Event) -> None:
-        """Delete old rows of the log, and of the slices of the ledger that are due. Ends if another writer prunes."""
+        """Delete old rows of the log, old fires, and of the slices of the ledger that are due.
+
+        Ends if another writer prunes.
+        """
+        while not stop.is_set() and await self._step("fire_tasks", self._prune_fires):
+            pass
         while not stop.is_set() and await self._step("feed_fetch_log", self._prune_old_log):
             pass
         while not stop.is_set() and await self._step("feed_fetch_log", self._prune_long_logs) is not None:
@@ -89,6 +96,10 @@ class Pruning:
         self._feed, deleted = await prune_log_by_count(connection, self._feed, self._retention.log_per_feed)
         return deleted
 
+    async def _prune_fires(self, connection: Connection) -> int:
+        await end_overdue(connection)
+        return await prune_fires(connection, self._retention.fire_days)
+
     async def _prune_slice(self, connection: Connection) -> int:
         return await prune_ledger(connection, f"{self._slice:03x}", self._retention.ledger_days)
 
@@ -110,6 +121,23 @@ async def prune_log_by_age(connection: Connection, days: float) -> int:
         )
         """,
         [CHUNK, days * 86_400.0],
+    )
+    return cursor.rowcount
+
+
+async def prune_fires(connection: Connection, days: float) -> int:
+    """Delete one chunk of the fires that are older than `days` and have ended; return how many."""
+    cursor = await connection.execute(
+        """
+        DELETE FROM fire_tasks
+        WHERE id IN (
+            SELECT id FROM fire_tasks
+            WHERE queued_at < now() - make_interval(secs => %s) AND status <> 'running'
+            ORDER BY queued_at, id LIMIT %s
+            FOR UPDATE SKIP LOCKED
+        )
+        """,
+        [days * 86_400.0, CHUNK],
     )
     return cursor.rowcount
 

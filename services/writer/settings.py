@@ -53,6 +53,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     )
     log_days: Seconds = Field(30.0, description="Days for which the fetch log keeps attempts ...")
     log_per_feed: Count = Field(500, description="... and how many of each feed, at most.")
+    fire_days: Seconds = Field(1.0, description="Days for which a fetch by hand can be looked up.")
 
     def policy(self) -> Policy:
         """Return what to do with duplicates and changed articles."""
@@ -60,7 +61,7 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
 
     def retention(self) -> Retention:
         """Return how long rows are kept."""
-        return Retention(ledger_days=self.ledger_days, log_days=self.log_days, log_per_feed=self.log_per_feed)
+        return Retention(self.ledger_days, self.log_days, self.log_per_feed, self.fire_days)
 
     def rules(self) -> Rules:
         """Return the settings of the feed-state rules."""

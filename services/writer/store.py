@@ -59,7 +59,8 @@ class Changes:
 
     new: set[str]
     """The names of new articles."""
-    updated: int
+    updated: set[str]
+    """The names of articles whose text or title had changed."""
     duplicates: int
     unsure: set[str]
     """The names of articles whose rows another process has changed or deleted meanwhile."""
@@ -79,6 +80,11 @@ class Written:
     """New articles that came before under another address."""
     claims: Counter[str] = field(default_factory=Counter, compare=False)
     """Claims that ended: `completed`, `failed`, `dropped` (stale job); `late`: results whose claim was over before."""
+    readings: Sequence[Reading] = field(default=(), compare=False)
+    """The results that were not written before."""
+    articles: Mapping[str, Article] = field(default_factory=dict, compare=False)
+    """Theirs, by name."""
+    changes: Changes | None = field(default=None, compare=False)
 
 
 async def write_batch(
@@ -112,8 +118,9 @@ async def write_batch(
     await note_throttles(connection, fresh, proxy_hosts)
     claims = await advance_feeds(connection, feeds, fresh, new_items, now, rules, proxy_hosts)
     listed = {name for reading in readings for name in reading.listed}
-    repeated = len(listed) - len(changes.new) - changes.updated
-    return Written(len(changes.new), changes.updated, repeated, changes.duplicates, claims)
+    repeated = len(listed) - len(changes.new) - len(changes.updated)
+    counts = len(changes.new), len(changes.updated), repeated, changes.duplicates
+    return Written(*counts, claims, readings, articles, changes)
 
 
 def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], now: datetime) -> list[FeedFetched]:
@@ -192,7 +199,8 @@ async def _write_articles(
     await pending.update_pending(connection, not_offered)
     await pending.forget_dead(connection, sorted(offered - new))
     unsure = {article.name for article in unknown} - new | must - locked
-    return Changes(new, len(updated), sum(articles[name].duplicate_of is not None for name in new), unsure)
+    renewed = {article.name for article in updated}
+    return Changes(new, renewed, sum(articles[name].duplicate_of is not None for name in new), unsure)
 
 
 def _shown(row: Row) -> tuple[str, str]:
