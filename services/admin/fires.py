@@ -1,8 +1,8 @@
 """Fetches a feed by hand, ahead of the backlog, and tells what became of it.
 
-The id of a task (a row of `fire_tasks`) is the `claim_id` of its job. A real fire claims the feed, and takes over a claim
-that is alive: the earlier job's result then comes too late to change the feed's state. A dry run claims nothing. The
-job goes to the front queue of its shard, so its host's limits hold as for any job.
+The id of a task (a row of `fire_tasks`) is the `claim_id` of its job. A real fire claims the feed, and takes over a
+claim that is alive: the earlier job's result then comes too late to change the feed's state. A dry run claims nothing.
+The job goes to the front queue of its shard, so its host's limits hold as for any job.
 """
 
 from __future__ import annotations

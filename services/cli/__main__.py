@@ -8,6 +8,7 @@ import typer
 
 from local.terminal import Interrupted, print_error
 from services.cli.commands import dead, feeds, local, pending, services
+from services.cli.commands.fire import fire
 from services.cli.commands.parse import parse
 from services.cli.commands.status import status
 from shared.errors import FeedmillError
@@ -33,6 +34,7 @@ for command in (
     local.farm,
     services.health,
     parse,
+    fire,
     status,
 ):
     app.command()(command)

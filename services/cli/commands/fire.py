@@ -9,7 +9,9 @@ import typer
 from services.cli.calls.api import Api, open_api
 from services.cli.options import AsJson, Utc, Wide
 from services.cli.output import Column, Times, console, print_facts, print_table
+from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json, safe_to_show
+from shared.observability.secrets import mask_credentials
 
 if TYPE_CHECKING:
     from services.api.models.fires import Fire
@@ -32,7 +34,7 @@ def fire(
     from services.api.models.fires import Fire  # FastAPI takes as long as all other imports of the command
 
     with open_api() as api:
-        answer = api.call("POST", f"/api/feeds/{find_feed(api, feed)}/fire", body={"dry_run": dry_run})
+        answer = api.call("POST", f"/api/feeds/{_find_feed(api, feed)}/fire", body={"dry_run": dry_run})
         task = Fire.model_validate_json(answer.content)
         while wait and task.status == "running":
             task = api.get(f"/api/fires/{task.id}", Fire, wait=POLL_SECONDS)
@@ -44,11 +46,17 @@ def fire(
         raise typer.Exit(1)
 
 
-def find_feed(api: Api, feed: str) -> int:
+def _find_feed(api: Api, feed: str) -> int:
     """Return the id of the feed with this id or URL. Raises ConfigurationError: there is none."""
+    from services.api.models.feeds import FeedRow
+
     if feed.isdecimal() and len(feed) <= 18:
         return int(feed)
-    raise NotImplementedError
+    shown = mask_credentials(feed)
+    id_ = next((row.id for row in api.rows("/api/feeds", FeedRow, q=feed) if row.url == shown), None)
+    if id_ is None:
+        raise ConfigurationError(f"there is no feed {shown}: `feedmill feeds list` shows all")
+    return id_
 
 
 def _show(task: Fire, times: Times, *, wide: bool) -> None:
@@ -66,10 +74,10 @@ def _show(task: Fire, times: Times, *, wide: bool) -> None:
             Column("url", below=True),
         )
         print_table(columns, [entry.model_dump() for entry in task.entries], wide=wide, note=times.note)
-    counts = f"{task.fetched or 0:,} entries: {task.new or 0:,} new, {task.changed or 0:,} changed, {task.known or 0:,} known"
     facts: list[tuple[str, object]] = [("fire", task.id), ("feed", task.feed_id), ("status", task.status)]
     if task.error:
         facts.append(("error", safe_to_show(task.error)))
     if task.fetched is not None:
+        counts = f"{task.fetched:,} entries: {task.new:,} new, {task.changed:,} changed, {task.known:,} known"
         facts.append(("would bring" if task.dry_run else "brought", counts))
     print_facts(facts)
