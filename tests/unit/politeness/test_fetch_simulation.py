@@ -28,6 +28,7 @@ from services.fetcher.request import FeedRequest
 from shared.broker.consumer import Consumer
 from shared.broker.port import Outgoing, Publication
 from shared.broker.prefetch import PrefetchLimit
+from shared.broker.shards import front_of
 from shared.broker.topology import EXCHANGE, Topology, build_topology, fetch_routing_key
 from shared.wire.jobs import FetchFeed
 from shared.wire.results import FeedFetched
@@ -91,6 +92,10 @@ class Simulation:
     stall_seconds: float = 0.0
     losses: tuple[float, ...] = ()
     """When all connections are lost."""
+    fires: dict[float, FetchFeed] = field(default_factory=dict)
+    """Jobs that somebody waits for, and when they are published."""
+    started_at: dict[int, float] = field(default_factory=dict)
+    """By feed: its last start."""
 
     def run(self, jobs: Iterable[FetchFeed]) -> float:
         """Fetch all jobs; return the seconds that it took."""
@@ -122,7 +127,8 @@ class Simulation:
         )
         beside = asyncio.create_task(slots.stop_when(stop))
         consuming = asyncio.create_task(consumer.run(stop))
-        self.board, self.broker.awaited = board, len(jobs)
+        self.board, self.broker.awaited = board, len(jobs) + len(self.fires)
+        firing = asyncio.create_task(self._fire(topology))
         if self.stall_at is not None:
             loop.call_later(self.stall_at, self._stall)
         for moment in self.losses:
@@ -132,9 +138,17 @@ class Simulation:
         stop.set()
         await consuming
         await beside
+        await firing
         held, active = board.counts()
         assert (held, active) == (0, 0)
         return end
+
+    async def _fire(self, topology: Topology) -> None:
+        for moment, job in sorted(self.fires.items()):
+            await asyncio.sleep(moment - asyncio.get_running_loop().time())
+            queue = front_of(topology.fetcher.queue_of(job.group))
+            async with self.broker.connect(None) as session:
+                await session.publish(Outgoing.into(queue, job).to_publication())
 
     def _stall(self) -> None:
         loop = asyncio.get_running_loop()
@@ -146,7 +160,8 @@ class Simulation:
     def make_request(self, request: FeedRequest, sent: Callable[[], None]) -> tuple[FeedFetched | FeedRequest, Report]:
         sent()
         job = request.job
-        self.starts[job.group].append(asyncio.get_running_loop().time())
+        self.started_at[job.feed_id] = asyncio.get_running_loop().time()
+        self.starts[job.group].append(self.started_at[job.feed_id])
         self.longest_hold = max(self.longest_hold, self._oldest_held())
         self.running[job.group] += 1
         self.most_running[job.group] = max(self.most_running[job.group], self.running[job.group])

@@ -62,10 +62,10 @@ class ScoreboardRules(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
 
-    @rule(group=st.sampled_from(GROUPS), front=st.sampled_from([False, False, False, True]))
-    def admit(self, group: str, front: bool) -> None:
+    @rule(group=st.sampled_from(GROUPS), goes=st.sampled_from(["", "", "", "front", "ahead"]))
+    def admit(self, group: str, goes: str) -> None:
         ticket = next(self.numbers)
-        if isinstance(self.board.admit(group, ticket, self.now, front=front), Held):
+        if isinstance(self.board.admit(group, ticket, self.now, front=bool(goes), ahead=goes == "ahead"), Held):
             assert self.shut_until[group] - self.now <= HOLD
             self.held[ticket] = self.now
             self.group[ticket] = group
