@@ -23,13 +23,16 @@ from pydantic import AmqpDsn
 
 from services.cli.settings import CliSettings
 from shared.broker.rabbitmq import RabbitMQ
-from shared.broker.topology import EXCHANGE, FETCHERS, Stage, Topology
+from shared.broker.shards import FRONT as FRONT_SUFFIX
+from shared.broker.topology import EXCHANGE, FETCHERS, TRIALS, Stage, Topology
 from shared.errors import BrokerUnavailable, ConfigurationError
 from shared.settings import BrokerSettings, read_settings
 from shared.wire.jobs import FetchFeed
 
 NOTHING: Final = "^$"
 SHARD: Final = r"fetcher\.[0-9]{2}"
+FRONT: Final = rf"{SHARD}\{FRONT_SUFFIX}"
+TRIAL: Final = re.escape(TRIALS.queue)
 JOB: Final = re.escape(FetchFeed.KIND).replace(r"\.v", r"\.[0-9]{2}\.v")
 OWN_QUEUES: Final = (rf"{SHARD}\.owner", r"fetcher\.alive\.[0-9a-f]{32}")
 """Exclusive queues of a fetcher: its locks, and what it listens on."""
@@ -71,8 +74,8 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
         "fetcher": Rights(
             configure=_any_of(*OWN_QUEUES),
             write=_any_of(EXCHANGE, re.escape(FETCHERS), *delays, *OWN_QUEUES, *queues),
-            read=_any_of(SHARD, re.escape(FETCHERS), *OWN_QUEUES),
-            keys={EXCHANGE: _any_of(SHARD, *keys, re.escape(fetcher.dead))},
+            read=_any_of(SHARD, FRONT, re.escape(FETCHERS), *OWN_QUEUES),
+            keys={EXCHANGE: _any_of(SHARD, FRONT, *keys, TRIAL, re.escape(fetcher.dead))},
         ),
         **{stage.service: _rights_behind(stage, topology) for stage in behind},
         "batch": Rights(
@@ -82,7 +85,7 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
         "command": Rights(
             write=_any_of(EXCHANGE),
             read=_any_of(rf"({services})(\..+)?"),
-            keys={EXCHANGE: _any_of(SHARD, *queues, *(key for key in keys if key not in queues))},
+            keys={EXCHANGE: _any_of(SHARD, FRONT, *queues, *(key for key in keys if key not in queues))},
         ),
         "scaling": Rights(tags="monitoring"),
     }
@@ -97,7 +100,7 @@ def _rights_behind(stage: Stage, topology: Topology) -> Rights:
     keys = _names(later.input_key for later in topology.behind(stage))
     return Rights(
         write=_any_of(EXCHANGE, _of_any_delay(stage.retry)),
-        read=_any_of(re.escape(stage.queue)),
+        read=_any_of(re.escape(stage.queue), *([TRIAL] if stage is topology.writer else [])),
         keys={EXCHANGE: _any_of(*keys, re.escape(stage.dead))},
     )
 

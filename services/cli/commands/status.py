@@ -10,7 +10,7 @@ from services.admin.diagnosis import FeedCounts, QueueLevel, in_all, in_words
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
 from services.cli.settings import CliSettings
-from shared.broker.shards import is_shard
+from shared.broker.shards import is_front, is_shard
 from shared.observability.display import ascii_json, safe_to_show
 from shared.settings import read_settings
 
@@ -45,10 +45,14 @@ def show(status: Status) -> None:
 
 
 def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel | None]:
-    """Return the levels with all shards as one, before the others."""
-    shards = [name for name in queues if is_shard(name)]
-    others = {name: level for name, level in queues.items() if name not in shards}
-    return {f"fetcher.* ({len(shards)} shards)": in_all([queues[name] for name in shards]), **others}
+    """Return the levels with all shards as one, and all their front queues as one, before the others."""
+    shards, fronts = [name for name in queues if is_shard(name)], [name for name in queues if is_front(name)]
+    others = {name: level for name, level in queues.items() if name not in {*shards, *fronts}}
+    return {
+        f"fetcher.* ({len(shards)} shards)": in_all([queues[name] for name in shards]),
+        f"fetcher.*.front ({len(fronts)} shards)": in_all([queues[name] for name in fronts]),
+        **others,
+    }
 
 
 def _facts(counts: FeedCounts, busiest: Mapping[str, int]) -> list[tuple[str, str]]:

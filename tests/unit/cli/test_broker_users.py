@@ -21,6 +21,7 @@ SERVICES = ("scheduler", "fetcher", "writer", "batch")
 QUEUES = {queue.name for queue in TOPOLOGY.queues}
 EXCHANGES = {exchange.name for exchange in TOPOLOGY.exchanges}
 SHARDS = set(TOPOLOGY.fetcher.queues)
+FRONTS = {f"{shard}.front" for shard in SHARDS}
 FETCHERS_OWN = {"fetcher.07.owner", "fetcher.alive.0b5ba2c4e3a74c65a8b0d6c1c9f7f0aa"}
 DEFAULT_EXCHANGE = "amq.default"
 """What RabbitMQ calls the exchange without a name when it looks for rights."""
@@ -41,7 +42,12 @@ def test_nobody_can_declare_or_delete_what_is_durable_or_use_the_default_exchang
 
 @pytest.mark.parametrize(
     ("service", "queues"),
-    [("scheduler", set()), ("fetcher", SHARDS | FETCHERS_OWN), ("writer", {"writer"}), ("batch", set())],
+    [
+        ("scheduler", set()),
+        ("fetcher", SHARDS | FRONTS | FETCHERS_OWN),
+        ("writer", {"writer", "writer.trials"}),
+        ("batch", set()),
+    ],
 )
 def test_a_service_reads_its_own_queues_only(service: str, queues: set[str]) -> None:
     assert allowed(RIGHTS[service].read, QUEUES | FETCHERS_OWN) == queues
@@ -69,10 +75,10 @@ def test_a_service_publishes_to_its_own_exchanges_only(service: str, exchanges: 
     ("service", "queues"),
     [
         ("scheduler", SHARDS),
-        ("fetcher", {*SHARDS, "writer", "fetcher.dead"}),
+        ("fetcher", {*SHARDS, *FRONTS, "writer", "writer.trials", "fetcher.dead"}),
         ("writer", {"writer.dead"}),
         ("batch", {"writer"}),
-        ("command", {*SHARDS, "writer"}),
+        ("command", {*SHARDS, *FRONTS, "writer"}),
     ],
 )
 def test_a_services_routing_keys_lead_to_its_own_target_queues(service: str, queues: set[str]) -> None:
