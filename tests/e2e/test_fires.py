@@ -124,6 +124,7 @@ async def test_a_fire_whose_fetcher_is_killed_is_made_by_the_next(bench: Bench) 
         supervisor.kill("fetcher")
         task = await waiting
         assert (task["status"], task["new"]) == ("done", 10)
+        assert bench.farm.request_count() == asked + 2
         assert bench.count("pending_articles") == 10
 
 

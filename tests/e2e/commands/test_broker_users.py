@@ -117,6 +117,9 @@ async def test_the_whole_pipeline_works_with_a_user_for_each_service(
             await pipeline.until_complete()
             farm.publish()
             await pipeline.until_complete()
+            given = {"FEEDMILL_AMQP_URL": urls["command"], "FEEDMILL_DATABASE_URL": database_url}
+            fire = ("fire", "1", "--dry-run", "--wait")
+            assert "0 new" in await asyncio.to_thread(feedmill, *fire, **given, FEEDMILL_DECLARE_TOPOLOGY="false")
             async with RabbitMQ(urls["command"], name="test", max_message_bytes=1000).connect(None) as session:
                 nonsense = {
                     queue: Publication(queue, b"no message", EXCHANGE, "") for queue in ("fetcher.01", "writer")
