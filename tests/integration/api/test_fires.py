@@ -17,7 +17,7 @@ from services.admin.registry import NewFeed, add_feed, connect
 from services.api.app import make_app
 from services.api.resources import Resources, open_database
 from services.cli.calls.within import WithinProcess
-from services.writer.fires import end_overdue
+from services.writer.fires.tasks import end_overdue
 from shared.broker.port import Delivery
 from shared.wire.jobs import FetchFeed
 from tests.fakes.memory_broker import MemoryBroker
