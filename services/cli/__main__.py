@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from local.terminal import EXIT_PIPE, Interrupted, print_error
+from local.terminal import EXIT_PIPE, Interrupted, interrupt_on_sigterm, print_error
 from services.cli.commands import dead, feeds, local, pending, services, token
 from services.cli.commands.audit import audit
 from services.cli.commands.completion import completion
@@ -73,6 +73,7 @@ for name, group in {"feeds": feeds, "dead": dead, "pending": pending, "token": t
 def main() -> None:
     """Run the command; an error that a person can act on is one sentence, not a traceback."""
     quieten_libraries()
+    interrupt_on_sigterm()
     try:
         try:
             app()

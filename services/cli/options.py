@@ -6,14 +6,15 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from local.addresses import open_database
-from services.admin.registry import Connection, connect
 from services.cli.settings import CliSettings
 from shared.settings import read_settings
+
+if TYPE_CHECKING:
+    from services.admin.registry import Connection
 
 YEAR_SECONDS = 31_536_000.0
 
@@ -50,5 +51,8 @@ def span(least: float = 0.0, *, or_zero: bool = False) -> Callable[[str], float]
 @contextmanager
 def connect_here() -> Iterator[Connection]:
     """Yield a connection (`connect`) to the given database; without one, to this directory's private database."""
+    from local.addresses import open_database  # a command from afar needs neither
+    from services.admin.registry import connect
+
     with open_database(read_settings(CliSettings)) as database_url, connect(database_url) as connection:
         yield connection

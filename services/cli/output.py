@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import typer
 from rich.cells import cell_len, set_cell_size
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from local.terminal import Terminal
 from shared.errors import ConfigurationError
-from shared.observability.display import ascii_json, safe_to_show
+from shared.observability.display import safe_to_show
 
 console = Terminal()
 
 
-def confirm(question: str, *, on_stderr: bool = False) -> None:
-    """Ask a person; on standard error if standard output is for machines.
+def confirm(question: str) -> None:
+    """Ask a person.
 
     Raises:
         ConfigurationError: nobody answers, because there is no terminal.
         typer.Abort: the answer is no.
     """
     try:
-        agreed = typer.confirm(question, err=on_stderr)
+        agreed = typer.confirm(question)
     except typer.Abort:
         if sys.stdin.isatty():
             raise
@@ -87,18 +85,6 @@ def print_table(columns: Sequence[Column], rows: Sequence[Any], *, wide: bool = 
         _print_line(note, style="dim")
 
 
-def print_json_rows(rows: Iterable[Any]) -> None:
-    """Print a JSON list while its rows come. If an error ends them, the list ends with what there was."""
-    print("[", end="")
-    gap = ""
-    try:
-        for row in rows:
-            print(f"{gap}{ascii_json(row)}", end="")
-            gap = ", "
-    finally:
-        print("]")
-
-
 def print_facts(facts: Sequence[tuple[str, object]]) -> None:
     """Print names and values, one pair a line; nothing is cut."""
     width = max((cell_len(name) for name, _ in facts), default=0)
@@ -148,23 +134,6 @@ def _join(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]
 
 def _print_line(text: str, style: str = "") -> None:
     console.print(Text(text, style=style), soft_wrap=True, highlight=False)
-
-
-@contextmanager
-def progress(what: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-    """Show how far long work is, on standard error and only at a terminal. Yield what is called with the part done.
-
-    Args:
-        what: is done, such as `importing`.
-        total: all of it, in any unit; None: nobody knows.
-    """
-    shown = Terminal(stderr=True)
-    with Progress(*_BAR, console=shown, transient=True, disable=not shown.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-_BAR = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(show_speed=True), TimeElapsedColumn())
 
 
 class Times:

@@ -214,8 +214,9 @@ main()
 """
 
 
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("script", [silent, beginning])
-def test_an_interrupt_ends_a_call(script: Callable[[socket.socket, str], None]) -> None:
+def test_an_interrupt_ends_a_call(script: Callable[[socket.socket, str], None], signum: signal.Signals) -> None:
     with serving(script) as server:
         process = subprocess.Popen(
             [sys.executable, "-c", LAUNCHER, "feeds", "list"],
@@ -227,7 +228,7 @@ def test_an_interrupt_ends_a_call(script: Callable[[socket.socket, str], None]) 
         try:
             while not server.requests:
                 assert process.poll() is None, process.stderr
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signum)
             _, said = process.communicate(timeout=30)
         finally:
             process.kill()

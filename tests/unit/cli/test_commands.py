@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,3 +94,10 @@ def test_every_exit_code_is_documented() -> None:
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", page.partition("## Exit codes")[2], re.MULTILINE)}
     used = {0, 1, EXIT_USAGE, EXIT_REFUSED, EXIT_MISCONFIGURED, EXIT_INTERRUPTED, EXIT_PIPE}
     assert used <= documented
+
+
+def test_a_command_begins_without_what_few_need() -> None:
+    """FastAPI, and all that runs private servers, take longer than a call to an API elsewhere."""
+    code = "import sys, services.cli.__main__; print(sorted({'fastapi', 'uvicorn', 'matplotlib'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"

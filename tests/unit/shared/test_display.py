@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import sys
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -147,3 +148,10 @@ def test_no_link_of_an_article_acts(act: str) -> None:
         link = absolute(href, "http://h.example/")
         assert link.startswith("http://h.example/")
         assert link.isascii()
+
+
+def test_moments_are_those_of_the_api() -> None:
+    moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert ascii_json([moment, moment.astimezone(timezone(timedelta(hours=1)))]) == (
+        '["2026-01-01T12:00:00Z", "2026-01-01T13:00:00+01:00"]'
+    )
