@@ -58,7 +58,7 @@ ENV PATH=/opt/feedmill/bin:$PATH \
 # A number and no name: Kubernetes can tell that it isn't root's. It owns nothing here, and writes only to /tmp.
 USER 10001:10001
 WORKDIR /tmp
-EXPOSE 8000
+EXPOSE 8000 8080
 # The services answer; commands that come to an end (migrate, batch, feeds …) end before it matters.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
     CMD python -m services.cli.health "$FEEDMILL_METRICS_PORT"

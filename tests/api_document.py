@@ -1,4 +1,7 @@
-"""The API's own description, as it is published, and who may ask for what."""
+"""The API's own description, as it is published, and who may ask for what.
+
+`python -m tests.api_document` prints the rows of docs/reference/api.md.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,11 @@ class Operation(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The scope that its token needs; `PUBLIC` if it needs no token."""
-        return _scopes().get(self.content["operationId"], PUBLIC)
+        """The scope that its token needs, `any` or `PUBLIC` if it needs none."""
+        needs = self.content.get("security")
+        if needs is None:
+            return _scopes().get(self.content["operationId"], PUBLIC)
+        return next((scope for need in needs for scopes in need.values() for scope in scopes), "any")
 
 
 @cache
@@ -48,6 +54,12 @@ def operations() -> Iterator[Operation]:
         for method in METHODS:
             if method in item:
                 yield Operation(method, path, item[method])
+
+
+def table_rows() -> list[str]:
+    """Return the rows that docs/reference/api.md must hold, by subject."""
+    found = sorted(operations(), key=lambda operation: (operation.content["tags"], operation.path, operation.method))
+    return [f"| `{each.label}` | {each.scope} | {each.content['summary']} |" for each in found]
 
 
 async def _nobody(_request: Request) -> Actor:
@@ -66,3 +78,7 @@ def _scopes() -> dict[str, str]:
                 if isinstance(scope, Scope):
                     found[route.name] = scope.value
     return found
+
+
+if __name__ == "__main__":
+    print("\n".join(table_rows()))

@@ -136,7 +136,7 @@ def look(database_url: str, feed: NewFeed, settings: FetcherSettings, how: How) 
                 yield sent
 
         try:
-            search = discovery.Discovery(client, settings, config, slot)
+            search = discovery.Discovery(client, settings, config, slot, source_type=feed.source_type)
             return Looked(discovery.choose_feed(feed.url, search, choose, notes.append), tuple(notes))
         finally:
             client.close()

@@ -61,7 +61,7 @@ async def fail(
     """Count a failure; return md5, retry_count and retry_at (None: it is dead now) of each article that was held."""
     cursor = await connection.execute(
         "SELECT * FROM fail_articles(%s::text[], %s, %s::uuid[], %s, %s)",
-        [list(md5s), error.replace("\0", ""), _listed(leases), max_failures, retry_after],
+        [list(md5s), error, _listed(leases), max_failures, retry_after],
     )
     return await cursor.fetchall()
 
@@ -83,7 +83,7 @@ async def release(connection: Connection, md5s: Sequence[str], leases: Leases = 
 
 async def bury(connection: Connection, md5s: Sequence[str], reason: str) -> int:
     """Move pending articles to the dead ones, with the reason; return how many."""
-    return await _number(connection, "SELECT bury_articles(%s, %s) AS n", [list(md5s), reason.replace("\0", "")])
+    return await _number(connection, "SELECT bury_articles(%s, %s) AS n", [list(md5s), reason])
 
 
 async def revive(connection: Connection, actor: Actor, md5s: Sequence[str]) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from services.admin.errors import Invalid, NotFound
-from services.admin.pending_articles import PREFIX_CHARACTERS, the_one
+from services.admin.errors import Invalid
 from shared.broker.port import Broker, Delivery, Publication, Session
 from shared.broker.topology import EXCHANGE, Stage, Topology
 from shared.errors import DecodeError, MessageTooLarge
@@ -46,9 +45,9 @@ class DeadLetter:
     """The size of the body as it was published (compressed)."""
 
     def _header(self, ours: str, brokers: str = "", default: str = "") -> str:
-        """Return our header; else RabbitMQ's, which dead-letters by itself at the delivery limit."""
+        """Return our header, masked; else RabbitMQ's, which dead-letters by itself at the delivery limit."""
         headers = self.delivery.headers
-        return str(headers.get(ours, headers.get(brokers, default)))
+        return mask_credentials(str(headers.get(ours, headers.get(brokers, default))))
 
     @property
     def first_queue(self) -> str:
@@ -188,61 +187,6 @@ async def read_letters(
         async with holding(broker, topology, stage.dead, most, keep) as (_, letters):
             found += letters
     return found
-
-
-async def read_letter(
-    broker: Broker, topology: Topology, stages: list[Stage], message_id: str, most: int
-) -> DeadLetter:
-    """Return the letter with this id, or beginning of one, and its body.
-
-    Raises:
-        NotFound: it fits none of the oldest `most` of a queue.
-        Conflict: it fits several.
-    """
-    letters = await read_letters(
-        broker, topology, stages, most, lambda delivery: delivery.message_id.startswith(message_id)
-    )
-    (found,) = match_ids([message_id], [letter.delivery.message_id for letter in letters])
-    return next(letter for letter in letters if letter.delivery.message_id == found)
-
-
-async def choose_letters(
-    broker: Broker, topology: Topology, stages: list[Stage], given: Sequence[str], most: int
-) -> list[str]:
-    """Return the ids of the letters that are meant: of all that were looked at if none is given.
-
-    Raises:
-        NotFound: one of the ids, or beginnings of ids, fits none of the oldest `most` of a queue.
-        Conflict: one fits several.
-    """
-    found = [letter.delivery.message_id for letter in await read_letters(broker, topology, stages, most)]
-    chosen = set(match_ids(given, found)) if given else set(found)
-    return [id_ for id_ in found if id_ in chosen]
-
-
-def match_ids(given: Sequence[str], found: Collection[str]) -> list[str]:
-    """Return for each id, or beginning of one, the id that was found.
-
-    Raises:
-        NotFound: one fits none of them.
-        Conflict: one fits several.
-    """
-    return [_match(prefix, set(found)) for prefix in given]
-
-
-def _match(prefix: str, found: Collection[str]) -> str:
-    fitting = (
-        [prefix]
-        if prefix in found
-        else sorted(id_ for id_ in found if id_.startswith(prefix) and len(prefix) >= PREFIX_CHARACTERS)
-    )
-    match = the_one(prefix, fitting)
-    if match is None:
-        raise NotFound(
-            f"there is no dead letter {prefix} among those that were looked at: see `feedmill dead list`"
-            f" (give its id, or at least {PREFIX_CHARACTERS} characters of the beginning)"
-        )
-    return match
 
 
 async def requeue_letters(

@@ -9,30 +9,23 @@ from __future__ import annotations
 
 import html
 import re
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urljoin
-from uuid import uuid4
 
 from services.admin.host_slot import LeftAlone
-from services.fetcher.attempt import Client, FeedFetcher
+from services.admin.single_fetch import SingleFetch, Slot
+from services.fetcher.attempt import Client
 from services.fetcher.clock import Clock
-from services.fetcher.http.client import HttpResponse
 from services.fetcher.http.options import RequestConfig, read_config
-from services.fetcher.http.request import HttpRequest
-from services.fetcher.outcomes import WAIT_STATUSES, RetryRules, decide_retry
+from services.fetcher.outcomes import WAIT_STATUSES
 from services.fetcher.parse.document import read_attributes
 from services.fetcher.parse.text.links import absolute
-from services.fetcher.request import FeedRequest, prepare_request
 from services.fetcher.settings import FetcherSettings
 from shared.errors import FeedmillError
 from shared.observability.display import safe_to_show
-from shared.politeness import politeness_group
-from shared.wire.jobs import FetchFeed
+from shared.wire.jobs import DEFAULT_SOURCE_TYPE
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
@@ -97,6 +90,7 @@ class Discovery:
         settings: the fetcher's: how a feed is read, how hosts are grouped, which distance they are given.
         config: the feed's own settings (`source_config`).
         slot: waits until a request to a politeness group may start (`host_slot`); yields what to call when it leaves.
+        source_type: what reads the URL. Only pages that lead to a `feed` are searched.
     """
 
     def __init__(
@@ -104,18 +98,13 @@ class Discovery:
         client: Client,
         settings: FetcherSettings,
         config: dict[str, Any],
-        slot: Callable[[str, float], AbstractContextManager[Callable[[], None]]],
+        slot: Slot,
         clock: Clock | None = None,
+        source_type: str = DEFAULT_SOURCE_TYPE,
     ) -> None:
-        self._last = _LastResponse(client)
-        self._clock = clock or Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-        self._reader = FeedFetcher(self._last, self._clock, settings.fetch_limits())
-        self._limits = settings.limits()
-        self._proxy_hosts = settings.proxy_host_set()
-        self._rules = RetryRules(max_retries=0, retry_delay_seconds=settings.retry_delay_seconds)
+        self._source_type = source_type
+        self._fetching = SingleFetch(client, settings, slot, MAX_REQUESTS, clock)
         self._config = config
-        self._slot = slot
-        self._requests = 0
 
     def find(self, url: str) -> list[Found]:
         """Return `url` itself if a feed is there, or if that is unknown now; otherwise the feeds of the page.
@@ -123,14 +112,15 @@ class Discovery:
         Raises:
             NoFeed: there is none. The message says what is there.
         """
-        fetched = self._fetch(url, self._config)
+        fetched = self._fetching.fetch_to_write(url, self._config, self._source_type)
         if fetched is None:
             raise NoFeed(f"{safe_to_show(url)}: more than {MAX_REQUESTS} redirects")
         if fetched.status is None or fetched.outcome.may_be_feed:
             return [Found(url, fetched=fetched)]
-        if fetched.outcome is not Outcome.NOT_A_FEED or self._last.answer is None:
+        is_page = fetched.outcome is Outcome.NOT_A_FEED and self._source_type == DEFAULT_SOURCE_TYPE
+        if not is_page or self._fetching.answer is None:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
-        page = self._last.answer
+        page = self._fetching.answer
         found = linked_feeds(page.body.decode("utf-8", "replace"), page.url) or self._usual(url, page.url)
         if not found:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}, and no feed was found from there")
@@ -138,50 +128,15 @@ class Discovery:
 
     def _usual(self, origin: str, page_url: str) -> list[Found]:
         for path in USUAL_PATHS:
-            if self._requests >= MAX_REQUESTS:
+            if not self._fetching.may_ask:
                 break
             address = urljoin(page_url, path)
-            fetched = self._fetch(address, config_for(self._config, origin, address))
+            fetched = self._fetching.fetch_to_write(address, config_for(self._config, origin, address))
             if fetched and fetched.outcome in {Outcome.FETCHED, Outcome.UNPARSEABLE}:
                 return [Found(address, fetched=fetched)]
             if fetched and fetched.status in WAIT_STATUSES:
                 break
         return []
-
-    def _fetch(self, url: str, config: dict[str, Any]) -> FeedFetched | None:
-        """Return the result of a first poll of `url`, in the writer's form; None after too many redirects."""
-        now = self._clock.now()
-        job = FetchFeed(
-            feed_id=0,  # until it is registered
-            url=url,
-            source_config=config,
-            group=politeness_group(url, self._proxy_hosts),
-            claim_id=uuid4(),
-            not_after=now + timedelta(seconds=self._rules.claim_seconds),
-            reason="manual",
-            queued_at=now,
-        )
-        found: FeedFetched | FeedRequest = prepare_request(job, self._proxy_hosts)
-        while isinstance(found, FeedRequest):
-            if self._requests >= MAX_REQUESTS:
-                return None
-            self._requests += 1
-            with self._slot(found.group, self._limits.policy(found.group).min_interval_seconds or 0.0) as sent:
-                found, _ = self._reader.make_request(found, sent)
-        return decide_retry(job, found, self._rules, self._clock.now())[0]
-
-
-class _LastResponse:
-    """A client that keeps the last response: a page is read for its links."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.answer: HttpResponse | None = None
-
-    def get(self, request: HttpRequest) -> HttpResponse:
-        self.answer = None
-        self.answer = self._client.get(request)
-        return self.answer
 
 
 def choose_feed(

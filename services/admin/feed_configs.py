@@ -9,6 +9,7 @@ from typing import Any
 from services.admin.errors import Invalid
 from services.fetcher.http.options import BadOptions
 from services.fetcher.sources import find_source_type
+from shared.observability.display import safe_to_show
 from shared.observability.secrets import MASK, is_secret_name, mask_within
 
 MAX_CHARACTERS = 65_536
@@ -27,16 +28,19 @@ def check_config(source_type: str, config: Mapping[str, Any]) -> dict[str, Any]:
         raise Invalid(str(error), "body.source_type") from None
     if unknown := sorted(set(config) - set(source.config.model_fields)):
         known = ", ".join(source.config.model_fields)
-        raise Invalid(f"config.{unknown[0][:50]}: there is no such setting; there are {known}", "body.config")
+        raise Invalid(
+            f"config.{safe_to_show(unknown[0], 50)}: there is no such setting; there are {known}", "body.config"
+        )
     if _holds(config, MASK):
         raise Invalid(f"config: {MASK} stands for a secret that is not shown; leave it out to keep it", "body.config")
     try:
         source.read_config(config)
-        text = json.dumps(config, allow_nan=False)
+        text = json.dumps(config, allow_nan=False, ensure_ascii=False)
+        text.encode()
     except BadOptions as error:
         raise Invalid(f"config.{error}", "body.config") from None
     except ValueError:
-        raise Invalid("config: JSON has no infinite numbers", "body.config") from None
+        raise Invalid("config: it has an infinite number, or half a character (surrogate)", "body.config") from None
     if "\\u0000" in text:
         raise Invalid("config: a text holds the character NUL", "body.config")
     if len(text) > MAX_CHARACTERS:

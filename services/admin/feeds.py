@@ -78,6 +78,12 @@ class Filters:
     source_type: str | None = None
     url: str | None = None
 
+    @property
+    def has_index(self) -> bool:
+        """Whether few rows are read: those of a URL or a tag, or a page of all."""
+        others = (self.text, self.state, self.host, self.source_type)
+        return self.url is not None or self.tag is not None or others == (None,) * len(others)
+
 
 _CONDITIONS = {
     "text": "strpos(lower(concat_ws(' ', name, title, url)), lower(%(text)s)) > 0",
@@ -87,7 +93,7 @@ _CONDITIONS = {
     "url": "url = ANY(%(urls)s)",
 }
 
-_NAME = """left(lower(coalesce(name, title, url)), 200) COLLATE "C\""""
+_LAST_LETTER = "\U0010ffff"
 
 
 @dataclass(frozen=True)
@@ -103,9 +109,10 @@ class Sort:
         if self.by in {"id", "failures"}:
             return self.by
         if self.by == "name":
-            return _NAME
-        last = -(2**63) if self.descending else 2**63 - 1
-        return f"coalesce((extract(epoch FROM {self.by}) * 1000000)::bigint, {last})"
+            last = "" if self.descending else _LAST_LETTER
+            return f"""coalesce(left(lower(coalesce(name, title)), 200), '{last}') COLLATE "C\""""
+        end = -(2**63) if self.descending else 2**63 - 1
+        return f"coalesce((extract(epoch FROM {self.by}) * 1000000)::bigint, {end})"
 
     @property
     def kind(self) -> type:

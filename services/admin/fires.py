@@ -20,7 +20,7 @@ from psycopg import errors
 from services.admin.actor import Actor, audit
 from services.admin.errors import Conflict, NotFound
 from services.scheduler.store import make_job, release_claims
-from services.writer.fires import NO_RESULT
+from services.writer.fires.tasks import NO_RESULT
 from shared.broker.port import Broker, Outgoing
 from shared.broker.shards import front_of
 from shared.broker.topology import Topology

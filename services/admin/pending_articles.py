@@ -1,22 +1,17 @@
-"""Articles that wait for a consumer, dead ones, and the ledger of all that came: lists them and looks at one."""
+"""Articles that wait for a consumer, and dead ones: lists them, counts them, and looks at one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, LiteralString
 
-from services.admin.errors import Conflict, Invalid, NotFound
+from services.admin.errors import Invalid, NotFound
+from services.admin.ids import KEY_CHARACTERS, PREFIX_CHARACTERS, the_one
 from services.admin.tags import HAS_TAG, clean_tag
 from shared.database.postgres import Connection
 from shared.observability.secrets import mask_credentials
-
-KEY_CHARACTERS = 32
-
-PREFIX_CHARACTERS = 4
-"""The fewest characters of an id's beginning: a typing error must not select an article."""
 
 _LARGEST_ID = 2**63 - 1
 
@@ -72,17 +67,6 @@ FROM dead_articles WHERE {_MATCHES}
     AND (%(failed_at)s::timestamptz IS NULL OR (failed_at, md5) < (%(failed_at)s, %(after)s))
 ORDER BY failed_at DESC, md5 DESC LIMIT %(limit)s
 """  # noqa: S608 - our own text
-
-_LEDGER_COLUMNS: LiteralString = "md5, feed_id, url, first_seen_at, last_seen_at, updates, duplicate_of"
-
-_LEDGER_OF_FEED: LiteralString = f"""
-SELECT {_LEDGER_COLUMNS}, entry_key::text AS entry_key FROM feed_items
-WHERE feed_id = %(feed)s AND entry_key IS NOT NULL
-    AND (%(entry_key)s::uuid IS NULL OR (entry_key, md5) > (%(entry_key)s, %(after)s))
-ORDER BY entry_key, md5 LIMIT %(limit)s
-"""  # noqa: S608 - our own text
-
-_LEDGER_OF_KEYS: LiteralString = f"SELECT {_LEDGER_COLUMNS} FROM feed_items WHERE md5 = ANY(%s) ORDER BY md5"  # noqa: S608
 
 
 class State(StrEnum):
@@ -168,8 +152,8 @@ async def list_pending(
     if not parts:
         raise Invalid("cursor: it is of a list with another `state`", "query.cursor")
     values = await _values(connection, chosen, limit) | {"as_of": as_of} | _place(after)
-    query: LiteralString = " UNION ALL ".join(parts) + " LIMIT %(limit)s"
-    return await (await connection.execute(query, values)).fetchall()
+    query: LiteralString = f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS in_order LIMIT %(limit)s"  # noqa: S608
+    return await (await connection.execute(query, values, prepare=False)).fetchall()  # each filter has its own plan
 
 
 def _place(after: Place | None) -> dict[str, Any]:
@@ -205,31 +189,7 @@ async def list_dead(
     """
     failed_at, md5 = after or (None, None)
     values = await _values(connection, chosen, limit) | {"failed_at": failed_at, "after": md5}
-    return await (await connection.execute(_DEAD, values)).fetchall()
-
-
-async def list_ledger(
-    connection: Connection, feed: str, limit: int, after: tuple[str, str] | None = None
-) -> list[dict[str, Any]]:
-    """Return the articles that a feed ever brought and that were known by an entry's id, in the order of its digest.
-
-    Args:
-        connection: to the database.
-        feed: its id or URL.
-        limit: so many at most.
-        after: `entry_key` and `md5` of the row before.
-
-    Raises:
-        NotFound: there is no feed of that URL.
-    """
-    entry_key, md5 = after or (None, None)
-    values = {"feed": await find_feed(connection, feed), "entry_key": entry_key, "after": md5, "limit": limit}
-    return await (await connection.execute(_LEDGER_OF_FEED, values)).fetchall()
-
-
-async def read_ledger(connection: Connection, md5s: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the ledger's rows of these articles, pending or done long ago; none of those that never came."""
-    return await (await connection.execute(_LEDGER_OF_KEYS, [list(md5s)])).fetchall()
+    return await (await connection.execute(_DEAD, values, prepare=False)).fetchall()
 
 
 async def read_article(connection: Connection, key: str) -> dict[str, Any]:
@@ -267,18 +227,6 @@ async def _find_key(connection: Connection, key: str) -> str:
         {"key": key.lower()},
     )
     return the_one(key, [row["md5"] for row in await cursor.fetchall()]) or key
-
-
-def the_one(prefix: str, found: Sequence[str]) -> str | None:
-    """Return the only one of the ids that were found for a prefix; None if there is none.
-
-    Raises:
-        Conflict: there are several.
-    """
-    if len(found) > 1:
-        names = ", ".join(found[:2])
-        raise Conflict(f"{prefix!r} is ambiguous, give more of it: it begins {names}{', …' * (len(found) > 2)}")
-    return found[0] if found else None
 
 
 async def _values(connection: Connection, chosen: Filter, limit: int) -> dict[str, Any]:

@@ -41,16 +41,17 @@ def read_url(url: str, *, base_url: str | None, content_type: str | None) -> Par
     """
     settings = read_settings(FetcherSettings)
     body, said, found_at = _fetch(url, settings)
-    return _parse(body, base_url or found_at, content_type or said, settings)
+    return parse_body(body, base_url or found_at, content_type or said, settings)
 
 
 def read_bytes(content: bytes, *, base_url: str | None, content_type: str | None) -> ParsedFeed:
     """Read a feed that is at hand, compressed with gzip or zstd or not. Raises ReadingFailed."""
     settings = read_settings(FetcherSettings)
-    return _parse(_unpacked(content, settings.max_body_bytes), base_url or "", content_type, settings)
+    return parse_body(_unpacked(content, settings.max_body_bytes), base_url or "", content_type, settings)
 
 
-def _parse(body: bytes, url: str, content_type: str | None, settings: FetcherSettings) -> ParsedFeed:
+def parse_body(body: bytes, url: str, content_type: str | None, settings: FetcherSettings) -> ParsedFeed:
+    """Return the feed in a body that came from `url`. Raises ReadingFailed."""
     end = time.thread_time() + settings.parse_seconds
     try:
         return parse_feed(

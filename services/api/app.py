@@ -12,6 +12,7 @@ from services.api.resources import Resources
 from services.api.routes import (
     articles,
     audit,
+    checks,
     claims,
     dead_letters,
     feeds,
@@ -28,6 +29,7 @@ from services.api.routes import (
 from shared.build import read_version
 
 ROUTERS: tuple[APIRouter, ...] = (
+    checks.router,
     lists.router,  # before /api/feeds/{…}
     feeds.router,
     new_feeds.router,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -14,6 +15,9 @@ from pydantic import BaseModel, Field
 from services.admin.errors import Invalid
 
 MOST = 1000
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""Characters that PostgreSQL has not: NUL, and halves of others."""
 
 T = TypeVar("T")
 
@@ -61,4 +65,4 @@ def _is_of(value: Any, kind: type) -> bool:
         return True
     if kind is int:
         return type(value) is int and -(2**63) <= value < 2**63
-    return type(value) is kind and "\0" not in str(value)
+    return type(value) is kind and not _UNSTORABLE.search(str(value))

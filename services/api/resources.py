@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
@@ -25,13 +27,17 @@ from shared.broker.port import Broker
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
+from shared.errors import Unavailable
 from shared.settings import read_settings
 
 SEARCHES = 8
 """Searches for feeds at a time; each has a thread and a connection of its own."""
 
+SCANS = 2
+"""Statements at a time that read a whole table. An index for each order would cost every poll more than that."""
+
 PATIENCE_SECONDS = 60.0
-"""The longest wait of a search for others. A client waits for its answer for twice as long."""
+"""The longest wait of both for others. A client waits for its answer for twice as long."""
 
 
 @dataclass
@@ -95,6 +101,27 @@ class Resources:
     def stats(self) -> StatsWatch:
         """How things stand."""
         return StatsWatch(self.database, self.topology, read_thresholds(), self.levels)
+
+    @asynccontextmanager
+    async def scan(self) -> AsyncIterator[None]:
+        """Yield when few enough others read a whole table: a list by a column that has no index, or by a text.
+
+        Raises:
+            Unavailable: too many others do.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._scans.acquire()
+        except TimeoutError:
+            raise Unavailable("others search whole tables just now: try again, or list by id without a text") from None
+        try:
+            yield
+        finally:
+            self._scans.release()
+
+    @cached_property
+    def _scans(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(SCANS)
 
     def retry_rules(self) -> RetryRules:
         """Return when and how often fetchers retry."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import contextmanager
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import anyio.to_thread
 from fastapi import Request
 from starlette.requests import ClientDisconnect
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from services.admin.errors import Invalid
 from shared.errors import Unavailable
@@ -21,6 +22,20 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 PART_BYTES = 65_536
+LINES = "application/x-ndjson"
+
+
+class Lines(Response):
+    """Tells OpenAPI of which type answers in lines of JSON are."""
+
+    media_type = LINES
+
+
+def lines_like(*examples: Mapping[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of an operation that answers with lines such as these, each an object of JSON."""
+    text = "".join(f"{json.dumps(example)}\n" for example in examples)
+    schema = {"type": "string", "contentMediaType": LINES}
+    return {200: {"description": description, "content": {LINES: {"schema": schema, "example": text}}}}
 
 
 class Streamed(StreamingResponse):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
@@ -15,13 +16,34 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Turns:
-    """Runs work in threads of its own, so that it takes none from other requests.
+class Turn:
+    """A turn: it may run work in a thread, one after the other."""
 
-    Work of one key runs one after the other: a slow host keeps one thread at most.
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+        self._running: asyncio.Future[Any] | None = None
+
+    async def run(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Return what `work` returns. A caller who is cancelled does not end it."""
+        running = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **options))
+        self._running = running
+        return await asyncio.shield(running)
+
+    def at_end(self, end: Callable[[], None]) -> None:
+        """Call `end` as soon as no work runs."""
+        if self._running is None or self._running.done():
+            end()
+        else:
+            self._running.add_done_callback(lambda _: end())
+
+
+class Turns:
+    """Gives turns, with threads of their own, so that such work takes none from other requests.
+
+    Turns of one key come one after the other: a slow host keeps one thread at most.
 
     Args:
-        most: works at a time.
+        most: turns at a time.
         patience_seconds: the longest wait for a turn.
     """
 
@@ -31,22 +53,25 @@ class Turns:
         self._patience_seconds = patience_seconds
         self._keys: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def run(self, key: str, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Return what `work` returns. Its turn ends with it, even if the caller does not wait so long.
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[Turn]:
+        """Yield a turn. It ends with the block, and not before its work does.
 
         Raises:
-            Unavailable: too much other work waits.
+            Unavailable: others had all turns for too long.
         """
         lock = self._keys.setdefault(key, asyncio.Lock())
         await self._begin(key, lock)
-        running = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **options))
 
-        def end(_: Any) -> None:
+        def end() -> None:
             self._free.release()
             lock.release()
 
-        running.add_done_callback(end)
-        return await asyncio.shield(running)
+        turn = Turn(self._threads)
+        try:
+            yield turn
+        finally:
+            turn.at_end(end)
 
     async def _begin(self, key: str, lock: asyncio.Lock) -> None:
         try:
@@ -58,6 +83,4 @@ class Turns:
                     lock.release()
                     raise
         except TimeoutError:
-            raise Unavailable(
-                f"{key}: other requests wait for this host, or too many for others; try again in a minute"
-            ) from None
+            raise Unavailable(f"{key}: too many other requests wait for this host; try again in a minute") from None

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from psycopg.errors import InsufficientPrivilege
+from psycopg.types.json import Json
+
 from services.batch.results import ResultPublisher, UnwrittenResults
 from services.batch.runner import STAGE, Run
 from services.batch.summary import Summary
@@ -39,6 +42,9 @@ RETRIES = 1
 
 CONNECTIONS = 3
 """Database connections: for the claims, for the look at the fetch log, and one to spare."""
+
+KEPT_RUNS = 1000
+"""So many runs are remembered."""
 
 RELEASE_SECONDS = 30.0
 """Releasing claims is tried for so long."""
@@ -135,6 +141,7 @@ class BatchService:
             Unavailable: a server can't be used from the beginning.
             ConfigurationError: the topology does not fit the broker's queues.
         """
+        began = time.monotonic()
         health.add_check("broker", self._publisher.check)
         health.add_check("database", self._database.check)
         async with self._database.open():
@@ -146,6 +153,21 @@ class BatchService:
                 await self._fetch(stop)
                 if self._unwritten:
                     await self._unwritten.wait(hurry)
+            await self._record(time.monotonic() - began)
+
+    async def _record(self, seconds: float) -> None:
+        """Write a row for the run, by which the pipeline's health is judged. The run is no worse without it."""
+        try:
+            async with self._database.transaction() as connection:
+                summary = Json(self.summary.as_json() | {"seconds": round(seconds, 1)})
+                await connection.execute(
+                    "INSERT INTO batch_runs (seconds, summary) VALUES (%s, %s)", [seconds, summary]
+                )
+                await connection.execute(
+                    "DELETE FROM batch_runs WHERE id <= (SELECT max(id) FROM batch_runs) - %s", [KEPT_RUNS]
+                )
+        except (Unavailable, InsufficientPrivilege) as error:
+            log.warning("the run is over, and could not be recorded: %s", error)
 
     async def _fetch(self, stop: asyncio.Event) -> None:
         settings, limits = self._settings, self._settings.limits()

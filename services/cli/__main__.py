@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from local.terminal import EXIT_PIPE, Interrupted, print_error
 from services.cli.commands import dead, feeds, local, pending, services, token
 from services.cli.commands.audit import audit
+from services.cli.commands.completion import completion
 from services.cli.commands.doctor import doctor
 from services.cli.commands.fire import fire
 from services.cli.commands.hosts import hosts
@@ -41,7 +42,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Feedmill polls feeds politely and turns them into one deduplicated PostgreSQL table.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=False,  # `feedmill completion` has it
     pretty_exceptions_enable=False,
 )
 for command in (
@@ -62,6 +63,7 @@ for command in (
     audit,
     hosts,
     doctor,
+    completion,
 ):
     app.command()(command)
 for name, group in {"feeds": feeds, "dead": dead, "pending": pending, "token": token}.items():

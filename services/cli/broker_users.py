@@ -23,16 +23,17 @@ from pydantic import AmqpDsn
 
 from services.cli.settings import CliSettings
 from shared.broker.rabbitmq import RabbitMQ
-from shared.broker.topology import EXCHANGE, FETCHERS, Stage, Topology
+from shared.broker.shards import FRONT as FRONT_SUFFIX
+from shared.broker.topology import EXCHANGE, FETCHERS, TRIALS, Stage, Topology
 from shared.errors import BrokerUnavailable, ConfigurationError
 from shared.settings import BrokerSettings, read_settings
 from shared.wire.jobs import FetchFeed
 
 NOTHING: Final = "^$"
 SHARD: Final = r"fetcher\.[0-9]{2}"
-FRONT: Final = rf"{SHARD}\.front"
+FRONT: Final = rf"{SHARD}\{FRONT_SUFFIX}"
 """The queue of a shard's jobs that go ahead, and their routing key."""
-TRIALS: Final = r"writer\.trials"
+TRIAL: Final = re.escape(TRIALS.queue)
 """The queue of what dry runs found, and its routing key."""
 JOB: Final = re.escape(FetchFeed.KIND).replace(r"\.v", r"\.[0-9]{2}\.v")
 OWN_QUEUES: Final = (rf"{SHARD}\.owner", r"fetcher\.alive\.[0-9a-f]{32}")
@@ -78,7 +79,7 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
             configure=_any_of(*OWN_QUEUES),
             write=_any_of(EXCHANGE, re.escape(FETCHERS), *delays, *OWN_QUEUES, *queues),
             read=_any_of(SHARD, FRONT, re.escape(FETCHERS), *OWN_QUEUES),
-            keys={EXCHANGE: _any_of(SHARD, FRONT, TRIALS, *keys, re.escape(fetcher.dead))},
+            keys={EXCHANGE: _any_of(SHARD, FRONT, TRIAL, *keys, re.escape(fetcher.dead))},
         ),
         **{stage.service: _rights_behind(stage, topology) for stage in behind},
         "batch": Rights(
@@ -87,7 +88,7 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
         ),
         # Looks at every queue, reads those of dead letters and of retries, and publishes back to where they failed.
         "api": Rights(
-            write=_any_of(EXCHANGE, SHARD, FRONT, TRIALS, _of_any_delay(fetcher.fast_delay), *queues),
+            write=_any_of(EXCHANGE, SHARD, FRONT, TRIAL, _of_any_delay(fetcher.fast_delay), *queues),
             read=_any_of(*waiting, *(_of_any_delay(stage.retry) for stage in behind)),
             keys=back,
         ),
@@ -103,7 +104,7 @@ def _rights_behind(stage: Stage, topology: Topology) -> Rights:
     publish to the stage that was next before.
     """
     keys = _names(later.input_key for later in topology.behind(stage))
-    last = [TRIALS] if stage.service == "writer" else []
+    last = [TRIAL] if stage.service == "writer" else []
     return Rights(
         write=_any_of(EXCHANGE, _of_any_delay(stage.retry)),
         read=_any_of(re.escape(stage.queue), *last),

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import typer
-from pydantic import BaseModel
 from rich.cells import cell_len, set_cell_size
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
@@ -37,43 +36,6 @@ def confirm(question: str, *, on_stderr: bool = False) -> None:
         raise ConfigurationError("nobody answers the question, since this is no terminal: add --yes") from None
     if not agreed:
         raise typer.Abort
-
-
-def print_json(value: Any) -> None:
-    """Print what `--json` promises: one JSON value, in ASCII. Models of the API are printed as the API sends them."""
-    print(ascii_json(_as_sent(value)))
-
-
-def print_json_rows(rows: Iterable[Any]) -> None:
-    """Print a JSON list while its rows come, one a line, so that a long one needs no memory."""
-    separator = "["
-    for row in rows:
-        print(separator, ascii_json(_as_sent(row)), sep="", end="")
-        separator = ",\n"
-    print("]" if separator != "[" else "[]")
-
-
-def _as_sent(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_as_sent(item) for item in value]
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-
-
-@contextmanager
-def progress(what: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-    """Show how far long work is, on standard error and only at a terminal. Yield what is called with the part done.
-
-    Args:
-        what: is done, such as `importing`.
-        total: all of it, in any unit; None: nobody knows.
-    """
-    shown = Terminal(stderr=True)
-    with Progress(*_BAR, console=shown, transient=True, disable=not shown.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-_BAR = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(show_speed=True), TimeElapsedColumn())
 
 
 GAP = "  "
@@ -125,6 +87,18 @@ def print_table(columns: Sequence[Column], rows: Sequence[Any], *, wide: bool = 
         _print_line(note, style="dim")
 
 
+def print_json_rows(rows: Iterable[Any]) -> None:
+    """Print a JSON list while its rows come. If an error ends them, the list ends with what there was."""
+    print("[", end="")
+    gap = ""
+    try:
+        for row in rows:
+            print(f"{gap}{ascii_json(row)}", end="")
+            gap = ", "
+    finally:
+        print("]")
+
+
 def print_facts(facts: Sequence[tuple[str, object]]) -> None:
     """Print names and values, one pair a line; nothing is cut."""
     width = max((cell_len(name) for name, _ in facts), default=0)
@@ -174,6 +148,23 @@ def _join(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]
 
 def _print_line(text: str, style: str = "") -> None:
     console.print(Text(text, style=style), soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def progress(what: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+    """Show how far long work is, on standard error and only at a terminal. Yield what is called with the part done.
+
+    Args:
+        what: is done, such as `importing`.
+        total: all of it, in any unit; None: nobody knows.
+    """
+    shown = Terminal(stderr=True)
+    with Progress(*_BAR, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+_BAR = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(show_speed=True), TimeElapsedColumn())
 
 
 class Times:

@@ -6,10 +6,10 @@ import asyncio
 import gc
 from functools import partial
 
+from services.writer.fires.trials import TryArticles
 from services.writer.handler import WriteArticles
 from services.writer.pruning import ROUND_SECONDS, Pruning
 from services.writer.settings import WriterSettings
-from services.writer.trials import TryArticles
 from shared.background import PeriodicTask, beside
 from shared.broker.consumer import Batching, Consumer
 from shared.broker.port import Delivery

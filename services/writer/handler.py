@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from prometheus_client import Counter, Histogram
 
-from services.writer.fires import end_fires
+from services.writer.fires.tasks import end_fires
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, write_batch
 from shared.broker.port import Outgoing

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from prometheus_client import Counter
 
-from services.writer.fires import end_overdue
+from services.writer.fires.tasks import end_overdue
 from shared.database.postgres import Connection, Database
 
 PRUNED = Counter("feedmill_rows_pruned_total", "Rows that retention deleted, by table.", ["table"])

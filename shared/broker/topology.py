@@ -66,6 +66,9 @@ ANY_KEY: Final = ""
 FRONT_SECONDS: Final = 60.0
 """How long a job waits in a front queue for the shard's fetcher, before it goes to the shard."""
 
+FRONT_BYTES: Final = 32 * 1024 * 1024
+"""The most bytes of a front queue; then it refuses jobs."""
+
 TRIAL_SECONDS: Final = 600.0
 """How long a dry run's result waits for a writer. Then nobody waits for it any more, and the broker drops it."""
 
@@ -212,7 +215,7 @@ def build_topology(
     stages, exchanges = [fetcher], [fetcher.fast_delay, fetcher.retry]
     queues = [
         *(_work_queue(name, _shard_key(n), then=fetcher.dead) for n, name in enumerate(fetcher.queues)),
-        *(_work_queue(front_of(name), then=name, seconds=FRONT_SECONDS) for name in fetcher.queues),
+        *(_work_queue(front_of(name), then=name, **_FRONT) for name in fetcher.queues),
         _delay_queue(fetcher.fast_delay, fast_delay_seconds),
         _delay_queue(fetcher.retry, retry_delay_seconds),
         _dead_queue(fetcher),
@@ -251,15 +254,18 @@ def _shard_key(number: int) -> str:
     return f"{kind}.{number:02d}.{version}"
 
 
-def _work_queue(name: str, *bindings: str, then: str, seconds: float | None = None) -> Queue:
-    """Return a queue that services read. It leads to the queue `then`, also what nobody has read for so long."""
+_FRONT = {"x-message-ttl": round(FRONT_SECONDS * 1000), "x-max-length-bytes": FRONT_BYTES}
+
+
+def _work_queue(name: str, *bindings: str, then: str, **arguments: Argument) -> Queue:
+    """Return a queue that services read. What fails or expires there goes to the queue `then`."""
     return Queue(
         name,
         (name, *bindings),
         arguments={
             "x-queue-type": "quorum",
             "x-delivery-limit": DELIVERY_LIMIT,
-            **({"x-message-ttl": round(seconds * 1000)} if seconds else {}),
+            **arguments,
             **_dead_letter_to(then),
         },
     )

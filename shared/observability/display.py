@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from typing import Any
 
 from shared.observability.secrets import mask_credentials
@@ -49,7 +50,12 @@ def safe_to_show(text: object, most: int | None = MOST_CHARACTERS, *, lines: boo
     )
 
 
-_ASCII = json.JSONEncoder(default=str)
+def _as_json(value: object) -> str:
+    """Return a moment as the API sends it (ISO 8601, UTC as `Z`), anything else as text."""
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value)
+
+
+_ASCII = json.JSONEncoder(default=_as_json)
 
 
 def ascii_json(value: Any) -> str:

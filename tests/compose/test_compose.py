@@ -8,6 +8,7 @@ import signal
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from shared.broker.shards import SHARDS
@@ -40,7 +41,8 @@ def test_management_ui_shows_the_queues_by_their_names(stack: Stack) -> None:
     bounded = {
         name for name, queue in queues.items() if (queue.get("operator_policy") or "").startswith(("jobs", "results"))
     }
-    assert bounded == {queue.name for queue in topology.queues} - {topology.fetcher.dead, topology.writer.dead}
+    own = {queue.name for queue in topology.queues if "x-max-length-bytes" in queue.arguments}
+    assert bounded == {queue.name for queue in topology.queues} - {topology.fetcher.dead, topology.writer.dead} - own
 
 
 def test_ports_are_open_on_loopback_only(stack: Stack) -> None:
@@ -51,6 +53,16 @@ def test_ports_are_open_on_loopback_only(stack: Stack) -> None:
         published[service] = {binding["HostIp"] for many in bindings.values() for binding in many}
     assert published.pop("rabbitmq") == published.pop("postgres") == published.pop("api") == {"127.0.0.1"}
     assert not any(published.values())
+
+
+def test_the_api_answers_on_its_port_and_wants_to_know_who_asks(stack: Stack) -> None:
+    address = f"http://{stack('port', 'api', '8080').strip()}"
+    assert httpx.get(f"{address}/readyz", trust_env=False).json() == {"ok": True, "failures": []}
+    answer = httpx.get(f"{address}/api/feeds", trust_env=False)
+    assert answer.headers["content-type"] in {"application/json", "application/problem+json"}
+    token = stack("run", "--rm", "-T", "feedmill", "token", "create", "me", "--scope", "admin", check=False)
+    if "No such command" not in token:
+        assert answer.status_code == 401
 
 
 @pytest.mark.parametrize("service", SERVICES)

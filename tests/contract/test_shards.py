@@ -9,6 +9,7 @@ import pytest
 
 from shared.broker.port import Broker, Delivery, Outgoing, Publication, Session
 from shared.broker.rabbitmq import RabbitMQ
+from shared.broker.shards import front_of, is_front
 from shared.broker.topology import FETCHERS, Queue, build_topology, fetch_routing_key
 from shared.errors import BrokerUnavailable, Unroutable
 from shared.wire.jobs import FetchFeed
@@ -111,6 +112,22 @@ async def test_each_job_comes_back_from_a_delay_queue_to_its_own_shard(ticking: 
         found = {FetchFeed.decode(d.body, d.content_encoding).feed_id: d.queue for d in got}
         assert found == {job.feed_id: stage.queue_of(job.group) for job in jobs}
         assert len(set(found.values())) == SHARDS
+
+
+async def test_a_front_queue_leads_to_its_shard_what_nobody_reads(ticking: Broker) -> None:
+    """Fetchers of earlier versions read no front queues."""
+    short = tuple(
+        replace(queue, arguments={**queue.arguments, "x-message-ttl": 200}) if is_front(queue.name) else queue
+        for queue in TOPOLOGY.queues
+    )
+    assert sum(is_front(queue.name) for queue in short) == SHARDS
+    got: list[Delivery] = []
+    async with ticking.connect(replace(TOPOLOGY, queues=short)) as session:
+        for queue in TOPOLOGY.fetcher.queues:
+            await session.consume(queue, prefetch=100, deliver=got.append)
+            await session.publish(Outgoing.into(front_of(queue), make_job()).to_publication())
+        await until(lambda: len(got) == SHARDS)
+        assert {delivery.queue for delivery in got} == set(TOPOLOGY.fetcher.queues)
 
 
 async def test_the_writers_delay_leads_back_to_its_queue(ticking: Broker) -> None:

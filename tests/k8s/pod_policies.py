@@ -61,7 +61,7 @@ def deployments_are_probed(objects: Objects) -> Iterator[str]:
         for probe, path in paths.items():
             if container.get(probe, {}).get("httpGet") != {"path": path, "port": "http"}:
                 yield f"{pod.owner}: {probe} does not ask {path}"
-        if [port["name"] for port in container.get("ports", ())] != ["http"]:
+        if [port["name"] for port in container.get("ports", ())] not in (["http"], ["http", "api"]):
             yield f"{pod.owner}: has no port named http"
 
 

@@ -111,9 +111,10 @@ def _secret_references(pod: Pod) -> Iterator[tuple[str, str]]:
 def _scaling_resolves(objects: Objects, known: dict[str, set[str]]) -> Iterator[str]:
     deployments = {one["metadata"]["name"] for one in of_kind(objects, "Deployment")}
     authentications = {one["metadata"]["name"] for one in of_kind(objects, "TriggerAuthentication")}
-    for one in of_kind(objects, "ScaledObject"):
+    for one in of_kind(objects, "ScaledObject", "HorizontalPodAutoscaler"):
         if one["spec"]["scaleTargetRef"]["name"] not in deployments:
             yield f"{name_of(one)}: no Deployment {one['spec']['scaleTargetRef']['name']}"
+    for one in of_kind(objects, "ScaledObject"):
         for trigger in one["spec"]["triggers"]:
             if trigger["authenticationRef"]["name"] not in authentications:
                 yield f"{name_of(one)}: no TriggerAuthentication {trigger['authenticationRef']['name']}"
@@ -163,6 +164,9 @@ def replicas_of(one: Object, objects: Objects) -> int:
     for scaled in of_kind(objects, "ScaledObject"):
         if scaled["spec"]["scaleTargetRef"]["name"] == one["metadata"]["name"]:
             return int(scaled["spec"]["minReplicaCount"])
+    for scaled in of_kind(objects, "HorizontalPodAutoscaler"):
+        if scaled["spec"]["scaleTargetRef"]["name"] == one["metadata"]["name"]:
+            return int(scaled["spec"]["minReplicas"])
     return int(one["spec"].get("replicas", 1))
 
 
@@ -207,10 +211,14 @@ def rollouts_take_nothing_away(objects: Objects) -> Iterator[str]:
 
 
 def one_decides_on_replicas(objects: Objects) -> Iterator[str]:
-    scaled = {one["spec"]["scaleTargetRef"]["name"] for one in of_kind(objects, "ScaledObject")}
+    scaling = of_kind(objects, "ScaledObject", "HorizontalPodAutoscaler")
+    scaled = {one["spec"]["scaleTargetRef"]["name"] for one in scaling}
     for one in of_kind(objects, "Deployment"):
         if ("replicas" in one["spec"]) == (one["metadata"]["name"] in scaled):
-            yield f"{name_of(one)}: KEDA and the manifest both decide on its replicas, or neither"
+            yield f"{name_of(one)}: two decide on its replicas, or neither"
+    for one in of_kind(objects, "HorizontalPodAutoscaler"):
+        if not 1 <= one["spec"]["minReplicas"] <= one["spec"]["maxReplicas"]:
+            yield f"{name_of(one)}: least and most are out of order"
     for one in of_kind(objects, "ScaledObject"):
         if (
             not 1

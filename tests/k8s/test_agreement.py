@@ -11,6 +11,8 @@ import typer.main
 import yaml
 from pydantic_settings import BaseSettings
 
+from services.api.server import DRAIN_SECONDS as API_DRAIN_SECONDS
+from services.api.settings import ApiSettings
 from services.cli.__main__ import app
 from services.cli.broker_users import service_rights
 from services.cli.settings import CliSettings
@@ -21,7 +23,7 @@ from services.writer.__main__ import CONNECTIONS as WRITER_CONNECTIONS
 from services.writer.settings import WriterSettings
 from shared.broker.consumer import DRAIN_SECONDS
 from shared.settings import SECRETS, BrokerSettings, FeedmillSettings, read_settings
-from tests.k8s.manifests import ROOT, Object, Pod, environment, find, of_kind, pods, render, services
+from tests.k8s.manifests import ROOT, Object, Pod, environment, find, of_kind, pods, render, selects, services
 from tests.k8s.policies import quantity, replicas_of
 
 COMPOSE = ROOT / "docker-compose.yml"
@@ -30,6 +32,7 @@ READ_BY: dict[str, tuple[type[FeedmillSettings], ...]] = {
     "scheduler": (SchedulerSettings,),
     "fetcher": (FetcherSettings,),
     "writer": (WriterSettings,),
+    "api": (ApiSettings, SchedulerSettings, FetcherSettings, WriterSettings),
     "migrate": (CliSettings, BrokerSettings),
     "batch": (FetcherSettings, SchedulerSettings),
 }
@@ -153,7 +156,9 @@ def test_the_port_is_the_one_that_is_probed(objects: tuple[Object, ...], monkeyp
     for pod in pods(objects):
         for settings in settings_of(pod, objects, monkeypatch) if pod.kind == "Deployment" else ():
             (container,) = pod.spec["containers"]
-            assert container["ports"] == [{"name": "http", "containerPort": settings.metrics_port}]  # type: ignore[attr-defined]
+            ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+            assert ports.pop("http") == settings.metrics_port  # type: ignore[attr-defined]
+            assert ports == ({"api": ApiSettings().api_port} if command_of(pod) == "api" else {})
             assert settings.metrics_host == "0.0.0.0"  # type: ignore[attr-defined]
 
 
@@ -167,6 +172,36 @@ def test_grace_periods_fit_the_drain(objects: tuple[Object, ...]) -> None:
         if command_of(pod) != "migrate":
             grace = pod.spec["terminationGracePeriodSeconds"]
             assert drain_seconds(command_of(pod)) + GRACE_MARGIN_SECONDS <= grace <= drain_seconds(command_of(pod)) + 30
+
+
+def test_the_api_takes_requests_until_nobody_leads_them_to_it_and_then_ends_in_time() -> None:
+    (pod,) = (pod for pod in pods(render("prod/queue-fetcher")) if command_of(pod) == "api")
+    (container,) = pod.containers
+    still = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert still >= container["readinessProbe"]["periodSeconds"]
+    grace = pod.spec["terminationGracePeriodSeconds"]
+    assert still + API_DRAIN_SECONDS + GRACE_MARGIN_SECONDS <= grace
+
+
+def test_requests_find_the_api(objects: tuple[Object, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    (pod,) = (pod for pod in pods(objects) if command_of(pod) == "api")
+    (container,) = pod.containers
+    settings = next(one for one in settings_of(pod, objects, monkeypatch) if isinstance(one, ApiSettings))
+    settings.require_loopback_if_open()
+    service = find(objects, "Service", "feedmill-api")
+    assert selects(service["spec"]["selector"], pod.labels)
+    (port,) = service["spec"]["ports"]
+    assert port["targetPort"] in {one["name"] for one in container["ports"]}
+    assert service["metadata"]["name"] in settings.host_set()
+    for ingress in of_kind(objects, "Ingress"):
+        ((rule,), (tls,)) = ingress["spec"]["rules"], ingress["spec"]["tls"]
+        assert {rule["host"]} == set(tls["hosts"])
+        assert rule["host"] in settings.host_set()
+        (path,) = rule["http"]["paths"]
+        assert path["path"] == "/api"
+        assert path["backend"]["service"] == {"name": service["metadata"]["name"], "port": {"name": port["name"]}}
+        namespace = find(objects, "Namespace", ingress["metadata"]["namespace"])["metadata"]["name"]
+        assert f"feedmill-api.{namespace}.svc" in settings.host_set()
 
 
 def test_a_batch_ends_before_it_is_ended() -> None:
@@ -246,6 +281,10 @@ def test_full_queues_refuse_and_do_not_drop(objects: tuple[Object, ...]) -> None
     }
     for queue in BrokerSettings().topology().queues:
         limits = [limit for pattern, limit in patterns.items() if re.search(pattern, queue.name)]
+        if "x-max-length-bytes" in queue.arguments:
+            assert limits == [], "it has a limit of its own"
+            total += int(queue.arguments["x-max-length-bytes"])
+            continue
         if queue.name.endswith(".dead"):
             assert limits == [], "the oldest dead letters would be dropped"
             continue
@@ -264,7 +303,15 @@ def test_connections_fit(objects: tuple[Object, ...]) -> None:
         for one in of_kind(objects, "ScaledObject")
     }
     clients = 0
-    for name, each in (("feedmill-scheduler", SCHEDULER_CONNECTIONS), ("feedmill-writer", WRITER_CONNECTIONS)):
+    most |= {
+        one["spec"]["scaleTargetRef"]["name"]: one["spec"]["maxReplicas"]
+        for one in of_kind(objects, "HorizontalPodAutoscaler")
+    }
+    for name, each in (
+        ("feedmill-scheduler", SCHEDULER_CONNECTIONS),
+        ("feedmill-writer", WRITER_CONNECTIONS),
+        ("feedmill-api", ApiSettings().api_connections + 1),
+    ):
         for one in of_kind(objects, "Deployment"):
             if one["metadata"]["name"] == name:
                 clients += (most.get(name, replicas_of(one, objects)) + 1) * each  # and one more during a rollout
@@ -282,7 +329,7 @@ def compose() -> dict[str, Any]:
     return services
 
 
-SERVICES = ("migrate", "scheduler", "fetcher", "writer")
+SERVICES = ("migrate", "scheduler", "fetcher", "writer", "api")
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -301,13 +348,13 @@ def test_compose_and_kubernetes_set_what_the_service_reads(compose: dict[str, An
     in_files = {"FEEDMILL_AMQP_URL", "FEEDMILL_DATABASE_URL"} & read
     given = set(compose[name]["environment"]) - {SECRETS} | in_files
     assert ours <= given
-    assert given <= read
+    assert given - {"FEEDMILL_FIRE_SECONDS"} <= read
     for key in ("FEEDMILL_METRICS_HOST", "FEEDMILL_METRICS_PORT"):
         if key in read:
             assert compose[name]["environment"][key] == variables(pod, objects)[key]
 
 
-@pytest.mark.parametrize("name", ["scheduler", "fetcher", "writer"])
+@pytest.mark.parametrize("name", ["scheduler", "fetcher", "writer", "api"])
 def test_compose_grants_the_same_grace_period(compose: dict[str, Any], name: str) -> None:
     (pod,) = (pod for pod in pods(render("prod/queue-fetcher")) if command_of(pod) == name)
     assert compose[name]["stop_grace_period"] == f"{pod.spec['terminationGracePeriodSeconds']}s"

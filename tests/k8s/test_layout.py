@@ -88,6 +88,9 @@ def size(name: str, objects: tuple[Object, ...]) -> str:
     for one in of_kind(objects, "ScaledObject"):
         if one["metadata"]["name"] == name:
             return f"{one['spec']['minReplicaCount']} to {one['spec']['maxReplicaCount']}"
+    for one in of_kind(objects, "HorizontalPodAutoscaler"):
+        if one["metadata"]["name"] == name:
+            return f"{one['spec']['minReplicas']} to {one['spec']['maxReplicas']}"
     return str(replicas_of(find(objects, "Deployment", name), objects))
 
 
@@ -109,7 +112,7 @@ def test_the_page_knows_the_sizes(column: int, environment: str) -> None:
     assert apart == (database["affinity"]["podAntiAffinityType"] == "required")
     assert apart == ("machine of its own" in rows["RabbitMQ, PostgreSQL"])
     assert rows["PgBouncer"] == str(find(objects, "Pooler", "feedmill-database-pooler-rw")["spec"]["instances"])
-    for name in ("scheduler", "fetcher", "writer"):
-        assert rows[f"{name}s"] == size(f"feedmill-{name}", objects)
+    for name in ("scheduler", "fetcher", "writer", "api"):
+        assert rows["APIs" if name == "api" else f"{name}s"] == size(f"feedmill-{name}", objects)
     scaled, watched = of_kind(objects, "ScaledObject"), of_kind(objects, "ServiceMonitor")
     assert bool(scaled) == bool(watched) == (rows["KEDA, Prometheus"] == "yes")

@@ -16,13 +16,14 @@ NEEDED = {
     "feedmill-scheduler": {(BROKER, 5672), (POOLER, 5432)},
     "feedmill-fetcher": {(BROKER, 5672)},
     "feedmill-writer": {(BROKER, 5672), (POOLER, 5432)},
+    "feedmill-api": {(BROKER, 5672), (POOLER, 5432)},
     "feedmill-migrate": {(BROKER, 5672), (BROKER, 15672), (DATABASE, 5432)},
     "feedmill-batch": {(BROKER, 5672), (POOLER, 5432)},
     BROKER: {(BROKER, 4369), (BROKER, 25672), (BROKER, 35672)},
     DATABASE: {(DATABASE, 5432), (DATABASE, 8000)},
     POOLER: {(DATABASE, 5432), (DATABASE, 8000)},
 }
-PORTS = (4369, 5432, 5672, 8000, 9127, 9187, 15672, 15692, 25672, 35672)
+PORTS = (4369, 5432, 5672, 8000, 8080, 9127, 9187, 15672, 15692, 25672, 35672)
 """All that anything here listens on."""
 
 
@@ -42,7 +43,7 @@ def test_pods_reach_what_they_need_and_nothing_else(objects: tuple[Object, ...])
 
 @pytest.mark.parametrize("address", ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111"])
 def test_only_what_fetches_reaches_the_web(objects: tuple[Object, ...], address: str) -> None:
-    fetching = {"feedmill-fetcher", "feedmill-batch"}
+    fetching = {"feedmill-fetcher", "feedmill-batch", "feedmill-api"}
     for name in all_pods(objects):
         for port in (80, 443, 8080):
             may = may_connect(objects, pod(objects, name), Peer(address=address), port)
@@ -88,7 +89,11 @@ ADDRESSES = [
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_what_the_fetchers_guard_refuses_the_policy_refuses_too(address: str) -> None:
     assert refused_by_the_guard(address)
-    for overlay, name in (("prod/queue-fetcher", "feedmill-fetcher"), ("prod/batch-fetcher", "feedmill-batch")):
+    for overlay, name in (
+        ("prod/queue-fetcher", "feedmill-fetcher"),
+        ("prod/queue-fetcher", "feedmill-api"),
+        ("prod/batch-fetcher", "feedmill-batch"),
+    ):
         objects = render(overlay)
         assert not may_connect(objects, pod(objects, name), Peer(address=address), 80)
 
@@ -130,6 +135,19 @@ def test_prometheus_reaches_all_metrics_where_there_are_monitors(objects: tuple[
     for name, port in ((BROKER, 15692), (DATABASE, 9187), (POOLER, 9127), ("feedmill-writer", 8000)):
         assert may_connect(objects, elsewhere("monitoring"), pod(objects, name), port) == watched
         assert not may_connect(objects, elsewhere("default"), pod(objects, name), port)
+
+
+def test_requests_come_to_the_api_from_the_ingress_controller_and_from_namespaces_that_are_labelled(
+    objects: tuple[Object, ...],
+) -> None:
+    api = pod(objects, "feedmill-api")
+    labelled = Peer({}, {"kubernetes.io/metadata.name": "search", "feedmill.dev/api-clients": "allowed"})
+    for peer in (elsewhere("ingress-nginx"), labelled):
+        assert may_connect(objects, peer, api, 8080)
+        assert not may_connect(objects, peer, api, 8000)
+        assert not may_connect(objects, peer, pod(objects, "feedmill-writer"), 8080)
+    for name in ("default", "monitoring"):
+        assert not may_connect(objects, elsewhere(name), api, 8080)
 
 
 def test_consumers_come_from_namespaces_that_are_labelled(objects: tuple[Object, ...]) -> None:

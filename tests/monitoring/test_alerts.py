@@ -32,9 +32,9 @@ class Case:
 
 
 PROCESS = 'job="fetcher",instance="fetcher-1"'
-SCHEDULER, FETCHER, WRITER = (
+SCHEDULER, FETCHER, WRITER, API = (
     f'feedmill_build_info{{component="{name}",version="1",job="{name}",instance="{name}-1"}}'
-    for name in ("scheduler", "fetcher", "writer")
+    for name in ("scheduler", "fetcher", "writer", "api")
 )
 
 
@@ -56,6 +56,14 @@ def bucket(metric: str, limit: str) -> str:
 
 def node(number: int, job: str = "rabbitmq") -> str:
     return f'rabbitmq_identity_info{{rabbitmq_cluster="c",rabbitmq_node="n{number}",job="{job}",instance="n{number}"}}'
+
+
+def answers(status: int) -> str:
+    return f'feedmill_api_requests_total{{operation="list_feeds",status="{status}"}}'
+
+
+def api_bucket(operation: str, limit: str) -> str:
+    return f'feedmill_api_request_seconds_bucket{{operation="{operation}",le="{limit}"}}'
 
 
 LATENESS, BATCH = "feedmill_claim_lateness_seconds", "feedmill_write_batch_seconds"
@@ -84,6 +92,28 @@ CASES: dict[str, Case] = {
         {ready("fetcher.07"): "3x60"}, {ready("fetcher"): "0x60", ready("writer"): "9x60"}, also={SCHEDULER: "1x60"}
     ),
     "FeedmillWriterDown": Case({SCHEDULER: "1x60"}, {WRITER: "1x60"}, also={FETCHER: "1x60"}),
+    "FeedmillApiDown": Case(
+        {API: "1x40 stale"},
+        {API: "1x50 _x4 1x10", 'feedmill_build_info{component="writer",namespace="o"}': "1x60"},
+        also={WRITER: "1x60"},
+    ),
+    "FeedmillApiFails": Case(
+        {answers(200): "0+50x60", answers(503): "0+5x60"}, {answers(200): "0+500x60", answers(500): "0+5x60"}
+    ),
+    "FeedmillApiSlow": Case(
+        {
+            api_bucket("list_feeds", "1"): "0+9x60",
+            api_bucket("list_feeds", "5"): "0+10x60",
+            api_bucket("list_feeds", "+Inf"): "0+10x60",
+        },
+        {
+            api_bucket("list_feeds", "1"): "0+99x60",
+            api_bucket("list_feeds", "5"): "0+100x60",
+            api_bucket("list_feeds", "+Inf"): "0+100x60",
+            api_bucket("claim_articles", "1"): "0x60",
+            api_bucket("claim_articles", "+Inf"): "0+9x60",
+        },
+    ),
     "FeedmillBatchLate": Case(
         {'kube_cronjob_status_last_successful_time{cronjob="feedmill-batch"}': "0x200"},
         {'kube_cronjob_status_last_successful_time{cronjob="feedmill-batch"}': "0x60 4000x140"},

@@ -25,8 +25,9 @@ _ADVICE = {
     "ACCESS_REFUSED": "correct user and password in FEEDMILL_AMQP_URL, or give the user its rights",
     "Authentication": "correct user and password in FEEDMILL_AMQP_URL",
     "NOT_ALLOWED": "create the virtual host (`rabbitmqctl add_vhost`), or correct it in FEEDMILL_AMQP_URL",
-    "not found": "create the virtual host (`rabbitmqctl add_vhost`), or correct it in FEEDMILL_AMQP_URL",
-    "refused": "start RabbitMQ, or correct host and port in FEEDMILL_AMQP_URL",
+    "OpenOk": "create the virtual host (`rabbitmqctl add_vhost`), or correct it in FEEDMILL_AMQP_URL",
+    "Name or service": "correct the host in FEEDMILL_AMQP_URL",
+    "Connect call failed": "start RabbitMQ, or correct host and port in FEEDMILL_AMQP_URL",
 }
 _USUAL_ADVICE = "look whether RabbitMQ runs, and at FEEDMILL_AMQP_URL"
 

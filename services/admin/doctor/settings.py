@@ -29,7 +29,7 @@ def check_settings(environment: Mapping[str, str], classes: Collection[type[Feed
         environment: all variables.
         classes: the settings of everything that runs.
     """
-    reasons = list(dict.fromkeys(reason for cls in classes for reason in _unreadable(cls)))
+    reasons = find_unreadable(classes)
     for reason in reasons:
         yield error("settings", reason, f"correct it; {PAGE} lists all settings")
     known = {f"{PREFIX}{name.upper()}" for cls in classes for name in cls.model_fields} | OTHERS
@@ -50,12 +50,15 @@ def check_settings(environment: Mapping[str, str], classes: Collection[type[Feed
         yield well("settings", f"{number} variables are set, and all of them fit")
 
 
-def _unreadable(cls: type[FeedmillSettings]) -> list[str]:
-    try:
-        read_settings(cls)
-    except ConfigurationError as wrong:
-        return str(wrong).removesuffix(f". See {PAGE}").split("; ")
-    return []
+def find_unreadable(classes: Collection[type[FeedmillSettings]]) -> list[str]:
+    """Return why settings can't be read, each variable once."""
+    reasons: dict[str, None] = {}
+    for cls in classes:
+        try:
+            read_settings(cls)
+        except ConfigurationError as wrong:
+            reasons |= dict.fromkeys(str(wrong).removesuffix(f". See {PAGE}").split("; "))
+    return list(reasons)
 
 
 def _advice(name: str, known: Collection[str]) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 MOST = 1000
 """Articles of one call."""
@@ -42,12 +42,14 @@ CLAIMED: dict[str, JsonValue] = {
 
 Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="The article's key.")]
 Hash = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
-Text = Annotated[str, Field(max_length=100_000)]
+# An error's text may quote anything; PostgreSQL takes no NUL.
+Text = Annotated[str, Field(max_length=100_000), AfterValidator(lambda text: text.replace("\0", ""))]
 LeaseSeconds = Annotated[
     float, Field(ge=0.1, le=86_400, allow_inf_nan=False, description="Nobody else is given the articles for so long.")
 ]
 ByHand = Annotated[
-    str | None, Field(max_length=1000, description="Why a person does it; with it the audit log names the call.")
+    Annotated[str, Field(max_length=1000), AfterValidator(lambda text: text.replace("\0", ""))] | None,
+    Field(description="Why a person does it; with it the audit log names the call."),
 ]
 
 

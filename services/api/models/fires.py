@@ -42,7 +42,7 @@ _ENTRY: dict[str, JsonValue] = {
 class FireRequest(BaseModel):
     """How to fetch."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"dry_run": True}})
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": {"dry_run": True}})
 
     dry_run: Annotated[
         bool,

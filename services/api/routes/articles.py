@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AwareDatetime
 
+from services.admin import ledger
 from services.admin import pending_articles as pending
 from services.admin.errors import Invalid
 from services.admin.pending_articles import Filter, Place, State, to_utc
@@ -150,15 +151,16 @@ async def list_ledger(
 ) -> Page[LedgerRow]:
     """Articles by feed or by key, pending or done long ago.
 
-    A feed's articles that were known by no id of their entry are found by key only. 404: there is no feed of that URL.
+    Of articles whose entry has no id, `feed` gives those that the feed lists at present; the others are found by key.
+    404: there is no feed of that URL.
     """
     if (feed is None) == (not md5):
         raise Invalid("say which: `feed` or `md5`", "query.feed")
     after = _after_entry(cursor)
     async with here.database.transaction() as connection:
         if feed is None:
-            return Page(items=[LedgerRow(**row) for row in await pending.read_ledger(connection, md5)], next=None)
-        rows = await pending.list_ledger(connection, feed, limit, after)
+            return Page(items=[LedgerRow(**row) for row in await ledger.read_ledger(connection, md5)], next=None)
+        rows = await ledger.list_ledger(connection, feed, limit, after)
     last = rows[-1] if len(rows) == limit else None
     return Page(items=[LedgerRow(**row) for row in rows], next=last and write_cursor(last["entry_key"], last["md5"]))
 
@@ -168,6 +170,6 @@ def _after_entry(cursor: str | None) -> tuple[str, str] | None:
     if key is None:
         return None
     try:
-        return str(UUID(key[0])), key[1]
+        return key[0] and str(UUID(key[0])), key[1]
     except ValueError as error:
         raise _made_up() from error

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Path, Query
 from services.admin import dead_letters as dead
 from services.admin.actor import Actor, audit
 from services.admin.claims import NAMED
+from services.admin.dead_letter_ids import choose_letters, read_letter
 from services.admin.pending_articles import find_feed
 from services.api.access import Admin, Reader
 from services.api.models.dead_letters import (
@@ -79,7 +80,7 @@ async def show_dead_letter(
 ) -> WholeLetter:
     """A letter with its headers and its body, without secrets. 409: several ids begin so."""
     stages = dead.select_stages(here.topology, service)
-    letter = await dead.read_letter(here.broker(), here.topology, stages, message_id, limit)
+    letter = await read_letter(here.broker(), here.topology, stages, message_id, limit)
     headers = {safe_to_show(name): safe_to_show(value) for name, value in sorted(letter.delivery.headers.items())}
     return WholeLetter(**letter.summary(), headers=headers, body=letter.body())
 
@@ -92,7 +93,7 @@ async def requeue_dead_letters(here: Here, actor: Admin, body: LettersRequest) -
     """
     stages = dead.select_stages(here.topology, body.service)
     broker, topology = here.broker(), here.topology
-    chosen = None if body.all else await dead.choose_letters(broker, topology, stages, body.ids, body.limit)
+    chosen = None if body.all else await choose_letters(broker, topology, stages, body.ids, body.limit)
     await _audit(here, actor, "dead_letter.requeue", chosen, body)
     ids = None if chosen is None else set(chosen)
     return Requeued(requeued=await dead.requeue_letters(broker, topology, stages, ids, body.limit))
@@ -103,7 +104,7 @@ async def purge_dead_letters(here: Here, actor: Admin, body: PurgeRequest) -> Pu
     """Throw letters away for good. 404: an id fits none of those that were looked at; 409: it fits several."""
     stages = dead.select_stages(here.topology, body.service)
     broker, topology = here.broker(), here.topology
-    chosen = await dead.choose_letters(broker, topology, stages, body.ids, body.limit)
+    chosen = await choose_letters(broker, topology, stages, body.ids, body.limit)
     if body.dry_run or not chosen:
         return Purged(purged=len(chosen), ids=chosen)
     await _audit(here, actor, "dead_letter.purge", chosen, body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
@@ -22,7 +23,7 @@ from shared.observability.secrets import mask_credentials
 router = APIRouter(tags=["feeds"])
 
 PLAIN = r"^[^\x00]*$"
-Id = Annotated[int, Path(ge=1, lt=2**63, description="The feed's id.")]
+Id = Annotated[int, Path(ge=1, le=2**63 - 1, description="The feed's id.")]
 Text = Annotated[
     str | None, Query(max_length=1000, pattern=PLAIN, description="Only feeds with this text in name, title or URL.")
 ]
@@ -76,7 +77,10 @@ async def list_feeds(
     key = read_cursor(cursor, [str, order.kind, int])
     if key and key[0] != sort:
         raise Invalid("cursor: it belongs to another `sort`; give both as they were", "query.cursor")
-    async with here.database.transaction() as connection:
+    async with AsyncExitStack() as stack:
+        if order.by != "id" or not filters.has_index:
+            await stack.enter_async_context(here.scan())
+        connection = await stack.enter_async_context(here.database.transaction())
         rows = await feeds.list_feeds(
             connection, here.retry_rules(), filters, order, limit=limit, after=(key[1], key[2]) if key else None
         )
@@ -182,7 +186,7 @@ async def list_fetches(here: Here, _actor: Reader, feed: Id, limit: Limit = 50, 
 async def list_tags(here: Here, _actor: Reader, limit: Limit = 50, cursor: Cursor = None) -> Page[TagRow]:
     """The tags in use, with how many feeds have them; in upper and lower case they are the same."""
     key = read_cursor(cursor, [str])
-    async with here.database.transaction() as connection:
+    async with here.scan(), here.database.transaction() as connection:
         rows = await tags.list_tags(connection, limit=limit, after=key[0] if key else None)
     last = write_cursor(rows[-1]["tag_key"]) if len(rows) == limit else None
     return Page(items=[TagRow(**row | {"tag": mask_credentials(row["tag"])}) for row in rows], next=last)

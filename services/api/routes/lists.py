@@ -23,10 +23,9 @@ from services.admin.subscriptions.running import Fact, RunningImport, make_rules
 from services.admin.subscriptions.source import MAX_BYTES
 from services.admin.tags import MAX_TAGS, clean_tag, merge_tags
 from services.api.access import Editor, Reader
-from services.api.models.lists import ImportLine
 from services.api.problems import ProblemError, problem
 from services.api.resources import Here, Resources
-from services.api.streams import Streamed, file_parts, room_on_disk, spool
+from services.api.streams import LINES, Lines, Streamed, file_parts, lines_like, room_on_disk, spool
 from shared.errors import ConfigurationError, DatabaseUnavailable, FeedmillError
 from shared.observability.display import ascii_json
 
@@ -37,7 +36,6 @@ router = APIRouter(prefix="/api/feeds", tags=["lists"])
 AT_ONCE = 4
 """Imports under way in one process. Each has a connection of its own."""
 
-LINES = "application/x-ndjson"
 MEDIA_TYPES = {Format.OPML: "text/x-opml; charset=utf-8", Format.CSV: "text/csv", Format.LIST: "text/plain"}
 SECRETS_HEADER = "Feedmill-Secret-Urls"
 
@@ -51,8 +49,29 @@ _BODY = {
 }
 
 
-class _Lines(Response):
-    media_type = LINES
+_LINES: tuple[Fact, ...] = (
+    {"opened": {"format": "opml", "encoding": "utf-8", "feeds": 2, "warnings": []}},
+    {"skipped": {"line": 3, "reason": "not_http", "detail": "the scheme is 'ftp'; …", "url": "ftp://news.example/"}},
+    {"progress": {"read": 2, "added": 1}},
+    {
+        "done": {
+            "dry_run": False,
+            "listed": 2,
+            "added": 1,
+            "tagged": 0,
+            "refused": 1,
+            "reasons": {"not_http": 1},
+            "first_polls_within_seconds": 0.0,
+        }
+    },
+)
+
+
+_EXAMPLES = {
+    "text/x-opml": {"schema": {"type": "string"}, "example": _OPML},
+    "text/csv": {"schema": {"type": "string"}, "example": "url,name,tags\nhttps://news.example/feed,News,\n"},
+    "text/plain": {"schema": {"type": "string"}, "example": "https://news.example/feed\n"},
+}
 
 
 class _Text(Response):
@@ -74,8 +93,8 @@ OfTag = Annotated[str | None, Query(max_length=1000, description="Only feeds wit
 @router.post(
     "/import",
     summary="Import a list of feeds",
-    response_class=_Lines,
-    responses={200: {"model": ImportLine, "description": "A JSON object a line, while the import goes on."}},
+    response_class=Lines,
+    responses=lines_like(*_LINES, description="A JSON object a line, while the import goes on."),
     openapi_extra={"requestBody": _BODY},
 )
 async def import_feeds(
@@ -164,15 +183,7 @@ async def _note(here: Resources, actor: Actor, running: RunningImport) -> None:
     "/export",
     summary="Export feeds as a list",
     response_class=_Text,
-    responses={
-        200: {
-            "description": "The list.",
-            "content": {
-                kind.partition(";")[0]: {"schema": {"type": "string"}, "example": _OPML}
-                for kind in MEDIA_TYPES.values()
-            },
-        }
-    },
+    responses={200: {"description": "The list.", "content": _EXAMPLES}},
 )
 async def export_list(
     here: Here, actor: Reader, form: Annotated[Format, Query(alias="format")] = Format.OPML, tag: OfTag = None

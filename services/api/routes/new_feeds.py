@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from services.admin import adding, feed_edits, feeds
-from services.admin.adding import How, Looked, SeveralFeeds
-from services.admin.discovery import Found
+from services.admin.actor import Actor
+from services.admin.adding import How, SeveralFeeds
 from services.admin.registry import NewFeed as Feed
 from services.api.access import Editor
 from services.api.access.idempotency import CreatingRoute
@@ -22,6 +21,7 @@ from services.api.resources import Here, Resources
 from services.api.routes.feeds import ETAG
 from shared.observability.display import safe_to_show
 from shared.observability.secrets import mask_credentials
+from shared.wire.results import FeedFetched
 
 router = APIRouter(tags=["feeds"], route_class=CreatingRoute)
 
@@ -73,32 +73,47 @@ async def create_feed(here: Here, actor: Editor, body: NewFeed, response: Respon
     given = body.model_dump(exclude={"check", "choose", "found_at"})
     feed = adding.check_feed(given, here.url_rules, body.found_at)
     try:
-        looked = await _look(here, feed, body)
+        added, notes = await _add(here, actor, feed, body)
     except SeveralFeeds as found:
         return _several(found)
-    feed, fetched = adding.found_feed(feed, looked.found)
-    async with here.database.transaction() as connection:
-        id_, is_new = await feed_edits.create_feed(
-            connection, actor, feed, here.url_rules, fetched.claim_id if fetched else None
-        )
-    if is_new and fetched:
-        await asyncio.to_thread(adding.write_first_poll, str(here.settings.database_url), id_, fetched)
-    async with here.database.transaction() as connection:
-        edition = await feed_edits.read_edition(connection, id_)
-        row = await feeds.read_feed(connection, here.retry_rules(), id_)
-    response.status_code = HTTPStatus.CREATED if is_new else HTTPStatus.OK
-    response.headers["ETag"] = quote(edition)
-    if is_new:
-        response.headers["Location"] = f"/api/feeds/{id_}"
-    return AddedFeed(**row, is_new=is_new, notes=list(looked.notes))
+    response.status_code = HTTPStatus.CREATED if added.is_new else HTTPStatus.OK
+    response.headers["ETag"] = quote(added.edition)
+    if added.is_new:
+        response.headers["Location"] = f"/api/feeds/{added.row['id']}"
+    return AddedFeed(**added.row, is_new=added.is_new, notes=list(notes))
 
 
-async def _look(here: Resources, feed: Feed, body: NewFeed) -> Looked:
+class _Added(NamedTuple):
+    row: dict[str, Any]
+    is_new: bool
+    edition: str
+
+
+async def _add(here: Resources, actor: Actor, feed: Feed, body: NewFeed) -> tuple[_Added, tuple[str, ...]]:
+    """Return the feed that is registered now, and what a person should know."""
     if not adding.needs_look(feed, body.check):
-        return Looked(Found(feed.url))
+        return await _register(here, actor, feed, None), ()
     how = How(unless_registered=body.check is None, ask=body.choose == "ask")
     url = str(here.settings.database_url)
-    return await here.searches.run(here.url_rules.group_of(feed.url), adding.look, url, feed, here.fetcher, how)
+    # The turn lasts until the feed is registered: those who wait with the same URL then make no request.
+    async with here.searches.turn(here.url_rules.group_of(feed.url)) as turn:
+        looked = await turn.run(adding.look, url, feed, here.fetcher, how)
+        feed, fetched = adding.found_feed(feed, looked.found)
+        added = await _register(here, actor, feed, fetched)
+        if not (added.is_new and fetched):
+            return added, looked.notes
+        id_ = added.row["id"]
+        await turn.run(adding.write_first_poll, url, id_, fetched)
+    async with here.database.transaction() as connection:
+        return added._replace(row=await feeds.read_feed(connection, here.retry_rules(), id_)), looked.notes
+
+
+async def _register(here: Resources, actor: Actor, feed: Feed, fetched: FeedFetched | None) -> _Added:
+    claim_id = fetched.claim_id if fetched else None
+    async with here.database.transaction() as connection:
+        id_, is_new = await feed_edits.create_feed(connection, actor, feed, here.url_rules, claim_id)
+        edition = await feed_edits.read_edition(connection, id_)
+        return _Added(await feeds.read_feed(connection, here.retry_rules(), id_), is_new, edition)
 
 
 def _several(found: SeveralFeeds) -> Response:

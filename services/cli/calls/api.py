@@ -14,13 +14,15 @@ import httpx
 from pydantic import PostgresDsn, TypeAdapter, ValidationError
 
 from services.cli.calls.address import open_client
-from services.cli.calls.failures import check, is_problem, no_answer, not_of_this_version
+from services.cli.calls.failures import Refused, check, is_problem, no_answer, not_of_this_version
 from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
     from services.api.settings import ApiSettings
+
+__all__ = ["Api", "Refused", "open_api"]
 
 T = TypeVar("T")
 
@@ -53,14 +55,15 @@ class Api:
 
         A status in `accept` is no error if the answer is no problem.
         """
-        return self._runner.run(self._call(self._request(method, path, query, json=body, headers=headers), accept))
+        request = self._request(method, path, query, json=body, headers=headers)
+        return self._runner.run(self._call(request, accept))
 
     def _request(self, method: str, path: str, query: Mapping[str, Any] | None, **options: Any) -> httpx.Request:
         assert path.startswith("/")  # of this API, whatever the rest is
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return self._client.build_request(method, path, params=given, **options)
 
-    async def _call(self, request: httpx.Request, accept: Container[int] = ()) -> httpx.Response:
+    async def _call(self, request: httpx.Request, accept: Container[int]) -> httpx.Response:
         try:
             answer = await self._client.send(request)
         except httpx.HTTPError as error:
@@ -103,6 +106,7 @@ class Api:
         *,
         query: Mapping[str, Any] | None = None,
         content: AsyncIterable[bytes] | None = None,
+        json: Any = None,
         headers: Mapping[str, str] | None = None,
         begun: Callable[[httpx.Headers], object] = lambda _: None,
     ) -> Iterator[bytes]:
@@ -110,7 +114,7 @@ class Api:
 
         `begun` is told the answer's headers.
         """
-        request = self._request(method, path, query, content=content, headers=headers)
+        request = self._request(method, path, query, content=content, json=json, headers=headers)
         try:
             answer = self._runner.run(self._client.send(request, stream=True))
             self._open.add(answer)

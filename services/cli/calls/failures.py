@@ -74,21 +74,18 @@ def check(answer: httpx.Response, *, has_token: bool = True) -> None:
             f" {answer.headers.get('content-type', 'no content type')}: is FEEDMILL_API_URL the API's address?"
         )
     detail = str(problem["detail"])
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        raise Unavailable(detail)
+    raise Refused(detail + _about_token(status, has_token=has_token), problem)
+
+
+def _about_token(status: int, *, has_token: bool) -> str:
     match status:
         case HTTPStatus.UNAUTHORIZED if not has_token:
-            raise ConfigurationError(
-                f"{detail} (FEEDMILL_API_TOKEN is not set; `feedmill token create` beside the database makes a token)"
-            )
+            return " (FEEDMILL_API_TOKEN is not set; `feedmill token create` beside the database makes a token)"
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            raise ConfigurationError(f"{detail} (the token is that of FEEDMILL_API_TOKEN)")
-        case HTTPStatus.SERVICE_UNAVAILABLE:
-            raise Unavailable(detail)
-    raise Refused(detail, problem)
-
-
-def is_problem(answer: httpx.Response) -> bool:
-    """Return whether the answer says that it is one of the API's errors."""
-    return str(answer.headers.get("content-type", "")).partition(";")[0] == PROBLEM
+            return " (the token is that of FEEDMILL_API_TOKEN)"
+    return ""
 
 
 def not_of_this_version(request: httpx.Request, error: Exception) -> UnknownAnswer:
@@ -112,8 +109,8 @@ def _describe(error: Exception) -> str:
     return "it is of another form"
 
 
-def _read_problem(answer: httpx.Response) -> Mapping[str, Any] | None:
-    """Return a problem, which has a `detail`; None: this is none, so something else than the API answers."""
+def _read_problem(answer: httpx.Response) -> dict[str, Any] | None:
+    """Return the problem with its sentence; None: this is none, so something else than the API answers."""
     if not is_problem(answer):
         return None
     try:
@@ -121,6 +118,12 @@ def _read_problem(answer: httpx.Response) -> Mapping[str, Any] | None:
     except ValueError:
         return None
     return problem if isinstance(problem, dict) and "detail" in problem else None
+
+
+def is_problem(answer: httpx.Response) -> bool:
+    """Return whether the API answers with an error of its own."""
+    kind: str = answer.headers.get("content-type", "")
+    return kind.partition(";")[0] == PROBLEM
 
 
 def _place(url: httpx.URL) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from services.admin.pending_articles import KEY_CHARACTERS, PREFIX_CHARACTERS, the_one
+from services.admin.ids import KEY_CHARACTERS, PREFIX_CHARACTERS, the_one
 from services.cli.calls.api import Api, open_api
 from services.cli.options import AsJson, span
 from services.cli.output import console

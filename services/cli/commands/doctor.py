@@ -56,16 +56,15 @@ def _show(finding: Finding) -> None:
 
 def _look(probe: str | None) -> Iterator[Finding]:
     from services.admin.doctor import machine
-    from services.admin.doctor.settings import check_settings
+    from services.admin.doctor.settings import check_settings, find_unreadable
     from services.api.settings import ApiSettings
     from services.fetcher.settings import FetcherSettings
     from services.scheduler.settings import SchedulerSettings
     from services.writer.settings import WriterSettings
 
     classes = (SchedulerSettings, FetcherSettings, WriterSettings, ApiSettings, CliSettings)
-    of_settings = list(check_settings(os.environ, classes))
-    yield from of_settings
-    if any(finding.severity is Severity.ERROR and _is_unreadable(finding) for finding in of_settings):
+    yield from check_settings(os.environ, classes)
+    if find_unreadable(classes):
         return  # nobody knows which servers are meant
     settings = read_settings(CliSettings)
     yield from machine.check_machine(settings.home)
@@ -76,10 +75,6 @@ def _look(probe: str | None) -> Iterator[Finding]:
         yield from _servers(settings)
     if probe is not None:
         yield machine.check_probe(probe)
-
-
-def _is_unreadable(finding: Finding) -> bool:
-    return finding.found.startswith("FEEDMILL_") and ": " in finding.found and finding.check == "settings"
 
 
 def _servers(settings: CliSettings) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from services.cli import feed_words
 from services.cli.calls.api import Api, open_api
 from services.cli.calls.feeds import find_feed
 from services.cli.commands.add import add
+from services.cli.commands.feed_checks import check
 from services.cli.commands.feed_lists import export, import_
 from services.cli.options import AsJson, Grep, OfTag, Utc, Wide, Yes, span
 from services.cli.output import Column, Times, confirm, console, print_facts, print_json_rows, print_table
@@ -21,6 +22,7 @@ app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=
 app.command("add")(add)
 app.command("import")(import_)
 app.command("export")(export)
+app.command("check")(check)
 
 Feed = Annotated[str, typer.Argument(help="A feed's id, or its URL.")]
 Feeds = Annotated[list[str], typer.Argument(help="Ids or URLs of feeds.")]
@@ -149,7 +151,7 @@ def set_(
     interval: Interval = None,
     shortest: Bound = None,
     longest: Bound = None,
-    priority: Annotated[int | None, typer.Option(min=-1000, max=1000)] = None,
+    priority: Annotated[int | None, typer.Option(min=-1000, max=1000, help="Higher is fetched first.")] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Whether they are polled.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Give them this tag, such as news or a/b; repeatable.")] = None,

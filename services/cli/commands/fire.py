@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from services.cli.calls.api import Api, open_api
+from services.cli.calls.api import open_api
+from services.cli.calls.feeds import find_feed
 from services.cli.options import AsJson, Utc, Wide
 from services.cli.output import Column, Times, console, print_facts, print_table
-from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json, safe_to_show
-from shared.observability.secrets import mask_credentials
 
 if TYPE_CHECKING:
     from services.api.models.fires import Fire
@@ -34,7 +33,7 @@ def fire(
     from services.api.models.fires import Fire  # FastAPI takes as long as all other imports of the command
 
     with open_api() as api:
-        answer = api.call("POST", f"/api/feeds/{_find_feed(api, feed)}/fire", body={"dry_run": dry_run})
+        answer = api.call("POST", f"/api/feeds/{find_feed(api, feed)}/fire", body={"dry_run": dry_run})
         task = Fire.model_validate_json(answer.content)
         while wait and task.status == "running":
             task = api.get(f"/api/fires/{task.id}", Fire, wait=POLL_SECONDS)
@@ -44,19 +43,6 @@ def fire(
         _show(task, Times(utc=utc, wide=wide), wide=wide)
     if task.status == "error":
         raise typer.Exit(1)
-
-
-def _find_feed(api: Api, feed: str) -> int:
-    """Return the id of the feed with this id or URL. Raises ConfigurationError: there is none."""
-    from services.api.models.feeds import FeedRow
-
-    if feed.isdecimal() and len(feed) <= 18:
-        return int(feed)
-    shown = mask_credentials(feed)
-    id_ = next((row.id for row in api.rows("/api/feeds", FeedRow, q=feed) if row.url == shown), None)
-    if id_ is None:
-        raise ConfigurationError(f"there is no feed {shown}: `feedmill feeds list` shows all")
-    return id_
 
 
 def _show(task: Fire, times: Times, *, wide: bool) -> None:

@@ -34,10 +34,11 @@ def hosts(
     from services.api.models.hosts import HostRow
 
     with open_api() as api:
-        rows = [row.model_dump() for row in api.rows("/api/hosts", HostRow, limit=limit, q=grep, state=state)]
+        found = list(api.rows("/api/hosts", HostRow, limit=limit, q=grep, state=state))
     if as_json:
-        print(ascii_json(rows))
+        print(ascii_json([row.model_dump(mode="json") for row in found]))
         return
+    rows = [row.model_dump() for row in found]
     columns = (
         Column("host", flexible=True),
         Column("feeds", right=True),
@@ -58,7 +59,7 @@ def _show(host: str, times: Times, *, as_json: bool) -> None:
     with open_api() as api:
         row = api.get(f"/api/hosts/{quote(host, safe='')}", HostRow)
     if as_json:
-        print(ascii_json(row.model_dump()))
+        print(ascii_json(row.model_dump(mode="json")))
         return
     print_facts(
         [

@@ -14,7 +14,7 @@ from services.cli.calls.api import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
 from services.cli.settings import CliSettings
-from shared.broker.shards import is_shard
+from shared.broker.shards import is_front, is_shard
 from shared.observability.display import ascii_json, safe_to_show
 from shared.settings import read_settings
 
@@ -40,7 +40,7 @@ def status(health: Health = False, as_json: AsJson = False) -> None:
     with open_api() as api:
         found = api.get("/api/stats", StatsAnswer)
     if as_json:
-        print(ascii_json(found.model_dump()))
+        print(ascii_json(found.model_dump(mode="json")))
     else:
         show(found)
 
@@ -52,7 +52,7 @@ def _show_health(*, as_json: bool) -> None:
         answer = api.call("GET", "/api/health/pipeline", accept={HTTPStatus.SERVICE_UNAVAILABLE})
     found = PipelineHealth.model_validate_json(answer.content)
     if as_json:
-        print(ascii_json(found.model_dump()))
+        print(ascii_json(found.model_dump(mode="json")))
     else:
         show_health(found)
     if found.status != "healthy":
@@ -78,10 +78,14 @@ def show(found: StatsAnswer) -> None:
 
 
 def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel | None]:
-    """Return the levels with all shards as one, before the others."""
-    shards = [name for name in queues if is_shard(name)]
-    others = {name: level for name, level in queues.items() if name not in shards}
-    return {f"fetcher.* ({len(shards)} shards)": in_all([queues[name] for name in shards]), **others}
+    """Return the levels with all shards as one, and all their front queues as one, before the others."""
+    shards, fronts = [name for name in queues if is_shard(name)], [name for name in queues if is_front(name)]
+    others = {name: level for name, level in queues.items() if name not in {*shards, *fronts}}
+    return {
+        f"fetcher.* ({len(shards)} shards)": in_all([queues[name] for name in shards]),
+        f"fetcher.*.front ({len(fronts)} shards)": in_all([queues[name] for name in fronts]),
+        **others,
+    }
 
 
 def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:

@@ -163,6 +163,11 @@ def test_all_that_is_due_is_fetched_once_and_failures_are_tried_again_once(bench
     assert failed == [{"failures": 1, "is_later": True}]
     reasons = bench.rows("SELECT count(*) AS n FROM feed_fetch_log WHERE NOT final")
     assert reasons[0]["n"] >= 3
+    (recorded,) = bench.rows("SELECT summary, seconds FROM batch_runs")
+    assert recorded["seconds"] > 0
+    assert {name: recorded["summary"][name] for name in ("claimed", "new_articles", "outcomes")} == {
+        name: found[name] for name in ("claimed", "new_articles", "outcomes")
+    }
 
 
 def test_a_run_that_is_killed_loses_nothing_and_the_next_one_completes_it(bench: Bench) -> None:

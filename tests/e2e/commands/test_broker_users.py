@@ -34,7 +34,8 @@ from tests.factories import make_job
 
 pytestmark = pytest.mark.e2e
 
-PASSWORDS = {name: f"secret-of-{name}" for name in ("scheduler", "fetcher", "writer", "batch", "command", "scaling")}
+USERS = ("scheduler", "fetcher", "writer", "api", "batch", "command", "scaling")
+PASSWORDS = {name: f"secret-of-{name}" for name in USERS}
 TOPOLOGY = build_topology(**DELAYS, fetcher_shards=SHARDS)
 STAGE, FAST_DELAY = TOPOLOGY.fetcher, TOPOLOGY.fetcher.fast_delay or ""
 JOB = fetch_routing_key("a.example", SHARDS)
@@ -61,7 +62,7 @@ def urls(servers: Servers, amqp_url: str, database_url: str, tmp_path: Path) -> 
         "FEEDMILL_BROKER_USERS": str(tmp_path),
         "FEEDMILL_DECLARE_TOPOLOGY": "false",  # as in the environment that it shares with the services
     }
-    assert "and these users: batch, command, fetcher" in feedmill("migrate", **given)
+    assert "and these users: api, batch, command, fetcher" in feedmill("migrate", **given)
     parts = urlsplit(amqp_url)
     return {
         name: f"amqp://{name}:{password}@127.0.0.1:{parts.port}{parts.path}" for name, password in PASSWORDS.items()
@@ -117,6 +118,9 @@ async def test_the_whole_pipeline_works_with_a_user_for_each_service(
             await pipeline.until_complete()
             farm.publish()
             await pipeline.until_complete()
+            given = {"FEEDMILL_AMQP_URL": urls["command"], "FEEDMILL_DATABASE_URL": database_url}
+            fire = ("fire", "1", "--dry-run", "--wait")
+            assert "0 new" in await asyncio.to_thread(feedmill, *fire, **given, FEEDMILL_DECLARE_TOPOLOGY="false")
             async with RabbitMQ(urls["command"], name="test", max_message_bytes=1000).connect(None) as session:
                 nonsense = {
                     queue: Publication(queue, b"no message", EXCHANGE, "") for queue in ("fetcher.01", "writer")
@@ -138,11 +142,15 @@ async def test_the_whole_pipeline_works_with_a_user_for_each_service(
     vhost = urlsplit(urls["fetcher"]).path.removeprefix("/")
     log = servers.rabbitmq.log.read_text(encoding="utf-8", errors="replace")
     assert not [line for line in log.splitlines() if "access_refused" in line and vhost in line]
-    given = {"FEEDMILL_AMQP_URL": urls["command"], "FEEDMILL_DATABASE_URL": database_url}
+    # A command is what the API does; so the API's user has to do for it, too.
+    given = {"FEEDMILL_AMQP_URL": urls["api"], "FEEDMILL_DATABASE_URL": database_url}
     given["FEEDMILL_DECLARE_TOPOLOGY"] = "false"
     assert json.loads(feedmill("status", "--json", **given))["queues"][STAGE.dead] == 1
     assert len(json.loads(feedmill("dead", "list", "--json", **given))) == 2
     assert "2" in feedmill("dead", "requeue", "--all", **given)
+    given["FEEDMILL_AMQP_URL"] = urls["command"]
+    assert json.loads(feedmill("status", "--json", **given))["queues"][STAGE.dead] is not None
+    assert json.loads(feedmill("dead", "list", "--json", **given)) is not None
 
 
 async def test_each_way_of_a_message_is_open_to_the_service_that_takes_it(urls: dict[str, str]) -> None:
@@ -253,6 +261,11 @@ FORBIDDEN: dict[str, tuple[str, Deed]] = {
     "a batch reads jobs": ("batch", consume("fetcher.00")),
     "a batch reads results": ("batch", consume("writer")),
     "a batch issues feeds": ("batch", publish(EXCHANGE, JOB)),
+    "the API reads jobs": ("api", consume("fetcher.00")),
+    "the API reads results": ("api", consume("writer")),
+    "the API hears what all publish": ("api", bind("fetcher.00", "#")),
+    "the API issues feeds": ("api", publish(EXCHANGE, JOB)),
+    "the API empties a queue": ("api", purge("fetcher.00")),
     "whoever counts reads": ("scaling", consume("writer")),
     "a command deletes": ("command", delete("writer")),
 }

@@ -11,14 +11,16 @@ import httpx
 import pytest
 from pydantic import AmqpDsn
 
-from services.admin.actor import Scope
+from services.admin import fires
+from services.admin.actor import Actor, Scope
 from services.admin.registry import NewFeed, add_feed, connect
 from services.api.app import make_app
 from services.api.resources import Resources, open_database
 from services.cli.calls.within import WithinProcess
-from services.writer.fires import end_overdue
+from services.writer.fires.tasks import end_overdue
 from shared.broker.port import Delivery
 from shared.wire.jobs import FetchFeed
+from tests.fakes.memory_broker import MemoryBroker
 from tests.integration.api.conftest import Caller
 
 
@@ -148,6 +150,25 @@ async def test_a_job_that_can_not_be_published_uses_up_no_minute(
     feed = await one(resources, "SELECT * FROM feeds")
     assert (feed["claim_id"], feed["claim_expires_at"], feed["issued_at"]) == (None, None, None)
     assert (await api.post(f"/api/feeds/{feed_id}/fire")).status_code == 202
+
+
+async def test_a_job_that_is_not_confirmed_may_be_on_its_way(resources: Resources, feed_id: int) -> None:
+    broker, actor = MemoryBroker(confirm_seconds=0.01), Actor("me", frozenset())
+    broker.taking.clear()
+    spans = fires.Spans(claim_seconds=3600.0, fire_seconds=300.0)
+    task = await fires.fire(resources.database, broker, resources.topology, actor, feed_id, dry_run=False, spans=spans)
+    row = await one(resources, "SELECT * FROM fire_tasks")
+    assert (row["id"], row["status"], row["held"].isempty) == (task, "running", False)
+    assert (await one(resources, "SELECT * FROM feeds"))["claim_id"] == task
+
+
+async def test_a_feed_whose_row_makes_no_job_is_not_fired(
+    api: httpx.AsyncClient, resources: Resources, feed_id: int
+) -> None:
+    await run(resources, "UPDATE feeds SET source_config = '[1]'")
+    answer = await api.post(f"/api/feeds/{feed_id}/fire")
+    assert answer.status_code == 409, answer.text
+    assert (await one(resources, "SELECT claim_id FROM feeds"))["claim_id"] is None
 
 
 async def test_a_host_that_asked_to_be_left_alone_is(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,6 +16,7 @@ import pytest
 from pydantic import AmqpDsn, PostgresDsn
 
 from services.admin.actor import Scope
+from services.admin.pipeline_health import figures
 from services.admin.registry import NewFeed, add_feed, connect
 from services.api.app import make_app
 from services.api.resources import Resources, open_database
@@ -199,3 +201,37 @@ async def test_health_is_for_those_who_may_read(api: httpx.AsyncClient, caller: 
     caller.scopes = {Scope.CONSUME}
     answer = await api.get(PATH)
     assert (answer.status_code, answer.headers["content-type"]) == (403, "application/problem+json")
+
+
+@pytest.mark.usefixtures("consumers")
+async def test_runs_of_batch_are_counted_and_excuse_nobody_where_shards_are_read(
+    amqp_url: str, database_url: str
+) -> None:
+    with connect(database_url) as connection:
+        add_feed(connection, NewFeed("http://news.example/feed"))
+        connection.execute("UPDATE feeds SET next_fetch_at = now() - interval '20 min'")
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "INSERT INTO batch_runs (finished_at, seconds, summary)"
+            " SELECT now() - n * interval '23 hours', 1, '{}' FROM generate_series(1, 3) AS n"
+        )
+    async with api_on(amqp_url, database_url) as api:
+        health = (await api.get(PATH)).json()
+    assert health["batches"]["runs"] == 1
+    assert health["batches"]["seconds_since"] == pytest.approx(23 * 3600, abs=60)
+    assert statuses_of(health)["scheduler"] == "down"  # somebody reads the shards: no batches fetch here
+
+
+async def test_the_figures_are_read_from_indexes(resources: Resources) -> None:
+    statements: dict[str, dict[str, Any]] = {
+        figures._ATTEMPTS: {"window": 3600.0},
+        figures._MINUTE: {},
+        figures._PACE: {"group_jobs": 400},
+        figures._QUALITY: {},
+    }
+    async with resources.database.transaction() as connection:
+        await connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        for statement, values in statements.items():
+            cursor = await connection.execute(b"EXPLAIN " + statement.encode(), values)
+            plan = "\n".join(row["QUERY PLAN"] for row in await cursor.fetchall())
+            assert not re.search(r"Seq Scan on (feeds|feed_fetch_log)\b", plan), plan

@@ -148,6 +148,7 @@ def test_the_command_shows_hosts(database_url: str, monkeypatch: pytest.MonkeyPa
     assert "2100-01-01 00:00:00" in run("--state", "throttled", "--utc")
     assert [host["host"] for host in json.loads(run("--state", "down", "--json"))] == ["down.example"]
     assert "throttled until             2100-01-01 00:00:00 UTC" in run("throttled.example", "--utc")
-    assert json.loads(run("busy.example", "--json"))["backlog"] == 2
+    busy = json.loads(run("busy.example", "--json"))
+    assert (busy["backlog"], busy["last_success_at"]) == (2, "2026-01-01T00:00:00Z")
     with pytest.raises(ConfigurationError, match=r"no feed is at the host nobody\.example"):
         run("nobody.example")

@@ -21,9 +21,9 @@ IDS = ("abcdef0" + "1" * 25, "abcdef0" + "2" * 25, "0123456" + "3" * 25)
 
 
 @pytest.fixture
-def dead(amqp_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+def dead(amqp_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("FEEDMILL_AMQP_URL", amqp_url)
-    monkeypatch.delenv("FEEDMILL_DATABASE_URL", raising=False)
+    monkeypatch.setenv("FEEDMILL_DATABASE_URL", database_url)
     asyncio.run(fill(amqp_url))
 
     def run(*arguments: str, typed: str = "") -> str:
@@ -86,3 +86,16 @@ def test_letters_are_thrown_away_only_after_a_question(dead: Run) -> None:
     for wrong in ([], ["0123", "--all"]):
         with pytest.raises(ConfigurationError, match="say which"):
             dead("purge", *wrong)
+
+
+def test_every_command_prints_json(dead: Run) -> None:
+    shown = json.loads(dead("show", "0123", "--json"))
+    assert (shown["message_id"], shown["headers"]["error"]) == (IDS[2], "Bug 2")
+    assert json.loads(shown["body"])["feed_id"] == 2
+    assert json.loads(dead("requeue", "0123", "--json")) == {"requeued": 1}
+    assert json.loads(dead("purge", "--all", "--yes", "--json")) == {"purged": 2, "ids": [*IDS[:2]]}
+
+
+def test_letters_can_be_moved_while_the_database_is_away(dead: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEEDMILL_DATABASE_URL", "postgresql://127.0.0.1:1/x")
+    assert "1 requeued" in dead("requeue", "0123")

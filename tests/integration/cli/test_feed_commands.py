@@ -201,3 +201,46 @@ def test_a_feed_that_is_not_there_is_a_sentence(feeds: Run, feed: str) -> None:
 def test_a_command_without_any_change_is_refused(feeds: Run) -> None:
     with pytest.raises(ConfigurationError, match="nothing to change"):
         feeds("set", "1")
+
+
+def test_everything_is_said_in_json_too(feeds: Run, database_url: str) -> None:
+    (changed,) = json.loads(feeds("set", "1", "--name", "News", "--tag", "news", "--json"))
+    assert (changed["name"], changed["tags"]) == ("News", ["news"])
+    (polled,) = json.loads(feeds("fetch", URL, "--json"))
+    assert (polled["id"], polled["polling"], polled["until"]) == (1, "due", None)
+    assert json.loads(feeds("tags", "--json")) == [{"tag": "news", "feeds": 1, "enabled": 1}]
+    added = json.loads(feeds("add", "http://other.example/feed", "--source-type", "feed", "--json"))
+    assert (added["id"], added["is_new"], added["notes"]) == (2, True, [])
+    assert json.loads(feeds("remove", "1", "2", "--yes", "--json")) == [
+        {"id": 1, "pending_articles": 0},
+        {"id": 2, "pending_articles": 0},
+    ]
+
+
+def test_what_was_done_before_an_error_is_json(
+    feeds: Run, database_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = CliRunner().invoke(app, ["feeds", "remove", "1", "7", "--yes", "--json"])
+    assert isinstance(result.exception, ConfigurationError)
+    assert json.loads(result.stdout) == [{"id": 1, "pending_articles": 0}]
+
+
+def test_feeds_are_listed_by_state_and_host_in_an_order(feeds: Run, database_url: str) -> None:
+    with connect(database_url) as connection:
+        for name in "BC":
+            add_feed(connection, NewFeed(f"http://{name}.example/feed", name=name))
+    assert [row["id"] for row in json.loads(feeds("list", "--json", "--sort", "-name"))] == [3, 2, 1]
+    assert [row["id"] for row in json.loads(feeds("list", "--json", "--state", "due", "--host", "c.example"))] == [3]
+    assert [row["id"] for row in json.loads(feeds("list", "--json", "--limit", "2"))] == [1, 2]
+    with pytest.raises(ConfigurationError, match=r"state.*'enabled', 'disabled'"):
+        feeds("list", "--state", "nonsense")
+    assert "news" in feeds("set", "2", "--tag", "news") + feeds("tags")
+
+
+def test_an_interval_under_a_second_is_refused(feeds: Run, database_url: str) -> None:
+    for option in ("--interval", "--shortest", "--longest"):
+        said = " ".join(feeds("set", "1", option, "0.5").replace("│", " ").split())
+        assert "expected 0 or 1 to 31,536,000 seconds" in said
+    assert row(database_url)["interval_seconds"] is None
+    with pytest.raises(ConfigurationError, match=r"--shortest .* is more than --longest"):
+        feeds("set", "1", "--shortest", "1h", "--longest", "1m")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -69,3 +71,9 @@ def test_the_api_s_address_comes_before_the_servers(urls: dict[str, str]) -> Non
     wrong = {"FEEDMILL_DATABASE_URL": "postgresql://127.0.0.1:1/none", "FEEDMILL_AMQP_URL": "amqp://127.0.0.1:1/"}
     code, output, _ = run("feeds list", {**wrong, "FEEDMILL_API_URL": urls["FEEDMILL_API_URL"]})
     assert (code, "3 feeds" in output) == (0, True)
+
+
+def test_json_is_what_the_api_sends(urls: dict[str, str]) -> None:
+    _, output, _ = run("feeds list --json", {"FEEDMILL_API_URL": urls["FEEDMILL_API_URL"]})
+    sent = httpx.get(f"{urls['FEEDMILL_API_URL']}/api/feeds").json()
+    assert json.loads(output) == sent["items"]

@@ -12,6 +12,7 @@ from services.cli.__main__ import app
 from shared.errors import ConfigurationError, Unavailable
 from tests.integration.consumers.test_pending_articles import (
     Connection,
+    change_text,
     claim,
     connect,
     dead,
@@ -159,6 +160,52 @@ def test_articles_are_listed_by_feed_and_by_a_word(pending: Run, db: Connection)
             assert [found["md5"] for found in json.loads(pending(command, "--json", *options))] == [md5s[1]]
         assert json.loads(pending(command, "--json", "--grep", "NEWS.example/3"))[0]["md5"] == md5s[2]
         assert "1 shown; times in UTC" in pending(command, "--limit", "1", "--utc")
+
+
+def test_a_script_claims_fails_renews_and_acknowledges(pending: Run, db: Connection) -> None:
+    md5s = fill(db, 4)
+    claimed = [json.loads(line) for line in pending("claim", "--max", "3", "--lease", "10m").splitlines()]
+    assert [article["md5"] for article in claimed] == md5s[:3]
+    assert claimed[0]["body"] == "text"
+    lease = claimed[0]["lease_id"]
+    assert "1 renewed" in pending("renew", md5s[0], "--lease-id", lease)
+    assert "0 renewed; 1 not" in pending("renew", md5s[0], "--lease-id", "5f0c1d3e-7a52-4c55-9d0f-2c1b6a3e8f10")
+    failed = json.loads(pending("fail", md5s[0], "--error", "odd", "--retry-after", "1h", "--json"))["failed"]
+    assert [(row["md5"], row["retry_count"]) for row in failed] == [(md5s[0], 1)]
+    change_text(db)
+    assert "0 acknowledged; 1 not" in pending("ack", "--claimed", md5s[1])
+    assert "2 acknowledged" in pending("ack", *md5s[1:3])
+    assert len(pending("claim", "--max", "9").splitlines()) == 1
+    assert pending("claim", "--wait", "0.2") == ""
+
+
+def test_a_command_that_was_not_done_for_all_ends_with_one(pending: Run, db: Connection, database_url: str) -> None:
+    md5s = fill(db, 1)
+    for arguments, code in ((["ack", "unknown"], 1), (["ack", *md5s], 0), (["ack", *md5s], 1), (["bury", *md5s], 1)):
+        assert CliRunner().invoke(app, ["pending", *arguments]).exit_code == code
+
+
+def test_what_a_person_did_stands_in_the_audit_log(pending: Run, db: Connection) -> None:
+    md5s = fill(db, 2)
+    pending("ack", md5s[0])
+    pending("bury", md5s[1], "--reason", "not news")
+    pending("revive", "--all")
+    rows = db.execute("SELECT action, details->'md5s' AS md5s FROM audit_log ORDER BY id").fetchall()
+    assert [tuple(row.values()) for row in rows] == [
+        ("article.ack", md5s[:1]),
+        ("article.bury", md5s[1:]),
+        ("article.revive", md5s[1:]),
+    ]
+
+
+def test_the_ledger_of_a_feed_is_listed(pending: Run, db: Connection) -> None:
+    db.execute(
+        "INSERT INTO feed_items (md5, feed_id, content_hash, url, first_seen_at, last_seen_at, entry_key)"
+        " SELECT md5(n::text), 1, '', 'http://news.example/' || n, now(), now(), md5(n::text)::uuid"
+        " FROM generate_series(1, 3) AS n"
+    )
+    assert len(json.loads(pending("ledger", "1", "--json"))) == 3
+    assert "http://news.example/2" in pending("ledger", "http://x/")
 
 
 def test_tables_that_are_not_there_yet_are_a_sentence(pending: Run, db: Connection) -> None:

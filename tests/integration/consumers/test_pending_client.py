@@ -21,7 +21,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from feedmill_client import AWAY, Article, AsyncPendingArticles, PendingArticles
+from feedmill_client import AWAY, Article, AsyncPendingArticles, HttpPendingArticles, PendingArticles
 from shared.database.postgres import Database
 from tests.factories import make_entry, make_result
 from tests.integration.consumers.test_pending_articles import (
@@ -216,19 +216,19 @@ async def test_the_asyncio_client_waits_and_can_be_stopped_while_it_does(databas
         assert [batch async for batch in consumer.batches()] == []
 
 
-def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
+def test_all_clients_have_the_same_methods_with_the_same_parameters() -> None:
     def methods(cls: type) -> dict[str, list[str]]:
         public = inspect.getmembers(cls, inspect.isfunction)
         return {name: list(inspect.signature(f).parameters) for name, f in public if not name.startswith("_")}
 
-    assert methods(PendingArticles) == methods(AsyncPendingArticles)
+    assert methods(PendingArticles) == methods(AsyncPendingArticles) == methods(HttpPendingArticles)
 
 
 def test_the_example_in_the_docs_drains_the_table_and_ends_on_sigterm(
     db: Connection, database_url: str, tmp_path: Path
 ) -> None:
     page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    code, _ = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(code.splitlines()) <= 20
     (tmp_path / "consumer.py").write_text(code)
     environment = {**os.environ, "FEEDMILL_DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}

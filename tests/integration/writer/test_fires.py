@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from services.writer.fires import MOST_ENTRIES
+from services.writer.fires.tasks import MOST_ENTRIES
+from services.writer.fires.trials import TryArticles
 from services.writer.handler import ARTICLES, WriteArticles
 from services.writer.pruning import prune_fires
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy
-from services.writer.trials import TryArticles
 from shared.database.postgres import Database
 from shared.wire.outcomes import Outcome
 from tests.factories import NOW, make_entry, make_result

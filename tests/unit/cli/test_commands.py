@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 
-from services.cli.__main__ import app
+from local.terminal import EXIT_PIPE
+from services.cli.__main__ import EXIT_INTERRUPTED, EXIT_USAGE, app
+from services.cli.commands.feed_lists import EXIT_REFUSED
+from shared.service import EXIT_MISCONFIGURED
 
 SERVICE = "runs until it is stopped, and logs (FEEDMILL_LOG_FORMAT=json)"
 WITHOUT_JSON = {
@@ -22,6 +27,7 @@ WITHOUT_JSON = {
     "health": "its exit code says all",
     "completion": "prints a script",
     "feeds export": "prints a file",
+    "pending claim": "prints JSON anyway, an article a line",
 }
 """Why these have no `--json`."""
 
@@ -38,6 +44,7 @@ OWED = {
     "pending release",
     "pending bury",
     "pending revive",
+    "token revoke",
 }
 """These will have it."""
 
@@ -78,3 +85,10 @@ def test_an_option_means_the_same_in_every_command() -> None:
         for option in {"--json", "--wide", "--utc", "--yes", "--grep"} & options_of(command).keys():
             texts.setdefault(option, set()).add(options_of(command)[option].help)
     assert {option: found for option, found in texts.items() if len(found) > 1} == {}
+
+
+def test_every_exit_code_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", page.partition("## Exit codes")[2], re.MULTILINE)}
+    used = {0, 1, EXIT_USAGE, EXIT_REFUSED, EXIT_MISCONFIGURED, EXIT_INTERRUPTED, EXIT_PIPE}
+    assert used <= documented

@@ -8,7 +8,7 @@ import json
 import pytest
 import typer
 
-from services.admin.dead_letters import match_ids
+from services.admin.dead_letter_ids import match_ids
 from services.cli.commands.up import print_json
 from services.cli.options import span
 from services.cli.output import confirm
@@ -62,3 +62,10 @@ def test_a_question_that_nobody_can_answer_is_one_sentence(monkeypatch: pytest.M
         confirm("throw it away?")
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     confirm("throw it away?")
+
+
+def test_a_span_may_be_nothing_or_a_second_at_least() -> None:
+    read = span(1, or_zero=True)
+    assert (read("0"), read("1"), read("1m")) == (0, 1, 60)
+    with pytest.raises(typer.BadParameter, match="expected 0 or 1 to"):
+        read("0.5")

@@ -97,10 +97,6 @@ async def test_a_group_that_is_throttled_for_long_ends_the_job_with_a_date(
     assert 7199 < (result.not_before - NOW).total_seconds() <= 7200
 
 
-async def test_a_dry_run_publishes_nothing(build: Callable[..., Harness]) -> None:
-    assert await build().handle(dry_run=True) == []
-
-
 async def test_a_held_job_is_held_no_longer_than_the_hold(build: Callable[..., Harness]) -> None:
     harness = build(max_hold=0.2, host_concurrency=1)
     harness.reader.gate.clear()

@@ -11,7 +11,7 @@ import pytest
 import schemathesis
 from jsonschema import Draft202012Validator
 
-from tests.api_document import PUBLIC, Operation, operations, read_document
+from tests.api_document import PUBLIC, Operation, operations, read_document, table_rows
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "api.md"
@@ -47,6 +47,9 @@ def examples_of(content: Schema) -> list[Any]:
             found = of["examples"]
             return [example["value"] for example in found.values()] if isinstance(found, dict) else list(found)
     schema = resolve(content.get("schema", {}))
+    for branch in schema.get("anyOf", ()):  # such as a body that may be left out
+        if found := examples_of({"schema": branch}):
+            return found
     if schema.get("type") == "array":
         return [[example] for example in examples_of({"schema": schema["items"]})]
     return []
@@ -89,7 +92,7 @@ def test_an_operation_declares_its_problems(operation: Operation) -> None:
     refusals = {status: answer for status, answer in operation.content["responses"].items() if status >= "4"}
     assert set(refusals) >= {"400", "401", "403", "422", "429", "503"}
     for status, answer in refusals.items():
-        assert list(answer["content"]) == ["application/problem+json"], f"{operation.label}: {status}"
+        assert "application/problem+json" in answer["content"], f"{operation.label}: {status}"
     assert "404" in refusals or "{" not in operation.path
 
 
@@ -100,12 +103,8 @@ def test_an_operation_says_that_it_needs_a_token(operation: Operation) -> None:
     assert bool(operation.content.get("security")) == (operation.scope != PUBLIC)
 
 
-def row(operation: Operation) -> str:
-    return f"| `{operation.label}` | {operation.scope} | {operation.content['summary']} |"
-
-
 def test_every_operation_is_documented_as_it_is() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("\n## Operations\n")[2].partition("\n## ")[0]
-    rows = [row(operation) for operation in sorted(ALL, key=lambda op: (op.content["tags"], op.path))]
+    rows = table_rows()
     documented = [line for line in section.splitlines() if line.startswith("| `")]
     assert sorted(documented) == sorted(rows), "\n".join([f"{PAGE.name} should hold:", *rows])

@@ -69,9 +69,10 @@ def test_every_queue_is_documented() -> None:
     rows = [row for row in table_rows(read("reference/queues.md")) if row.startswith(("| `fetcher", "| `writer"))]
     documented = {re.match(r"\| `([^`]+)`", row).group(1) for row in rows}  # type: ignore[union-attr]
     topology = BrokerSettings().topology()
-    first, *_, last = topology.fetcher.queues
+    first, *later = topology.fetcher.queues
+    last = later[-1]
     assert f"| `{first}` … `{last}` |" in read("reference/queues.md")
-    assert documented == {queue.name for queue in topology.queues} - set(topology.fetcher.queues[1:])
+    assert documented == {queue.name for queue in topology.queues} - {q + f for q in later for f in ("", ".front")}
 
 
 def test_every_table_is_documented() -> None:
@@ -105,7 +106,7 @@ def test_every_function_says_what_it_does_and_names_its_schema() -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    for service in ("scheduler", "fetcher", "writer"):
+    for service in ("scheduler", "fetcher", "writer", "api"):
         importlib.import_module(f"services.{service}.__main__")
     collectors = [c for c in REGISTRY._collector_to_names if isinstance(c, Counter | Gauge | Histogram)]
     names = {c._name + ("_total" if isinstance(c, Counter) else "") for c in collectors}
@@ -157,7 +158,9 @@ def test_operations_tell_of_every_queue() -> None:
     shards = {name for name in names if is_shard(name)}
     topology = BrokerSettings().topology()
     assert shards == {topology.fetcher.queues[0], topology.fetcher.queues[-1]}
-    assert {queue.name for queue in topology.queues} - set(topology.fetcher.queues) <= set(names)
+    many = {name + front for name in topology.fetcher.queues for front in ("", ".front")}
+    assert {queue.name for queue in topology.queues} - many <= set(names)
+    assert "fetcher.07.front" in names
 
 
 def test_operations_tell_why_messages_die() -> None:

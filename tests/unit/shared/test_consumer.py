@@ -11,7 +11,7 @@ import pytest
 from shared.broker.consumer import Batching, Consumer
 from shared.broker.port import Delivery, Outgoing, Publication
 from shared.broker.settling import FROM_LATER_VERSIONS
-from shared.broker.topology import build_topology, fetch_routing_key
+from shared.broker.topology import EXCHANGE, TRIALS, build_topology, fetch_routing_key
 from shared.errors import Blocked, DatabaseUnavailable, NackAndRequeue, Unprocessable
 from shared.wire.envelope import Message
 from shared.wire.jobs import FetchFeed
@@ -283,6 +283,26 @@ async def test_a_message_that_cannot_be_decoded_stops_nobody(broker: MemoryBroke
         await until(lambda: len(broker.bodies("writer")) == 1 and len(broker.bodies(DEAD)) == 1)
     assert broker.publications(DEAD)[0].headers["reason"] == "undecodable"
     assert [result.feed_id for result in results(broker)] == [2]
+
+
+async def test_a_stage_without_a_dead_queue_drops_what_fails(broker: MemoryBroker) -> None:
+    async def handler(batch: Sequence[FeedFetched]) -> list[Outgoing]:
+        handled.append(batch[0].feed_id)
+        if batch[0].feed_id == 1:
+            raise RuntimeError("a bug")
+        return []
+
+    handled, stop = list[int](), asyncio.Event()
+    async with broker.connect(TOPOLOGY) as session:
+        for n in (1, 2):
+            await session.publish(Outgoing.into(TRIALS.queue, make_result(feed_id=n)).to_publication())
+        await session.publish(Publication(TRIALS.queue, b"no result", EXCHANGE, FeedFetched.KIND))
+    consumer = Consumer(broker, TOPOLOGY, TRIALS, FeedFetched, handler, prefetch=1, failures=0)
+    running = asyncio.create_task(consumer.run(stop))
+    await until(lambda: handled == [1, 2] and not broker.bodies(TRIALS.queue))
+    stop.set()
+    await running
+    assert not any(broker.bodies(queue.name) for queue in TOPOLOGY.queues)
 
 
 async def test_the_broker_dead_letters_a_message_that_we_cannot_publish(broker: MemoryBroker) -> None:

@@ -83,6 +83,33 @@ async def test_at_a_prefetch_limit_of_zero_requeued_messages_stay_in_their_queue
     assert sorted(calls) == [0, 0, 1, 1, 2, 2]
 
 
+async def test_a_prefetch_limit_of_zero_stops_no_front_queue_but_a_lost_shard_does(broker: MemoryBroker) -> None:
+    prefetch_limit, calls = PrefetchLimit(10), list[int]()
+    prefetch_limit.set("test", 0)
+
+    async def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        calls.append(batch[0].feed_id)
+        return []
+
+    async def fire(feed_id: int) -> None:
+        async with broker.connect(TOPOLOGY) as session:
+            await session.publish(Outgoing.into("fetcher.00.front", make_job(feed_id=feed_id)).to_publication())
+
+    await put(broker, make_job(feed_id=1))
+    await fire(2)
+    async with consuming(broker, prefetch_limit, handler):
+        await until(lambda: calls == [2])
+        prefetch_limit.read_from(())
+        await prefetch_limit.next_applied()
+        await fire(3)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert calls == [2]
+        prefetch_limit.read_from(TOPOLOGY.fetcher.queues)
+        await until(lambda: calls == [2, 3])
+    assert len(broker.bodies("fetcher.00")) == 1
+
+
 async def ignore(batch: Sequence[FetchFeed]) -> list[Outgoing]:
     return []
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.writer.fires import count, describe_error, end_task, show_entries
+from services.writer.fires.tasks import count, describe_error, end_task, show_entries
 from services.writer.handler import WriteArticles
 from services.writer.store import Written, write_batch
 from shared.broker.port import Outgoing

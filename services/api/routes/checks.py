@@ -1,0 +1,97 @@
+"""Checks of feeds: one, or many in a series."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import anyio.to_thread
+from fastapi import APIRouter, Path, Response
+from starlette.concurrency import iterate_in_threadpool
+
+from services.admin.checks import check_feeds, find_ids
+from services.api.access import Editor
+from services.api.models.checks import EXAMPLE, CheckedFeed, ChosenFeeds
+from services.api.problems import ProblemError, answers, problem
+from services.api.resources import Here
+from services.api.streams import LINES, Lines, Streamed, lines_like
+from shared.errors import FeedmillError
+
+router = APIRouter(prefix="/api/feeds", tags=["feeds"])
+
+ONES_AT_ONCE = 16
+SERIES_AT_ONCE = 2
+"""In one process. Each single check has a database connection of its own, a series eight."""
+
+_ones = threading.BoundedSemaphore(ONES_AT_ONCE)
+_series = threading.BoundedSemaphore(SERIES_AT_ONCE)
+
+Id = Annotated[int, Path(ge=1, lt=2**63, description="The feed's id.")]
+
+
+@router.post("/{feed}/check", summary="Check a feed", responses=answers(HTTPStatus.NOT_FOUND))
+async def check_feed(here: Here, _actor: Editor, feed: Id) -> CheckedFeed:
+    """Fetch a feed once, in its host's turn, read it as the pipeline would, and write nothing."""
+    database_url, settings = str(here.settings.database_url), here.fetcher
+
+    def check() -> dict[str, Any]:
+        (id_,) = find_ids(database_url, [feed])
+        return next(iter(check_feeds(database_url, settings, ids=[id_])))
+
+    with _place(_ones):
+        return CheckedFeed(**await anyio.to_thread.run_sync(check))
+
+
+@router.post(
+    "/check",
+    summary="Check feeds",
+    response_class=Lines,
+    responses=answers(HTTPStatus.NOT_FOUND)
+    | lines_like(EXAMPLE, description="A JSON object a line, as each check ends; `error` ends the answer."),
+)
+async def check_series(here: Here, _actor: Editor, chosen: ChosenFeeds) -> Response:
+    """Check feeds, eight at a time, and those of one host one after the other.
+
+    A client that goes away ends the series.
+    """
+    database_url = str(here.settings.database_url)
+    with _place(_series, keep=True):
+        given = chosen.feeds
+        ids = None if given is None else await anyio.to_thread.run_sync(find_ids, database_url, given)
+        found = check_feeds(database_url, here.fetcher, ids=ids, tag=chosen.tag, source_type=chosen.source_type)
+        return Streamed(_lines(found), LINES)
+
+
+async def _lines(found: Iterator[dict[str, Any]]) -> AsyncGenerator[bytes, None]:
+    try:
+        async for row in iterate_in_threadpool(found):
+            yield CheckedFeed(**row).model_dump_json().encode() + b"\n"
+    except FeedmillError as error:
+        yield b'{"error": ' + bytes(problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)).body) + b"}\n"
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(found.close)  # type: ignore[attr-defined]
+        _series.release()
+
+
+@contextmanager
+def _place(places: threading.BoundedSemaphore, *, keep: bool = False) -> Iterator[None]:
+    """Take a place for the block; with `keep` it is given back only if the block fails.
+
+    Raises:
+        ProblemError: all are taken.
+    """
+    if not places.acquire(blocking=False):
+        wait = {"Retry-After": "10"}
+        raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, "too many checks are under way: try again later", wait)
+    try:
+        yield
+    except BaseException:
+        keep = False
+        raise
+    finally:
+        if not keep:
+            places.release()

@@ -1,2 +1,0 @@
--- Holds the number of a migration of another branch; it goes when that one comes.
-SELECT 1;
