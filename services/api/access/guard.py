@@ -88,10 +88,11 @@ class Guard:
         length = checks.all_of(scope["headers"], b"content-length")
         most = bodies.most_bytes(scope["path"])
         if length and length[0].isdecimal() and int(length[0]) > most:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._limits.drain_seconds):
-                    while (await receive()).get("more_body", False):
-                        pass
+            if not checks.all_of(scope["headers"], b"expect"):  # else the client waits for our word
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._limits.drain_seconds):
+                        while (await receive()).get("more_body", False):
+                            pass
             raise bodies.TooLarge(most)
 
     @contextlib.asynccontextmanager

@@ -13,12 +13,13 @@ from fastapi import APIRouter, Path, Query, Response
 from services.admin import fires
 from services.admin.errors import Invalid
 from services.api.access import Editor, Reader
+from services.api.access.idempotency import CreatingRoute
 from services.api.models.fires import Fire, FireRequest, FireRow
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.problems import ProblemError, answers
 from services.api.resources import Here
 
-router = APIRouter(tags=["fires"])
+router = APIRouter(tags=["fires"], route_class=CreatingRoute)
 
 MOST_WAIT_SECONDS = 30.0
 MOST_ID = 2**63 - 1

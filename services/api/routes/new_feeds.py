@@ -13,6 +13,7 @@ from services.admin.actor import Actor
 from services.admin.adding import How, SeveralFeeds
 from services.admin.registry import NewFeed as Feed
 from services.api.access import Editor
+from services.api.access.idempotency import CreatingRoute
 from services.api.etags import quote
 from services.api.models.feeds import AddedFeed, NewFeed
 from services.api.problems import MEDIA_TYPE, Problem, answers
@@ -22,7 +23,7 @@ from shared.observability.display import safe_to_show
 from shared.observability.secrets import mask_credentials
 from shared.wire.results import FeedFetched
 
-router = APIRouter(tags=["feeds"])
+router = APIRouter(tags=["feeds"], route_class=CreatingRoute)
 
 CONFLICT = HTTPStatus.CONFLICT
 SEVERAL = "urn:feedmill:problem:several-feeds"

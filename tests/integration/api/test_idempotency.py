@@ -174,6 +174,20 @@ async def test_a_secret_is_answered_once(api: httpx.AsyncClient, resources: Reso
     assert row == {"body": None}
 
 
+async def test_a_feed_is_added_once_and_fired_once(api: httpx.AsyncClient) -> None:
+    wanted = {"url": "http://news.example/feed.xml", "check": False}
+    first, again = [await api.post("/api/feeds", json=wanted, headers=KEY) for _ in range(2)]
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
+    assert first.headers["location"] == again.headers["location"]
+    assert (await api.post("/api/feeds", json=wanted)).status_code == 200
+    path = f"/api/feeds/{first.json()['id']}/fire"
+    fired, again = [await api.post(path, headers={"Idempotency-Key": "fire"}) for _ in range(2)]
+    assert (fired.status_code, again.status_code) == (202, 202), fired.text
+    assert fired.json() == again.json()
+    assert (await api.post(path)).status_code == 429
+
+
 async def test_openapi_names_the_header(api: httpx.AsyncClient) -> None:
     paths = (await api.get("/api/openapi.json")).json()["paths"]
     names = [item["name"] for item in paths["/api/tokens"]["post"]["parameters"]]
