@@ -172,5 +172,7 @@ async def _within(stack: AsyncExitStack, settings: CliSettings, database_url: st
     async def authenticate(_request: object) -> Actor:
         return actor
 
-    app = make_app(Resources(own, database), authenticate)
+    resources = Resources(own, database)
+    stack.callback(resources.arrivals.close)
+    app = make_app(resources, authenticate)
     return httpx.AsyncClient(transport=WithinProcess(app), base_url="http://feedmill", timeout=None)  # noqa: S113
