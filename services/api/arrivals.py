@@ -102,13 +102,14 @@ class Arrivals:
 
     async def _keep_listening(self) -> None:
         idle = 0
-        while idle < IDLE_LOOKS:
+        while idle < IDLE_LOOKS and not self._closed:
             try:
                 async with await psycopg.AsyncConnection.connect(
                     self._url, autocommit=True, application_name="feedmill arrivals", **LIVELINESS
                 ) as connection:
                     await connection.execute("LISTEN feedmill_pending")
-                    while idle < IDLE_LOOKS:
+                    # Before Python 3.12 `wait_for`, by which psycopg waits, may swallow the cancellation.
+                    while idle < IDLE_LOOKS and not self._closed:
                         idle = 0 if self._waiting else idle + 1
                         self.wake()  # also at first: something may have come before
                         async for _ in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):

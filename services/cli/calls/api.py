@@ -211,7 +211,9 @@ async def _within(stack: AsyncExitStack, settings: ApiSettings) -> httpx.AsyncCl
     async def authenticate(_request: object) -> Actor:
         return actor
 
-    app = make_app(Resources(settings, database), authenticate)
+    resources = Resources(settings, database)
+    stack.callback(resources.arrivals.close)
+    app = make_app(resources, authenticate)
     return httpx.AsyncClient(transport=WithinProcess(app), base_url="http://feedmill", timeout=None)  # noqa: S113
 
 
