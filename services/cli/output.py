@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,20 +14,20 @@ from rich.text import Text
 
 from local.terminal import Terminal
 from shared.errors import ConfigurationError
-from shared.observability.display import safe_to_show
+from shared.observability.display import ascii_json, safe_to_show
 
 console = Terminal()
 
 
-def confirm(question: str) -> None:
-    """Ask a person.
+def confirm(question: str, *, on_stderr: bool = False) -> None:
+    """Ask a person; on standard error if standard output is for machines.
 
     Raises:
         ConfigurationError: nobody answers, because there is no terminal.
         typer.Abort: the answer is no.
     """
     try:
-        agreed = typer.confirm(question)
+        agreed = typer.confirm(question, err=on_stderr)
     except typer.Abort:
         if sys.stdin.isatty():
             raise
@@ -83,6 +83,18 @@ def print_table(columns: Sequence[Column], rows: Sequence[Any], *, wide: bool = 
         _print_rows([columns[n] for n in used], [[row[n] for n in used] for row in texts], console.width)
     if note:
         _print_line(note, style="dim")
+
+
+def print_json_rows(rows: Iterable[Any]) -> None:
+    """Print a JSON list while its rows come. If an error ends them, the list ends with what there was."""
+    print("[", end="")
+    gap = ""
+    try:
+        for row in rows:
+            print(f"{gap}{ascii_json(row)}", end="")
+            gap = ", "
+    finally:
+        print("]")
 
 
 def print_facts(facts: Sequence[tuple[str, object]]) -> None:
