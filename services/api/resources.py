@@ -11,13 +11,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from services.admin.feed_urls import UrlRules
-from services.admin.looks import Look
-from services.admin.pipeline_health import watch
-from services.admin.pipeline_health.watch import HealthWatch
-from services.admin.queues import Levels, read_levels
-from services.admin.stats import StatsWatch
-from services.admin.status import read_thresholds
+from services.admin.feeds.urls import UrlRules
+from services.admin.health.looks import Look
+from services.admin.health.pipeline import watch
+from services.admin.health.pipeline.watch import HealthWatch
+from services.admin.health.queues import Levels, read_levels
+from services.admin.health.stats import StatsWatch
+from services.admin.health.status import read_thresholds
 from services.api.arrivals import Arrivals
 from services.api.settings import ApiSettings
 from services.api.turns import Turns

@@ -6,7 +6,7 @@ from calendar import day_name
 from datetime import UTC, datetime
 from typing import Any
 
-from services.admin.diagnosis import in_words
+from services.admin.health.diagnosis import in_words
 from services.cli.output import Times
 from shared.wire.jobs import DEFAULT_SOURCE_TYPE
 from shared.wire.outcomes import words_of

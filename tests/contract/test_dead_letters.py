@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from services.admin.dead_letters import (
+from services.admin.dead_letters.letters import (
     ROUND,
     SHOWN_CHARACTERS,
     DeadLetter,

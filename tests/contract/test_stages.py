@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from services.admin.dead_letters import read_letters, requeue_letters, select_stages
+from services.admin.dead_letters.letters import read_letters, requeue_letters, select_stages
 from services.cli.broker_users import service_rights
 from shared.broker.consumer import Consumer
 from shared.broker.port import Broker, Outgoing, Session

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.admin.diagnosis import FeedCounts
-from services.admin.status import count_all
+from services.admin.health.diagnosis import FeedCounts
+from services.admin.health.status import count_all
 from shared.database.postgres import Database
 
 

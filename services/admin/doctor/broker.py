@@ -11,7 +11,7 @@ import httpx
 from pydantic import AmqpDsn
 
 from services.admin.doctor.findings import Finding, error, judge_version, warning, well
-from services.admin.queues import Levels, read_levels
+from services.admin.health.queues import Levels, read_levels
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.shards import in_ranges, is_shard
 from shared.broker.topology import Topology

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from services.admin import preview
 from services.admin.doctor.findings import Finding, error, judge_disk, judge_open_files, judge_version, warning, well
+from services.admin.feeds import preview
 from services.fetcher.settings import FetcherSettings
 from shared.build import read_version
 from shared.observability.secrets import mask_credentials

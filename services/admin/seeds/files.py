@@ -14,11 +14,11 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from services.admin.feeds.tags import clean_tag, merge_tags
 from services.admin.registry import NewFeed, check_feed
 from services.admin.subscriptions.model import BadList, Listed
 from services.admin.subscriptions.reading import open_list
 from services.admin.subscriptions.rules import Skipped, check_listed
-from services.admin.tags import clean_tag, merge_tags
 from shared.errors import ConfigurationError
 from shared.wire.jobs import DEFAULT_SOURCE_TYPE
 

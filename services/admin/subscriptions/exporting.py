@@ -13,9 +13,9 @@ from itertools import takewhile
 from typing import Any, TextIO
 from xml.sax.saxutils import quoteattr
 
+from services.admin.feeds.tags import HAS_TAG, clean_tag
 from services.admin.registry import Connection
 from services.admin.subscriptions.model import MAX_NAME_CHARACTERS, Format
-from services.admin.tags import HAS_TAG, clean_tag
 from services.fetcher.parse.document import strip_illegal
 from shared.observability.secrets import mask_credentials
 from shared.wire.jobs import DEFAULT_SOURCE_TYPE

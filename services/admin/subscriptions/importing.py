@@ -16,11 +16,11 @@ from typing import TypeVar
 from psycopg import errors
 from psycopg.types.json import Json
 
+from services.admin.feeds.tags import merge_tags
 from services.admin.registry import Connection, NewFeed, insert_feeds, make_row
 from services.admin.subscriptions.first_polls import FirstPolls
 from services.admin.subscriptions.model import Listed
 from services.admin.subscriptions.rules import Reason, Skipped, check_listed
-from services.admin.tags import merge_tags
 from services.fetcher.http.address_guard import Network
 from shared.database.postgres import transaction_bounds
 from shared.politeness import politeness_group

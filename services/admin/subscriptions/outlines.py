@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.admin.feeds.tags import MAX_TAGS, clean_tag, merge_tags
 from services.admin.subscriptions.model import BadList, Flaws, Listed, clean_name
-from services.admin.tags import MAX_TAGS, clean_tag, merge_tags
 from shared.errors import ConfigurationError
 from shared.wire.jobs import DEFAULT_SOURCE_TYPE
 

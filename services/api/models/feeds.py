@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from services.admin.retries import Polling
+from services.admin.feeds.retries import Polling
 
 YEAR_SECONDS = 31_536_000
 

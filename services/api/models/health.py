@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from services.admin.diagnosis import in_all
-from services.admin.pipeline_health.picture import Attempts, Picture, Quality, TierQuality
-from services.admin.pipeline_health.rules import Verdict, in_sum, judge_all, judge_quality, judge_stages
+from services.admin.health.diagnosis import in_all
+from services.admin.health.pipeline.picture import Attempts, Picture, Quality, TierQuality
+from services.admin.health.pipeline.rules import Verdict, in_sum, judge_all, judge_quality, judge_stages
 from shared.wire.outcomes import Outcome
 
 _WHOLE: dict[str, JsonValue] = {"articles": 1240, "share": 1.0, "dated": 0.97, "full": 0.41}

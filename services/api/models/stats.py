@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from services.admin.stats import Stats
+from services.admin.health.stats import Stats
 
 EXAMPLE: dict[str, JsonValue] = {
     "queues": {"fetcher.00": 12, "fetcher.01": 0, "writer": 3},

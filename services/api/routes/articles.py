@@ -10,10 +10,9 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AwareDatetime
 
-from services.admin import ledger
-from services.admin import pending_articles as pending
+from services.admin.articles import ledger, pending
+from services.admin.articles.pending import Filter, Place, State, to_utc
 from services.admin.errors import Invalid
-from services.admin.pending_articles import Filter, Place, State, to_utc
 from services.api.access import ArticleReader, Reader
 from services.api.models.articles import Article, ArticleCounts, DeadArticle, LedgerRow, PendingArticle
 from services.api.models.claims import Md5

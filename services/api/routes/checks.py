@@ -12,7 +12,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Path, Response
 from starlette.concurrency import iterate_in_threadpool
 
-from services.admin.checks import check_feeds, find_ids
+from services.admin.feeds.checks import check_feeds, find_ids
 from services.api.access import Editor
 from services.api.models.checks import EXAMPLE, CheckedFeed, ChosenFeeds
 from services.api.problems import ProblemError, answers, problem

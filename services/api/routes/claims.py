@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 
-from services.admin import claims
+from services.admin.articles import claims
 from services.api.access import Admin, Consumer
 from services.api.models.claims import (
     Acked,

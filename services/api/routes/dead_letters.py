@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from services.admin import dead_letters as dead
 from services.admin.actor import Actor, audit
-from services.admin.claims import NAMED
-from services.admin.dead_letter_ids import choose_letters, read_letter
-from services.admin.pending_articles import find_feed
+from services.admin.articles.claims import NAMED
+from services.admin.articles.pending import find_feed
+from services.admin.dead_letters import letters as dead
+from services.admin.dead_letters.ids import choose_letters, read_letter
 from services.api.access import Admin, Reader
 from services.api.models.dead_letters import (
     Letter,

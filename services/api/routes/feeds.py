@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from services.admin import feed_edits, feeds, retries, tags
 from services.admin.actor import Actor
 from services.admin.errors import Invalid
-from services.admin.feeds import SORTS, Filters, State
+from services.admin.feeds import edits as feed_edits
+from services.admin.feeds import listing as feeds
+from services.admin.feeds import retries, tags
+from services.admin.feeds.listing import SORTS, Filters, State
 from services.api.access import Editor, Reader
 from services.api.etags import IfMatch, check_match, quote
 from services.api.models.feeds import Attempt, Feed, FeedChanges, FeedRow, FeedUrl, PolledFeed, RemovedFeed, TagRow

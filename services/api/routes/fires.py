@@ -10,8 +10,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
 
-from services.admin import fires
 from services.admin.errors import Invalid
+from services.admin.feeds import fires
 from services.api.access import Editor, Reader
 from services.api.access.idempotency import CreatingRoute
 from services.api.models.fires import Fire, FireRequest, FireRow

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from services.admin import hosts
+from services.admin.health import hosts
 from services.api.access import Reader
 from services.api.models.hosts import HostRow
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor

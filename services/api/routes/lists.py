@@ -16,12 +16,12 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response
 
 from services.admin.actor import Actor, Scope, audit
+from services.admin.feeds.tags import MAX_TAGS, clean_tag, merge_tags
 from services.admin.registry import connect
 from services.admin.subscriptions.exporting import export_feeds
 from services.admin.subscriptions.model import Format
 from services.admin.subscriptions.running import Fact, RunningImport, make_rules, open_for_import
 from services.admin.subscriptions.source import MAX_BYTES
-from services.admin.tags import MAX_TAGS, clean_tag, merge_tags
 from services.api.access import Editor, Reader
 from services.api.problems import ProblemError, problem
 from services.api.resources import Here, Resources

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from services.admin import adding, feed_edits, feeds
 from services.admin.actor import Actor
-from services.admin.adding import How, SeveralFeeds
+from services.admin.feeds import adding
+from services.admin.feeds import edits as feed_edits
+from services.admin.feeds import listing as feeds
+from services.admin.feeds.adding import How, SeveralFeeds
 from services.admin.registry import NewFeed as Feed
 from services.api.access import Editor
 from services.api.access.idempotency import CreatingRoute

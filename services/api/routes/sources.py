@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from services.admin import sources
+from services.admin.feeds import sources
 from services.api.access import Reader
 from services.api.models.sources import SourceTypeRow
 from services.api.paging import Page

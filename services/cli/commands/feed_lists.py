@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from local.terminal import Interrupted, Terminal, interrupt_on_sigterm
-from services.admin.diagnosis import in_words
+from services.admin.health.diagnosis import in_words
 from services.cli.calls.api import open_api
 from services.cli.options import AsJson, OfTag
 from services.cli.output import console

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from services.admin.hosts import State
+from services.admin.health.hosts import State
 from services.cli.calls.api import open_api
 from services.cli.options import AsJson, Grep, Utc, Wide
 from services.cli.output import Column, Times, print_facts, print_table

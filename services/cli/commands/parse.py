@@ -26,7 +26,7 @@ def parse(
     content_type: Annotated[str | None, typer.Option(help="What HTTP would have said.")] = None,
 ) -> None:
     """Read one feed as the pipeline would and print its entries. Exit code 1 if it can't be read."""
-    from services.admin import preview
+    from services.admin.feeds import preview
 
     try:
         if "://" in source:
@@ -51,7 +51,7 @@ def parse(
 
 def show(parsed: ParsedFeed, times: Times, *, wide: bool = False) -> None:
     """Print what the feed says of itself, its entries as a table, and warnings."""
-    from services.admin.preview import facts_of
+    from services.admin.feeds.preview import facts_of
 
     said = {"title": parsed.feed.title or "(a feed without a title)"} | parsed.feed.model_dump() | facts_of(parsed)
     facts = [(name.replace("_", " "), _in_words(value)) for name, value in said.items() if value]

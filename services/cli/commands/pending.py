@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from services.admin.diagnosis import in_words
+from services.admin.health.diagnosis import in_words
 from services.cli.calls.api import open_api
 from services.cli.commands import consume
 from services.cli.options import AsJson, Grep, OfFeed, OfTag, Utc, Wide

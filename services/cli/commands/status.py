@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from local.addresses import find
-from services.admin.diagnosis import QueueLevel, in_all, in_words
+from services.admin.health.diagnosis import QueueLevel, in_all, in_words
 from services.cli.calls.api import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table

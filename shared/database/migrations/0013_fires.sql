@@ -1,4 +1,4 @@
--- Fetches by hand, with what became of them (services/admin/fires.py). The id is the claim_id of the job.
+-- Fetches by hand, with what became of them (services/admin/feeds/fires.py). The id is the claim_id of the job.
 CREATE TABLE fire_tasks (
     id uuid PRIMARY KEY,
     feed_id bigint NOT NULL REFERENCES feeds ON DELETE CASCADE,

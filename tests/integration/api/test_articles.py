@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from services.admin import pending_articles as admin
 from services.admin.actor import Scope
+from services.admin.articles import pending as admin
 from services.api.resources import Resources
 from shared.database.postgres import Connection as AsyncConnection
 from tests.factories import make_entry, make_result

@@ -14,8 +14,8 @@ import pytest
 from psycopg.types.json import Json
 from typer.testing import CliRunner
 
-from services.admin import checks
 from services.admin.actor import Scope
+from services.admin.feeds import checks
 from services.admin.registry import NewFeed, add_feed, connect
 from services.api.routes import checks as routes
 from services.cli.__main__ import app

@@ -10,8 +10,8 @@ import httpx
 import psycopg
 import pytest
 
-from services.admin import adding
-from services.admin.host_slot import host_slot
+from services.admin.feeds import adding
+from services.admin.feeds.host_slot import host_slot
 from services.admin.registry import connect
 from tests.integration.fetcher.raw_server import RawServer, answer, saying, serving
 from tests.unit.parse.feeds import rss

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from services.admin.actor import Scope
-from services.admin.feeds import SORTS
+from services.admin.feeds.listing import SORTS
 from services.admin.registry import NewFeed, add_feed, connect
 from services.api.routes import feeds as routes
 from tests.integration.api.conftest import Caller

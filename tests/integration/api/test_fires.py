@@ -11,8 +11,8 @@ import httpx
 import pytest
 from pydantic import AmqpDsn
 
-from services.admin import fires
 from services.admin.actor import Actor, Scope
+from services.admin.feeds import fires
 from services.admin.registry import NewFeed, add_feed, connect
 from services.api.app import make_app
 from services.api.resources import Resources, open_database

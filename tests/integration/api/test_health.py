@@ -16,7 +16,7 @@ import pytest
 from pydantic import AmqpDsn, PostgresDsn
 
 from services.admin.actor import Scope
-from services.admin.pipeline_health import figures
+from services.admin.health.pipeline import figures
 from services.admin.registry import NewFeed, add_feed, connect
 from services.api.app import make_app
 from services.api.resources import Resources, open_database

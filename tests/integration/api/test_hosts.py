@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from services.admin import hosts as admin_hosts
+from services.admin.health import hosts as admin_hosts
 from services.admin.registry import NewFeed, add_feed, connect
 from services.api.resources import Resources
 from services.cli.__main__ import app

@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from services.admin.discovery import (
+from services.admin.feeds.discovery import (
     MAX_REQUESTS,
     Discovery,
     Found,
@@ -20,7 +20,7 @@ from services.admin.discovery import (
     linked_feeds,
     looks_like_feed,
 )
-from services.admin.host_slot import LeftAlone
+from services.admin.feeds.host_slot import LeftAlone
 from services.fetcher.__main__ import make_client
 from services.fetcher.clock import Clock
 from services.fetcher.settings import FetcherSettings

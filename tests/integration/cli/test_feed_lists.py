@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from typer.testing import CliRunner, Result
 
+from services.admin.feeds.tags import MAX_TAGS
 from services.admin.registry import NewFeed, add_feed, connect
-from services.admin.tags import MAX_TAGS
 from services.cli.__main__ import app
 from shared.errors import ConfigurationError
 from tests.unit.subscriptions.lists import opml, outline

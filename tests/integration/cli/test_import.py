@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg.rows import dict_row
 
+from services.admin.feeds.tags import clean_tag, merge_tags
 from services.admin.registry import Connection, NewFeed, add_feed, connect
 from services.admin.subscriptions import importing
 from services.admin.subscriptions.exporting import export_feeds
@@ -25,7 +26,6 @@ from services.admin.subscriptions.importing import Import, Imported, Rules
 from services.admin.subscriptions.model import Format, Listed
 from services.admin.subscriptions.reading import open_list
 from services.admin.subscriptions.rules import Reason, Skipped
-from services.admin.tags import clean_tag, merge_tags
 
 RULES = Rules(allowed=(), proxy_hosts=frozenset(), interval_of=lambda _: 1.0)
 

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from prometheus_client import REGISTRY
 
+from services.admin.health.status import busiest_groups, count_all
 from services.admin.registry import NewFeed, add_feed, connect
-from services.admin.status import busiest_groups, count_all
 from services.scheduler.silence import LOOK, SilenceWatch, look
 from services.scheduler.store import claim_due_feeds
 from shared.background import PeriodicTask

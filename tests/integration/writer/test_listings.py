@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from services.admin.actor import Actor
-from services.admin.feed_edits import make_due, remove_feed
+from services.admin.feeds.edits import make_due, remove_feed
 from services.admin.registry import NewFeed, add_feed, connect
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, Written, write_batch

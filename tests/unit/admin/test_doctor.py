@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from services.admin.diagnosis import QueueLevel
 from services.admin.doctor.broker import judge_levels, judge_nodes
 from services.admin.doctor.findings import (
     EXIT_CODES,
@@ -21,6 +20,7 @@ from services.admin.doctor.findings import (
     worst_of,
 )
 from services.admin.doctor.settings import check_settings
+from services.admin.health.diagnosis import QueueLevel
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings

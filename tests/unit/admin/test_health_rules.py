@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from services.admin.diagnosis import QueueLevel, Thresholds
-from services.admin.pipeline_health.picture import Attempts, Batches, Pace, Picture, Quality, Queues, TierQuality
-from services.admin.pipeline_health.rules import Status, Verdict, judge_all, judge_quality, judge_stages
+from services.admin.health.diagnosis import QueueLevel, Thresholds
+from services.admin.health.pipeline.picture import Attempts, Batches, Pace, Picture, Quality, Queues, TierQuality
+from services.admin.health.pipeline.rules import Status, Verdict, judge_all, judge_quality, judge_stages
 
 HEALTHY, UNKNOWN, DEGRADED, DOWN = Status
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from services.admin.looks import Look
+from services.admin.health.looks import Look
 from shared.errors import Unavailable
 
 AGES = 3600.0

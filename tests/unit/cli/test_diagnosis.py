@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.admin.diagnosis import FeedCounts, QueueLevel, Situation, Thresholds, explain, in_words
+from services.admin.health.diagnosis import FeedCounts, QueueLevel, Situation, Thresholds, explain, in_words
 
 COUNTS = FeedCounts(
     feeds=100,

@@ -8,7 +8,7 @@ import json
 import pytest
 import typer
 
-from services.admin.dead_letter_ids import match_ids
+from services.admin.dead_letters.ids import match_ids
 from services.cli.commands.up import print_json
 from services.cli.options import span
 from services.cli.output import confirm

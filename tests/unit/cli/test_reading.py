@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from services.admin.preview import ReadingFailed, as_json, read_bytes
+from services.admin.feeds.preview import ReadingFailed, as_json, read_bytes
 from services.cli.__main__ import app, main
 from services.cli.commands.parse import show
 from services.cli.output import Times

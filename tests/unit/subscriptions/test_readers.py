@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from services.admin.feeds.tags import MAX_TAG_CHARACTERS, MAX_TAGS, clean_tag, merge_tags
 from services.admin.subscriptions.model import Format, Listed
-from services.admin.tags import MAX_TAG_CHARACTERS, MAX_TAGS, clean_tag, merge_tags
 from shared.errors import ConfigurationError
 from tests.unit.subscriptions.lists import open_bytes, opml, outline, read, warnings
 

@@ -11,14 +11,15 @@ from uuid import UUID
 from psycopg import errors, sql
 from psycopg.types.json import Json
 
-from services.admin import discovery, registry
+from services.admin import registry
 from services.admin.actor import Actor, audit
 from services.admin.errors import Conflict, Invalid
-from services.admin.feed_configs import check_config, merge_config
-from services.admin.feed_urls import UrlRules
-from services.admin.feeds import no_feed
+from services.admin.feeds import discovery
+from services.admin.feeds.configs import check_config, merge_config
+from services.admin.feeds.listing import no_feed
+from services.admin.feeds.tags import changed_tags
+from services.admin.feeds.urls import UrlRules
 from services.admin.registry import NewFeed, make_row
-from services.admin.tags import changed_tags
 from services.writer.schedule.bounds import next_slot
 from shared.database.postgres import Connection
 

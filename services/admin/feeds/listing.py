@@ -8,15 +8,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from psycopg import sql
-
-from services.admin import registry
 from services.admin.errors import Invalid, NotFound
-from services.admin.feed_configs import mask_config
-from services.admin.tags import HAS_TAG, clean_tag
+from services.admin.feeds.configs import mask_config
+from services.admin.feeds.tags import HAS_TAG, clean_tag
 from services.fetcher.outcomes import RetryRules
 from shared.database.postgres import Connection
-from shared.errors import ConfigurationError
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl, clean_url
 from shared.wire.outcomes import Outcome
@@ -160,20 +156,6 @@ ORDER BY started_at DESC, id DESC LIMIT %(limit)s
 """
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def find_feed(connection: registry.Connection, feed: str) -> int:
-    """Return the id of the feed with this id or URL.
-
-    Raises:
-        ConfigurationError: there is none.
-    """
-    column = "id" if feed.isdecimal() and len(feed) <= 18 else "url"
-    statement = sql.SQL("SELECT id FROM feeds WHERE {} = %s").format(sql.Identifier(column))
-    row = connection.execute(statement, [int(feed) if column == "id" else feed]).fetchone()
-    if row is None:
-        raise ConfigurationError(f"there is no feed {mask_credentials(feed)}: `feedmill feeds list` shows all")
-    return int(row["id"])
 
 
 def no_feed(feed: object) -> NotFound:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.admin.pipeline_health.picture import Attempts, Batches, Pace, Quality, TierQuality
+from services.admin.health.pipeline.picture import Attempts, Batches, Pace, Quality, TierQuality
 from services.scheduler import silence
 from shared.database.postgres import Connection
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from services.admin.diagnosis import Thresholds
-from services.admin.looks import Look, bound
-from services.admin.queues import Levels
-from services.admin.status import Counts, Hour, find_reasons, read_counts, read_hours
+from services.admin.health.diagnosis import Thresholds
+from services.admin.health.looks import Look, bound
+from services.admin.health.queues import Levels
+from services.admin.health.status import Counts, Hour, find_reasons, read_counts, read_hours
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
 

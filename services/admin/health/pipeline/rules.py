@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from services.admin.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words
-from services.admin.pipeline_health.picture import Attempts, Picture, Queues, TierQuality
+from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words
+from services.admin.health.pipeline.picture import Attempts, Picture, Queues, TierQuality
 
 STANDSTILL_SECONDS = 300.0
 """The scheduler is down if a feed waits for longer and no job was issued for longer."""

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any, LiteralString
 
 from services.admin.errors import Invalid, NotFound
+from services.admin.feeds.tags import HAS_TAG, clean_tag
 from services.admin.ids import KEY_CHARACTERS, PREFIX_CHARACTERS, the_one
-from services.admin.tags import HAS_TAG, clean_tag
 from shared.database.postgres import Connection
 from shared.observability.secrets import mask_credentials
 

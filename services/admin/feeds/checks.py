@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from services.admin.errors import NotFound
-from services.admin.host_slot import HostBusy, LeftAlone, host_slot
-from services.admin.preview import ReadingFailed, parse_body
+from services.admin.feeds.host_slot import HostBusy, LeftAlone, host_slot
+from services.admin.feeds.preview import ReadingFailed, parse_body
+from services.admin.feeds.single_fetch import SingleFetch
+from services.admin.feeds.tags import HAS_TAG, clean_tag
 from services.admin.registry import Connection, connect
-from services.admin.single_fetch import SingleFetch
-from services.admin.tags import HAS_TAG, clean_tag
 from services.fetcher.__main__ import make_client
 from services.fetcher.attempt import Client
 from services.fetcher.http.client import HttpResponse

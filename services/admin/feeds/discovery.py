@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from services.admin.host_slot import LeftAlone
-from services.admin.single_fetch import SingleFetch, Slot
+from services.admin.feeds.host_slot import LeftAlone
+from services.admin.feeds.single_fetch import SingleFetch, Slot
 from services.fetcher.attempt import Client
 from services.fetcher.clock import Clock
 from services.fetcher.http.options import RequestConfig, read_config

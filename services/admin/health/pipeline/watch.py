@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from psycopg import errors
 
-from services.admin.diagnosis import Thresholds
-from services.admin.looks import Look, bound
-from services.admin.pipeline_health import figures
-from services.admin.pipeline_health.picture import Attempts, Batches, Pace, Picture, Quality, Queues
-from services.admin.queues import Levels, by_stage
+from services.admin.health.diagnosis import Thresholds
+from services.admin.health.looks import Look, bound
+from services.admin.health.pipeline import figures
+from services.admin.health.pipeline.picture import Attempts, Batches, Pace, Picture, Quality, Queues
+from services.admin.health.queues import Levels, by_stage
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
 from shared.errors import FeedmillError

@@ -13,9 +13,9 @@ from typing import Any
 from uuid import UUID
 
 from services.admin.actor import Actor
-from services.admin.dead_letters import holding, way_back
-from services.admin.feed_edits import make_due
-from services.admin.feeds import read_feed
+from services.admin.dead_letters.letters import holding, way_back
+from services.admin.feeds.edits import make_due
+from services.admin.feeds.listing import read_feed
 from services.fetcher.outcomes import RetryRules
 from shared.broker.port import Broker, Delivery
 from shared.broker.topology import Topology

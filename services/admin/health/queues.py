@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.admin.diagnosis import QueueLevel
-from services.admin.pipeline_health.picture import Queues
+from services.admin.health.diagnosis import QueueLevel
+from services.admin.health.pipeline.picture import Queues
 from shared.broker.port import Broker, Session
 from shared.broker.shards import MOST_SHARDS, is_shard, shard_name
 from shared.broker.topology import Topology

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.admin.diagnosis import QueueLevel, Thresholds
+from services.admin.health.diagnosis import QueueLevel, Thresholds
 from shared.wire.outcomes import Outcome, OutcomeClass
 
 _CLASSES = {outcome.value: outcome.outcome_class for outcome in Outcome}

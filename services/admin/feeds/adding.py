@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from services.admin import discovery, registry
-from services.admin.discovery import Found
-from services.admin.feed_configs import check_config
-from services.admin.feed_edits import check_spans
-from services.admin.feed_urls import UrlRules
-from services.admin.host_slot import LeftAlone, Sent, host_slot
+from services.admin import registry
+from services.admin.feeds import discovery
+from services.admin.feeds.configs import check_config
+from services.admin.feeds.discovery import Found
+from services.admin.feeds.edits import check_spans
+from services.admin.feeds.host_slot import LeftAlone, Sent, host_slot
+from services.admin.feeds.tags import changed_tags
+from services.admin.feeds.urls import UrlRules
 from services.admin.registry import NewFeed
-from services.admin.tags import changed_tags
 from services.fetcher.__main__ import make_client
 from services.fetcher.settings import FetcherSettings
 from services.writer.handler import WriteArticles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from services.admin.dead_letters import DeadLetter, read_letters
+from services.admin.dead_letters.letters import DeadLetter, read_letters
 from services.admin.errors import NotFound
 from services.admin.ids import PREFIX_CHARACTERS, the_one
 from shared.broker.port import Broker

@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Any
 
 from services.admin.errors import NotFound
-from services.admin.feeds import FAILING
-from services.admin.looks import bound
+from services.admin.feeds.listing import FAILING
+from services.admin.health.looks import bound
 from shared.database.postgres import Connection
 from shared.observability.display import safe_to_show
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from services.admin.diagnosis import LATE_SECONDS, FeedCounts, Situation, Thresholds, explain
-from services.admin.feeds import FAILING
-from services.admin.queues import Levels, by_stage
+from services.admin.feeds.listing import FAILING
+from services.admin.health.diagnosis import LATE_SECONDS, FeedCounts, Situation, Thresholds, explain
+from services.admin.health.queues import Levels, by_stage
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from shared.broker.topology import Topology

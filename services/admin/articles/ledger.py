@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, LiteralString
 
-from services.admin.pending_articles import find_feed
+from services.admin.articles.pending import find_feed
 from shared.database.postgres import Connection
 
 _LEDGER_COLUMNS: LiteralString = "md5, feed_id, url, first_seen_at, last_seen_at, updates, duplicate_of"

@@ -1,0 +1,1 @@
+"""Pending and dead articles, claims on them, the ledger."""

@@ -1,0 +1,1 @@
+"""Messages that no service could handle."""

@@ -1,0 +1,1 @@
+"""Registered feeds, one by one: found, added, changed, looked at, fetched."""

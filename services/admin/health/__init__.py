@@ -1,0 +1,1 @@
+"""How the pipeline fares: queues, hosts, figures, verdicts."""
