@@ -30,8 +30,10 @@ UNAUDITED = {
     "renew_articles": "as claim_articles",
     "release_articles": "as claim_articles",
     "find_feed": "it reads: a POST, since a feed's URL may hold a secret and stands in no log this way",
+    "check_feed": "it asks a feed's server, and writes nothing",
+    "check_series": "as check_feed",
 }
-"""Operations that change something without a row in the audit log, and why."""
+"""Operations that are no GET and leave no row in the audit log, and why."""
 
 
 def operations(app: FastAPI) -> Iterator[tuple[str, str, dict[str, Any]]]:
