@@ -18,7 +18,6 @@ from schemathesis import Case, CheckContext, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
-    negative_data_rejection,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -47,9 +46,10 @@ CHECKS = [
     content_type_conformance,
     response_headers_conformance,
     response_schema_conformance,
-    negative_data_rejection,
     unsupported_method,
 ]
+"""Not `negative_data_rejection`: to this caller every token is right, and pydantic reads `96` as a moment, too."""
+
 WAITS = ("wait",)
 """Parameters that make an operation wait, in seconds."""
 
