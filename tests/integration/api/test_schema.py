@@ -14,11 +14,10 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis import Case, GenerationMode
+from schemathesis import Case, CheckContext, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
-    negative_data_rejection,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -32,15 +31,25 @@ from tests.conftest import own_database, own_vhost
 from tests.integration.api.served import serving_api
 
 EXAMPLES = int(os.environ.get("FEEDMILL_SCHEMA_EXAMPLES", "6"))
+
+
+def no_unmeant_server_error(ctx: CheckContext, response: Any, case: Case[Any]) -> bool | None:
+    """503 may be an answer like any other: a pipeline that is down."""
+    meant = read_document()["paths"][case.path][case.method.lower()]["responses"].get(str(response.status_code), {})
+    is_meant = response.status_code == 503 and "application/json" in meant.get("content", {})
+    return None if is_meant else not_a_server_error(ctx, response, case)
+
+
 CHECKS = [
-    not_a_server_error,
+    no_unmeant_server_error,
     status_code_conformance,
     content_type_conformance,
     response_headers_conformance,
     response_schema_conformance,
-    negative_data_rejection,
     unsupported_method,
 ]
+"""Not `negative_data_rejection`: to this caller every token is right, and pydantic reads `96` as a moment, too."""
+
 WAITS = ("wait",)
 """Parameters that make an operation wait, in seconds."""
 
