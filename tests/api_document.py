@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
 from fastapi import Request
-from fastapi.routing import APIRoute
 
-from services.admin.actor import Actor, Scope
-from services.api.app import ROUTERS, make_app
+from services.admin.actor import Actor
+from services.api.app import make_app
 from services.api.resources import Resources, open_database
 from services.api.settings import ApiSettings
 
@@ -38,8 +36,8 @@ class Operation(NamedTuple):
         """The scope that its token needs, `any` or `PUBLIC` if it needs none."""
         needs = self.content.get("security")
         if needs is None:
-            return _scopes().get(self.content["operationId"], PUBLIC)
-        return next((scope for need in needs for scopes in need.values() for scope in scopes), "any")
+            return PUBLIC
+        return next((" or ".join(scopes) for need in needs for scopes in need.values() if scopes), "any")
 
 
 @cache
@@ -64,21 +62,3 @@ def table_rows() -> list[str]:
 
 async def _nobody(_request: Request) -> Actor:
     raise AssertionError
-
-
-@cache
-def _scopes() -> dict[str, str]:
-    """Return the scope of each operation that has one: what `Reader` and the like ask for."""
-    found = {}
-    for route in (route for router in ROUTERS for route in router.routes):
-        if isinstance(route, APIRoute):
-            for dependency in route.dependant.dependencies:
-                assert dependency.call is not None
-                scope = inspect.getclosurevars(dependency.call).nonlocals.get("scope")
-                if isinstance(scope, Scope):
-                    found[route.name] = scope.value
-    return found
-
-
-if __name__ == "__main__":
-    print("\n".join(table_rows()))

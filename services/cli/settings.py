@@ -22,9 +22,13 @@ class CliSettings(LocalSettings):
         "http://127.0.0.1:15672", description="RabbitMQ's management API, where `feedmill migrate` makes users."
     )
     api_url: str = Field(
-        "", pattern=r"^(https?://\S+)?$", description="An API that commands speak to, in place of the servers."
+        "",
+        pattern=r"^(https?://\S+)?$",
+        description="The API that commands speak to, in place of the servers: `https://host/prefix`.",
     )
-    api_token: SecretStr = Field(SecretStr(""), description="The token for it.")
+    api_token: SecretStr = Field(
+        SecretStr(""), description="The token for it: `feedmill token create` beside the database makes one."
+    )
     seed_file: str = Field(
         "",
         description="Feeds that `feedmill migrate` and `feedmill up` register, each URL once, ever: a file of OPML or"

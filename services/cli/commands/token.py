@@ -79,16 +79,23 @@ def list_(
 
 
 @app.command()
-def revoke(tokens: Annotated[list[str], typer.Argument(help="Ids, names, or beginnings such as fm_0a1b2c3d.")]) -> None:
+def revoke(
+    tokens: Annotated[list[str], typer.Argument(help="Ids, names, or beginnings such as fm_0a1b2c3d.")],
+    as_json: AsJson = False,
+) -> None:
     """Revoke tokens; they and their logins end within seconds."""
     from services.api.models.access import TokenRow
 
     with open_api() as api:
         rows = [row for row in api.rows("/api/tokens", TokenRow) if row.state != "revoked"]
+        revoked = []
         for token in tokens:
             found = [row for row in rows if token in {str(row.id), row.name, row.prefix}]
             if len(found) != 1:
                 reason = "several tokens are called that: give an id" if found else "there is no such token"
                 raise ConfigurationError(f"{token}: {reason} (`feedmill token list`)")
-            api.call("DELETE", f"/api/tokens/{found[0].id}")
-            console.print(f"token {found[0].id} ({found[0].name}) was revoked")
+            revoked.append(api.call("DELETE", f"/api/tokens/{found[0].id}").json())
+            if not as_json:
+                console.print(f"token {found[0].id} ({found[0].name}) was revoked")
+    if as_json:
+        print(ascii_json(revoked))

@@ -34,23 +34,6 @@ WITHOUT_JSON = {
 """Why these have no `--json`."""
 
 
-OWED = {
-    "feeds add",
-    "feeds set",
-    "feeds fetch",
-    "feeds remove",
-    "dead show",
-    "dead requeue",
-    "dead purge",
-    "pending ack",
-    "pending release",
-    "pending bury",
-    "pending revive",
-    "token revoke",
-}
-"""These will have it."""
-
-
 def commands() -> Iterator[tuple[str, Any]]:
     for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         inner = getattr(command, "commands", {})
@@ -66,9 +49,7 @@ def options_of(command: Any) -> dict[str, Any]:
     return {option: parameter for parameter in command.params for option in parameter.opts if option.startswith("-")}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xfail(name in OWED, reason="owed")) for name in ALL]
-)
+@pytest.mark.parametrize("name", ALL)
 def test_a_command_prints_json_for_programs(name: str) -> None:
     has_json = "--json" in options_of(ALL[name])
     assert has_json != (name in WITHOUT_JSON), f"feedmill {name}: give it --json, or say in WITHOUT_JSON why not"
