@@ -40,7 +40,9 @@ def caller() -> Caller:
 async def resources(database_url: str, amqp_url: str) -> AsyncIterator[Resources]:
     settings = ApiSettings(database_url=PostgresDsn(database_url), amqp_url=AmqpDsn(amqp_url))
     async with open_database(settings).open() as database:
-        yield Resources(settings, database)
+        made = Resources(settings, database)
+        yield made
+        made.arrivals.close()
 
 
 @pytest.fixture
