@@ -56,7 +56,7 @@ def configure_server(app: ASGIApp) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=10,
+        timeout_keep_alive=75,  # longer than proxies keep connections to us (nginx: 60 s)
     )
 
 
