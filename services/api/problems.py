@@ -149,10 +149,13 @@ def _what_to_do(error: Unavailable) -> str:
     return str(error)
 
 
-async def _of_request(_request: Request, error: Exception) -> Response:
+async def _of_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = [FieldError(field=".".join(map(str, item["loc"])), reason=str(item["msg"])) for item in error.errors()]
     detail = "; ".join(f"{item.field}: {item.reason}" for item in found)
+    kind = request.headers.get("content-type", "application/json")
+    if "json" not in kind and any(item.field == "body" for item in found):
+        detail = f"the body is announced as {kind[:100]}: send it with `Content-Type: application/json`"
     return problem(UNPROCESSABLE, detail, found)
 
 

@@ -16,8 +16,10 @@ from urllib.parse import urljoin
 
 from services.admin.feeds.host_slot import LeftAlone
 from services.admin.feeds.single_fetch import SingleFetch, Slot
+from services.admin.feeds.urls import without_feed
 from services.fetcher.attempt import Client
 from services.fetcher.clock import Clock
+from services.fetcher.http.address_guard import Blocked, check_host
 from services.fetcher.http.options import RequestConfig, read_config
 from services.fetcher.outcomes import WAIT_STATUSES
 from services.fetcher.parse.document import read_attributes
@@ -25,6 +27,7 @@ from services.fetcher.parse.text.links import absolute
 from services.fetcher.settings import FetcherSettings
 from shared.errors import FeedmillError
 from shared.observability.display import safe_to_show
+from shared.politeness import BadUrl, host_of
 from shared.wire.jobs import DEFAULT_SOURCE_TYPE
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
@@ -37,7 +40,7 @@ USUAL_PATHS = ("/feed", "/rss.xml", "/atom.xml", "/index.xml")
 
 MAX_FEEDS = 50
 
-_SAYS_FEED = re.compile(r"feed|rss|atom|rdf|xml|json|podcast|syndic|\?", re.IGNORECASE)
+_SAYS_FEED = re.compile(r"feed|rss|atom|rdf|xml|json|podcast|syndic", re.IGNORECASE)
 _TYPES = re.compile(r"application/(?:rss|atom|rdf)\+xml|application/feed\+json|(?:application|text)/xml", re.IGNORECASE)
 _LINK = re.compile(r"<link(\s[^<>]*+)>", re.IGNORECASE)
 _BASE = re.compile(r"<base(\s[^<>]*+)>", re.IGNORECASE)
@@ -60,7 +63,7 @@ class Found:
 
 
 def looks_like_feed(url: str) -> bool:
-    """Return whether a URL holds a word such as `feed`, `rss` or `xml`, or a query."""
+    """Return whether a URL holds a word such as `feed`, `rss` or `xml`."""
     return bool(_SAYS_FEED.search(url.partition("://")[2]))
 
 
@@ -76,7 +79,7 @@ def linked_feeds(page: str, url: str) -> list[Found]:
         kind = attributes.get("type", "").partition(";")[0].strip()
         if "alternate" not in attributes.get("rel", "").lower().split() or not _TYPES.fullmatch(kind):
             continue
-        address = absolute(attributes.get("href", ""), *filter(None, bases), url)
+        address = absolute(without_feed(attributes.get("href", "")), *filter(None, bases), url)
         if address and len(found) < MAX_FEEDS:
             found.setdefault(address, Found(address, " ".join(html.unescape(attributes.get("title", "")).split())))
     return list(found.values())
@@ -104,6 +107,7 @@ class Discovery:
     ) -> None:
         self._source_type = source_type
         self._fetching = SingleFetch(client, settings, slot, MAX_REQUESTS, clock)
+        self._allowed = settings.allowed()
         self._config = config
 
     def find(self, url: str) -> list[Found]:
@@ -121,10 +125,20 @@ class Discovery:
         if not is_page or self._fetching.answer is None:
             raise NoFeed(f"{safe_to_show(url)}: {fetched.error}")
         page = self._fetching.answer
-        found = linked_feeds(page.body.decode("utf-8", "replace"), page.url) or self._usual(url, page.url)
+        linked = linked_feeds(page.body.decode("utf-8", "replace"), page.url)
+        found = [feed for feed in linked if self._may_be_polled(feed.url)] if linked else self._usual(url, page.url)
         if not found:
-            raise NoFeed(f"{safe_to_show(url)}: {fetched.error}, and no feed was found from there")
+            where = "its links to feeds lead to refused addresses" if linked else "no feed was found from there"
+            raise NoFeed(f"{safe_to_show(url)}: {fetched.error}, and {where}")
         return found
+
+    def _may_be_polled(self, url: str) -> bool:
+        """Whether fetchers would ask this host, as far as its name tells."""
+        try:
+            check_host(host_of(url), self._allowed)
+        except (BadUrl, Blocked):
+            return False
+        return True
 
     def _usual(self, origin: str, page_url: str) -> list[Found]:
         for path in USUAL_PATHS:

@@ -27,7 +27,7 @@ class UrlRules:
             Invalid: it is none that can be polled; says why.
         """
         try:
-            url = clean_url(_without_feed(text))
+            url = clean_url(without_feed(text))
             check_host(host_of(url), self.allowed)
         except (BadUrl, Blocked) as error:
             shown = mask_credentials("".join(text.split()))  # a space within a password would end the URL
@@ -39,7 +39,8 @@ class UrlRules:
         return politeness_group(url, self.proxy_hosts)
 
 
-def _without_feed(text: str) -> str:
+def without_feed(text: str) -> str:
+    """Return a URL without the scheme `feed`, which stands before another one or for http; any other as it is."""
     stripped = text.strip()
     scheme, colon, rest = stripped.partition(":")
     if scheme.lower() != "feed" or not colon:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from services.admin.health.diagnosis import Thresholds
@@ -57,9 +56,9 @@ class StatsWatch:
         Raises:
             Unavailable: broker or database away.
         """
-        levels, counts, hours = await asyncio.gather(
-            self._levels.get(patience_seconds=PATIENCE_SECONDS), self._counts.get(), self._hours.get()
-        )
+        # One after the other: none may outlive the pool of a command that ends with the first error.
+        counts, hours = await self._counts.get(), await self._hours.get()
+        levels = await self._levels.get(patience_seconds=PATIENCE_SECONDS)
         reasons = find_reasons(levels, self._topology, counts, self._limits)
         return Stats(levels, counts, reasons, hours)
 

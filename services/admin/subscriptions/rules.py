@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from services.admin.feeds.urls import without_feed
 from services.admin.registry import NewFeed, registered_url
 from services.admin.subscriptions.model import Listed
 from services.fetcher.http.address_guard import Blocked, Network, check_host
@@ -76,7 +77,7 @@ class _Refused(Exception):
 
 
 def _check_url(listed: Listed, allowed: tuple[Network, ...]) -> str:
-    url = listed.url.strip()
+    url = without_feed(listed.url)
     if not url:
         raise _Refused(Reason.NO_URL, "no URL")
     if len(url) > MAX_URL_CHARACTERS:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
+from getpass import GetPassWarning
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -142,7 +144,22 @@ def _read_login(user: str | None, password_file: Path | None, password: str) -> 
         return name, _read(password_file).partition("\n")[0].rstrip("\r")
     if colon or password:
         return name, given if colon else password
-    return name, typer.prompt("password", hide_input=True, default="", show_default=False)
+    return name, _ask_password()
+
+
+def _ask_password() -> str:
+    """Return what is typed. Raises ConfigurationError if nobody can type."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GetPassWarning)
+            typed: str = typer.prompt("password", hide_input=True, default="", show_default=False)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise ConfigurationError(
+            "nobody types the password, since this is no terminal: give --password-file or FEEDMILL_FEED_PASSWORD"
+        ) from None
+    return typed
 
 
 def _read_headers(header_file: Path | None) -> list[str]:

@@ -58,11 +58,16 @@ def test_a_url_that_looks_like_a_feed_is_not_requested() -> None:
     for url in (
         "https://example.org/feed/",
         "http://a.example/index.RDF",
-        "https://a.example/?id=3",
+        "https://a.example/?format=xml",
         "https://rss.a.example/x",
     ):
         assert looks_like_feed(url)
-    for url in ("https://example.org", "https://example.org/blog/", "https://example.org/index.html"):
+    for url in (
+        "https://example.org",
+        "https://example.org/blog/",
+        "https://example.org/index.html",
+        "https://a.example/?id=3",
+    ):
         assert not looks_like_feed(url)
 
 
