@@ -27,7 +27,7 @@ from shared.broker.port import Broker
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
-from shared.errors import Unavailable
+from shared.errors import ConfigurationError, Unavailable
 from shared.settings import read_settings
 
 SEARCHES = 8
@@ -52,6 +52,9 @@ class Resources:
     """An open pool."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process is told to stop: who waits for something, such as a long poll, answers at once."""
+
+    no_broker: str | None = None
+    """Why there is no broker; None: there is one."""
 
     @cached_property
     def fetcher(self) -> FetcherSettings:
@@ -129,7 +132,9 @@ class Resources:
         return RetryRules(fetcher.max_retries, fetcher.retry_delay_seconds, fetcher.claim_seconds)
 
     def broker(self, name: str = "feedmill api") -> Broker:
-        """Return the broker; `name` is what its management UI shows."""
+        """Return the broker; `name` is what its management UI shows. Raises ConfigurationError: there is none."""
+        if self.no_broker:
+            raise ConfigurationError(self.no_broker)
         return RabbitMQ(str(self.settings.amqp_url), name=name, max_message_bytes=self.settings.max_message_bytes)
 
 

@@ -42,8 +42,6 @@ LENT = {
 }
 """What the class has and the service makes no use of: the API listens for others, so it can't be open."""
 
-COMING = {"FEEDMILL_FIRE_SECONDS"}
-
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
@@ -61,7 +59,7 @@ def test_a_service_is_handed_the_settings_that_it_reads(compose: dict[str, Any],
     given = set(compose["services"][service]["environment"])
     classes = (SETTINGS[service], *ALSO.get(service, ()))
     read = {f"FEEDMILL_{name.upper()}" for cls in classes for name in cls.model_fields}
-    assert given - COMING == read - COMING - LENT.get(service, set()) - SECRET | {"FEEDMILL_SECRETS"}
+    assert given == read - LENT.get(service, set()) - SECRET | {"FEEDMILL_SECRETS"}
 
 
 def test_a_service_is_handed_its_own_passwords(compose: dict[str, Any]) -> None:

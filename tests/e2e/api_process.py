@@ -31,6 +31,7 @@ class ApiProcess:
             "FEEDMILL_DATABASE_URL": database_url,
             "FEEDMILL_AMQP_URL": amqp_url,
             "FEEDMILL_API_PORT": str(self.port),
+            "FEEDMILL_API_OPEN": "true",
             "PYTHONPATH": str(ROOT),
         }
         self._process: subprocess.Popen[bytes] | None = None
@@ -50,7 +51,7 @@ class ApiProcess:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and self._process.poll() is None:
             try:
-                with urllib.request.urlopen(f"{self.url}/api/openapi.json", timeout=10):
+                with urllib.request.urlopen(f"{self.url}/readyz", timeout=10):
                     return
             except OSError:
                 time.sleep(0.1)

@@ -58,6 +58,7 @@ NEWCOMER = Site({"/feed": [resting(ETag='"1"')]}, feeds=())
 def test_17_adding_a_feed_costs_one_unconditional_get(world: World) -> None:
     command = [sys.executable, "-m", "services.cli", "feeds", "add", NEWCOMER.url()]
     servers = {"FEEDMILL_DATABASE_URL": world.database_url, "FEEDMILL_AMQP_URL": "amqp://127.0.0.1:1/"}
+    servers |= {"FEEDMILL_ALLOW_NETWORKS": "127.0.0.0/8"}
     subprocess.run(command, env=child_environment(servers | {"NO_COLOR": "1"}), check=True, stdout=subprocess.DEVNULL)
     world.until(lambda: has_articles(world, NEWCOMER))
     (visit,) = NEWCOMER.visits

@@ -7,7 +7,7 @@ import getpass
 import json
 import os
 from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -180,26 +180,34 @@ def open_api(*, database: bool = True, create: bool = False) -> Iterator[Api]:
             opened = AsyncExitStack()
             own = _own_settings(stack, settings, database=database, create=create)
             stack.callback(lambda: runner.run(opened.aclose()))
-            client = runner.run(_within(opened, own))
+            client = runner.run(_within(opened, *own))
         api = Api(runner, client)
         stack.callback(api.close)
         yield api
 
 
-def _own_settings(stack: ExitStack, settings: CliSettings, *, database: bool, create: bool) -> ApiSettings:
-    """Return the settings of an API in this process; a database that was started for it ends with `stack`."""
+def _own_settings(
+    stack: ExitStack, settings: CliSettings, *, database: bool, create: bool
+) -> tuple[ApiSettings, str | None]:
+    """Return the settings of an API in this process, and why it has no broker, if it has none.
+
+    A database that was started for it ends with `stack`.
+    """
     from local.addresses import find_broker, open_database  # these imports take as long as a call over HTTP
     from services.api.settings import ApiSettings
 
     changes: dict[str, Any] = {}
     if database:
         changes["database_url"] = PostgresDsn(stack.enter_context(open_database(settings, create=create)))
-    with suppress(ConfigurationError):  # most calls need none
+    no_broker = None
+    try:
         changes["amqp_url"] = find_broker(settings)
-    return read_settings(ApiSettings).model_copy(update=changes)
+    except ConfigurationError as error:  # most calls need none
+        no_broker = str(error)
+    return read_settings(ApiSettings).model_copy(update=changes), no_broker
 
 
-async def _within(stack: AsyncExitStack, settings: ApiSettings) -> httpx.AsyncClient:
+async def _within(stack: AsyncExitStack, settings: ApiSettings, no_broker: str | None) -> httpx.AsyncClient:
     from services.admin.actor import Actor, Scope
     from services.api.app import make_app
     from services.api.resources import Resources, open_database
@@ -211,7 +219,7 @@ async def _within(stack: AsyncExitStack, settings: ApiSettings) -> httpx.AsyncCl
     async def authenticate(_request: object) -> Actor:
         return actor
 
-    resources = Resources(settings, database)
+    resources = Resources(settings, database, no_broker=no_broker)
     stack.callback(resources.arrivals.close)
     app = make_app(resources, authenticate)
     return httpx.AsyncClient(transport=WithinProcess(app), base_url="http://feedmill", timeout=None)  # noqa: S113

@@ -79,7 +79,7 @@ async def test_a_feed_url_of_old_browsers_is_http(api: httpx.AsyncClient, url: s
         ("http://[::1]/feed", "FEEDMILL_ALLOW_NETWORKS"),
         ("http://0xa000001/feed", "FEEDMILL_ALLOW_NETWORKS"),
         ("feed://192.168.0.1/feed", "FEEDMILL_ALLOW_NETWORKS"),
-        ("http://a.example/\u0000feed", "control character"),
+        ("http://a.example/\u0001feed", "control character"),
         ("http://a.example/" + "x" * 3000, "at most 2000"),
         ("http://me:hunter2@10.0.0.1/feed", "not a public address"),
     ],

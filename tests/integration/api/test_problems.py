@@ -9,7 +9,7 @@ import pytest
 @pytest.mark.parametrize(
     ("method", "path", "status", "said"),
     [
-        ("GET", "/api/feeds?q=%00", 422, "NUL"),
+        ("GET", "/api/feeds?q=%00", 422, "query.q"),
         ("GET", "/api/feeds?limit=9999999999999999999999", 422, "query.limit"),
         ("GET", "/api/nope", 404, "no operation GET /api/nope here"),
         ("TRACE", "/api/feeds", 405, "no operation TRACE /api/feeds here"),

@@ -81,7 +81,7 @@ def test_queues_that_are_not_there_are_a_warning_and_stay_away(doctor: Doctor) -
     for _ in range(2):
         found = doctor()
         assert found["exit"] == 3
-        assert found["queues"][0]["found"].startswith("not declared: fetcher.00-11, ")
+        assert found["queues"][0]["found"].startswith("not declared: fetcher.00, fetcher.00.front, ")
         assert found["pipeline"][0]["found"].startswith("down: ")
 
 
@@ -215,5 +215,5 @@ def test_from_afar_it_asks_the_api_alone(doctor: Doctor, monkeypatch: pytest.Mon
     found = doctor()
     assert found["exit"] == 1
     assert found["API"][0]["severity"] == "error"
-    assert "no answer" in found["API"][0]["found"]
+    assert "nothing answers" in found["API"][0]["found"]
     assert not {"database", "broker", "pipeline"} & found.keys()

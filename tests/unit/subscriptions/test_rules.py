@@ -19,7 +19,7 @@ from services.admin.subscriptions.rules import Reason, Skipped, check_listed
         ("", Reason.NO_URL),
         ("  ", Reason.NO_URL),
         ("ftp://a.example/", Reason.NOT_HTTP),
-        ("feed:https://a.example/", Reason.NOT_HTTP),
+        ("feed:ftp://a.example/", Reason.NOT_HTTP),
         ("javascript:alert(1)", Reason.NOT_HTTP),
         ("/feed", Reason.BAD_URL),
         ("a.example/feed", Reason.BAD_URL),
