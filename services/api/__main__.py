@@ -29,10 +29,10 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
     """Answer requests until `stop`; from the first moment, so that what is wrong is said over HTTP as well."""
     settings.require_loopback_if_open()
     database = open_database(settings)
-    access = open_access(settings, database)
     health.add_check("database", database.check)
     health.add_check("service", lambda: "stopping" if stop.is_set() else None)
     resources = Resources(settings, database, stop)
+    access = open_access(settings, resources)
     app = guarded(make_app(resources, access.authenticate), settings)
     server = configure_server(Probed(Measured(app), health))
     tasks = housekeeping(settings, database, access)

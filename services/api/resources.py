@@ -18,6 +18,7 @@ from services.admin.health.pipeline.watch import HealthWatch
 from services.admin.health.queues import Levels, read_levels
 from services.admin.health.stats import StatsWatch
 from services.admin.health.status import read_thresholds
+from services.api.access.remembered import Remembered
 from services.api.arrivals import Arrivals
 from services.api.settings import ApiSettings
 from services.api.turns import Turns
@@ -52,6 +53,8 @@ class Resources:
     """An open pool."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process is told to stop: who waits for something, such as a long poll, answers at once."""
+    remembered: Remembered = field(default_factory=Remembered)
+    """The tokens and sessions that this process knows."""
 
     no_broker: str | None = None
     """Why there is no broker; None: there is one."""

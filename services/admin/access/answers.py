@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -37,7 +38,18 @@ class Key:
 
 
 class KeyBusy(Conflict):
-    """The first request with this key still runs."""
+    """The first request with this key still runs, or died.
+
+    Args:
+        seconds: for which its hold may last.
+    """
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(
+            "the first request with this Idempotency-Key still runs, or died: ask again later; the key is free in"
+            f" {seconds} s at the latest"
+        )
+        self.seconds = seconds
 
 
 async def take_key(connection: Connection, token_id: int, key: str, request_hash: bytes) -> Key | Answer:
@@ -45,7 +57,7 @@ async def take_key(connection: Connection, token_id: int, key: str, request_hash
 
     Raises:
         Invalid: the key was used for another request.
-        KeyBusy: the first request with it still runs.
+        KeyBusy: the first request with it still runs, or died.
     """
     run = uuid4()
     names = {
@@ -72,12 +84,13 @@ async def take_key(connection: Connection, token_id: int, key: str, request_hash
     if await cursor.fetchone():
         return Key(token_id, key, run)
     cursor = await connection.execute(
-        "SELECT request_hash, status, headers, body FROM idempotency_keys WHERE token_id = %(token)s AND key = %(key)s",
+        "SELECT request_hash, status, headers, body, extract(epoch FROM locked_until - now())::float8 AS seconds_left"
+        " FROM idempotency_keys WHERE token_id = %(token)s AND key = %(key)s",
         names,
     )
     row = await cursor.fetchone()
     if row is None or (row["status"] is None and row["request_hash"] == request_hash):
-        raise KeyBusy("the first request with this Idempotency-Key still runs: ask again in a moment")
+        raise KeyBusy(min(max(math.ceil(row["seconds_left"]), 1), LOCK_SECONDS) if row else 1)
     if row["request_hash"] != request_hash:
         raise Invalid(
             "this Idempotency-Key was used for another request: take a new key for each creation",

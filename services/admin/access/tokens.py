@@ -96,7 +96,8 @@ async def create_token(
         raise Conflict(f"there is a token named {name!r}: take another name, or revoke that one first") from None
     made = await cursor.fetchone()
     assert made is not None
-    details = {"name": name, "prefix": made["prefix"], "scopes": made["scopes"], "expires_at": made["expires_at"]}
+    ends = made["expires_at"] and made["expires_at"].isoformat()
+    details = {"name": name, "prefix": made["prefix"], "scopes": made["scopes"], "expires_at": ends}
     await audit(connection, actor, "token.create", made["id"], details)
     return {**made, "token": token}
 

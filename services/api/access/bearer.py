@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from hmac import compare_digest
 from http import HTTPStatus
 
@@ -18,24 +16,11 @@ from services.admin.actor import Actor, Scope
 from services.api.access import cookies
 from services.api.access.checks import READING
 from services.api.access.failures import Failures
+from services.api.access.remembered import Remembered
 from services.api.problems import ProblemError
 from shared.database.postgres import Connection, Database
 
-TRUSTED_SECONDS = 5.0
-"""For so long a process takes a token or a session for good without asking the database: a revoked one ends then."""
-
-MOST_REMEMBERED = 1000
-
 Find = Callable[[Connection, bytes], Awaitable[Grant | None]]
-
-
-@dataclass
-class _Remembered:
-    grant: Grant
-    until: float
-    is_session: bool
-    is_used: bool = True
-    """Since the last round of `note_uses`."""
 
 
 class TokenAccess:
@@ -43,18 +28,25 @@ class TokenAccess:
 
     Args:
         database: where tokens are.
+        remembered: `Resources.remembered`, so that what the API itself makes or ends counts at once.
         is_open: whether anybody may do everything without one. Only on loopback.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, database: Database, *, is_open: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        database: Database,
+        remembered: Remembered | None = None,
+        *,
+        is_open: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
+        self._remembered = remembered or Remembered(clock)
         self._is_open = is_open
-        self._clock = clock
         self._failures = Failures(clock)
-        self._remembered: OrderedDict[bytes, _Remembered] = OrderedDict()
+        self._lost_cookies = Failures(clock)
+        """Of their own: pages that nobody looks after ask with ended sessions, and must not shut others out."""
 
     async def authenticate(self, request: Request) -> Actor:
         """Return who asks.
@@ -84,63 +76,61 @@ class TokenAccess:
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not tokens.TOKEN.fullmatch(token):
-            self._refuse_if_failing(address)
+            if wait := self._failures.wait_seconds(address):
+                raise _limited(wait)
             self._failures.note(address)
             raise unauthorized("the header Authorization holds no token of ours: send it once, `Bearer` and the token")
         return await self._check(token, tokens.find_grant, address, is_session=False)
 
     async def _check(self, secret: str, find: Find, address: str | None, *, is_session: bool) -> Grant:
         hashed = tokens.secret_hash(secret)
-        known = self._remembered.get(hashed)
-        if known and self._clock() < known.until:
-            known.is_used = True
-            return known.grant
-        if not known:
-            # A token that was good before is not refused because others behind its address fail.
-            self._refuse_if_failing(address)
+        if known := self._remembered.read(hashed):
+            return known
+        failures = self._lost_cookies if is_session else self._failures
+        # A token that was good before is not refused because others behind its address fail.
+        is_limited = hashed not in self._remembered and failures.wait_seconds(address) > 0
+        if is_limited:
+            self._limit(failures, hashed, address, is_session=is_session)
+        endings = self._remembered.endings
         async with self._database.transaction() as connection:
             grant = await find(connection, hashed)
         if grant is None or not compare_digest(grant.secret_hash, hashed):
-            self._remembered.pop(hashed, None)
-            self._failures.note(address)
-            raise unauthorized(
-                "the login has ended: log in again"
-                if is_session
-                else "the token is unknown, revoked or expired: see `feedmill token list`"
-            )
-        self._remember(hashed, grant, is_session=is_session)
+            self._remembered.refuse(hashed)
+            if not is_limited:  # else those that are let through would make the wait longer and longer
+                failures.note(address)
+            raise _refused(is_session=is_session)
+        if self._remembered.endings == endings:
+            self._remembered.add(grant, is_session=is_session, is_used=True)
         return grant
 
-    def _remember(self, hashed: bytes, grant: Grant, *, is_session: bool) -> None:
-        left = math.inf if grant.seconds_left is None else grant.seconds_left
-        until = self._clock() + min(TRUSTED_SECONDS, left)
-        self._remembered.pop(hashed, None)
-        self._remembered[hashed] = _Remembered(grant, until, is_session)
-        if len(self._remembered) > MOST_REMEMBERED:
-            self._remembered.popitem(last=False)
+    def _limit(self, failures: Failures, hashed: bytes, address: str | None, *, is_session: bool) -> None:
+        """Let one secret a second through that this process has not seen, for it may be good.
 
-    def _refuse_if_failing(self, address: str | None) -> None:
-        wait = self._failures.wait_seconds(address)
-        if wait > 0:
-            raise ProblemError(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                f"too many wrong tokens from this address: try again in {math.ceil(wait)} s",
-                {"Retry-After": f"{math.ceil(wait)}"},
-            )
+        Raises:
+            ProblemError: 429; 401 for a session that is known to have ended.
+        """
+        if self._remembered.is_refused(hashed):
+            if is_session:
+                raise _refused(is_session=True)
+            raise _limited(failures.wait_seconds(address))
+        if wait := failures.try_look(address):
+            raise _limited(wait)
 
     async def note_uses(self) -> None:
         """Write which tokens were used, and move the ends of sessions; requests don't wait for it."""
-        used = [(hashed, known) for hashed, known in self._remembered.items() if known.is_used]
+        used = self._remembered.used()
         if not used:
             return
-        for _, known in used:
+        for known in used:
             known.is_used = False
         try:
             async with self._database.transaction() as connection:
-                await tokens.note_uses(connection, {known.grant.token_id for _, known in used})
-                await sessions.extend_sessions(connection, [hashed for hashed, known in used if known.is_session])
+                await tokens.note_uses(connection, {known.grant.token_id for known in used})
+                await sessions.extend_sessions(
+                    connection, [known.grant.secret_hash for known in used if known.is_session]
+                )
         except Exception:
-            for _, known in used:
+            for known in used:
                 known.is_used = True
             raise
 
@@ -148,6 +138,23 @@ class TokenAccess:
 def unauthorized(detail: str) -> ProblemError:
     """Return the answer 401."""
     return ProblemError(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": 'Bearer realm="feedmill"'})
+
+
+def _refused(*, is_session: bool) -> ProblemError:
+    return unauthorized(
+        "the login has ended: log in again"
+        if is_session
+        else "the token is unknown, revoked or expired: see `feedmill token list`"
+    )
+
+
+def _limited(wait: float) -> ProblemError:
+    seconds = math.ceil(wait)
+    return ProblemError(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        f"too many wrong tokens from this address: try again in {seconds} s",
+        {"Retry-After": f"{seconds}"},
+    )
 
 
 def _check_csrf(request: Request, secret: str) -> None:
@@ -163,4 +170,4 @@ def _check_csrf(request: Request, secret: str) -> None:
 
 def _is_forwarded(request: Request) -> bool:
     """Return whether a proxy sent the request: it may have come from anywhere."""
-    return any(name in request.headers for name in ("forwarded", "x-forwarded-for", "x-real-ip", "via"))
+    return any(name in {"forwarded", "via", "x-real-ip"} or name.startswith("x-forwarded-") for name in request.headers)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import re
+from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -19,8 +20,13 @@ from shared.wire.envelope import has_more_values
 
 MOST_BYTES = 1024 * 1024
 
-LARGE = {"/api/feeds/import": 512 * 1024 * 1024}
-"""Paths whose bodies are read piece by piece, and may be larger."""
+LOGIN = ("POST", "/api/session")
+"""What anybody may send a body to."""
+
+LOGIN_SECONDS = 5.0
+
+_MOST_BYTES = {"/api/feeds/import": 512 * 1024 * 1024, "/api/session": 4096}
+"""Paths whose bodies may be larger, since they are read piece by piece, or smaller."""
 
 FIRST_SECONDS = 20.0
 """A body may be waited for so long in all ..."""
@@ -37,7 +43,7 @@ _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 def most_bytes(path: str) -> int:
     """Return how large a body to this path may be."""
-    return LARGE.get(path, MOST_BYTES)
+    return _MOST_BYTES.get(path, MOST_BYTES)
 
 
 class TooLarge(HTTPException):
@@ -66,6 +72,16 @@ class Body:
         """Called when a part came."""
         self._bytes = 0
         self._is_read = False
+        self._ahead: deque[Message] = deque()
+
+    async def read_ahead(self) -> None:
+        """Read all of it now; `receive` gives it later. Raises as `receive`."""
+        read: list[Message] = []
+        while not self._is_read:
+            read.append(await self.receive())
+            if read[-1]["type"] != "http.request":
+                break  # the client is gone
+        self._ahead.extend(read)
 
     async def receive(self) -> Message:
         """Return the next message.
@@ -74,6 +90,8 @@ class Body:
             HTTPException: 413 if the body is too large, 408 if it comes too slowly. FastAPI lets only these through
                 where it reads a body.
         """
+        if self._ahead:
+            return self._ahead.popleft()
         if self._is_read:
             return await self._receive()
         loop = asyncio.get_running_loop()

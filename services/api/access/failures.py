@@ -13,6 +13,9 @@ BURST = 20
 SECONDS_EACH = 5.0
 """... and one more each so many seconds."""
 
+LOOK_SECONDS = 1.0
+"""So often an address that may not fail may show something new all the same, which may be good."""
+
 MOST_ADDRESSES = 4096
 """The addresses that failed last are remembered."""
 
@@ -28,6 +31,8 @@ class Failures:
         self._clock = clock
         self._full_at: OrderedDict[str, float] = OrderedDict()
         """When each address may fail BURST times at once again; those that failed last at the end."""
+        self._look_at: OrderedDict[str, float] = OrderedDict()
+        """From when each address that may not fail may show something new."""
 
     def wait_seconds(self, address: str | None) -> float:
         """Return for how long this address may not fail again; 0: it may now."""
@@ -40,6 +45,18 @@ class Failures:
         self._full_at[network] = max(self._full_at.pop(network, 0.0), self._clock()) + SECONDS_EACH
         if len(self._full_at) > MOST_ADDRESSES:
             self._full_at.popitem(last=False)
+
+    def try_look(self, address: str | None) -> float:
+        """Return 0 and count it, if an address that may not fail may show something new; else the seconds until."""
+        network, now = _network(address), self._clock()
+        wait = self._look_at.get(network, 0.0) - now
+        if wait > 0:
+            return wait
+        self._look_at.pop(network, None)
+        self._look_at[network] = now + LOOK_SECONDS
+        if len(self._look_at) > MOST_ADDRESSES:
+            self._look_at.popitem(last=False)
+        return 0.0
 
     def __len__(self) -> int:
         return len(self._full_at)

@@ -38,6 +38,8 @@ class Limits:
     request_seconds: float = 120.0
     """From the last part of the body to the beginning of the answer."""
     body_seconds: float = bodies.FIRST_SECONDS
+    login_seconds: float = bodies.LOGIN_SECONDS
+    """As `body_seconds`, for the body of a login."""
     send_seconds: float = 60.0
     """How long a client may take to read the next part of an answer."""
     drain_seconds: float = 2.0
@@ -71,12 +73,16 @@ class Guard:
             _log_request(scope, answer.status, asyncio.get_running_loop().time() - began)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        body = Body(receive, bodies.most_bytes(scope["path"]), self._limits.body_seconds)
+        is_login = (scope["method"], scope["path"]) == bodies.LOGIN
+        seconds = self._limits.login_seconds if is_login else self._limits.body_seconds
+        body = Body(receive, bodies.most_bytes(scope["path"]), seconds)
         try:
             checks.check_host(scope["headers"], self._hosts)
             checks.check_origin(scope["method"], scope["headers"])
             checks.check_url(scope["path"], scope["query_string"])
             await self._check_length(scope, receive)
+            if is_login:  # nobody without a token holds a place while others wait for his body
+                await body.read_ahead()
             async with self._place(scope), self._time(body, answer):
                 await self._app(scope, body.receive, answer.send)
         except Exception as error:

@@ -84,7 +84,7 @@ class CreatingRoute(APIRoute):
             async with here.database.transaction() as connection:
                 held = await answers.take_key(connection, actor.token_id, key, wanted)
         except KeyBusy as error:
-            raise ProblemError(HTTPStatus.CONFLICT, str(error), {"Retry-After": "1"}) from error
+            raise ProblemError(HTTPStatus.CONFLICT, str(error), {"Retry-After": f"{error.seconds}"}) from error
         if isinstance(held, Answer):
             return _replay(held)
         try:

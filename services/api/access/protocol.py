@@ -1,4 +1,4 @@
-"""uvicorn's protocol, with bounds that it lacks: for the time and the size of a request's head."""
+"""uvicorn's protocol, with bounds that it lacks: for the time and the size of a request's head, and of its trailers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ HEAD_SECONDS = 15.0
 """From connecting, or from the answer before, until a head is complete."""
 
 HEAD_BYTES = 64 * 1024
+"""Of a head; also of what stands between two parts of a body, or after the last: the frames of chunks, and trailers."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes connections that send no head, an endless one, or the rest of a body after its answer."""
+    """Closes connections that send no head, an endless one, endless trailers, or a body's rest after its answer."""
 
     head_seconds = HEAD_SECONDS
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first head."""
-        self._head_bytes: int | None = 0
+        self._bytes = 0  # that came and are no body, since the last part of a body or the last head
+        self._is_head = True
         self._head_end: asyncio.TimerHandle | None = None
         super().connection_made(transport)  # type: ignore[arg-type]
         self._await_head()
@@ -33,25 +35,35 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count the bytes of a head."""
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
+        """Count the bytes that are no body."""
+        self._bytes += len(data)
         super().data_received(data)
-        if (self._head_bytes or 0) > HEAD_BYTES and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
+        if self._bytes > HEAD_BYTES and not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete:  # else it would stand within an answer
+                self.transport.write(_TOO_LARGE)
             self.transport.close()
 
     def on_message_begin(self) -> None:
         """Begin a head."""
-        if self._head_bytes is None:
-            self._head_bytes = 0
+        self._is_head = True
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; a trailer is none, and nobody asks for it."""
+        if self._is_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Let the app run for as long as it needs."""
-        self._head_bytes = None
+        self._bytes = 0
+        self._is_head = False
         self._stop_waiting()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Count anew."""
+        self._bytes = 0
+        super().on_body(body)
 
     def on_response_complete(self) -> None:
         """Wait for the next head, unless it was pipelined."""

@@ -12,6 +12,7 @@ from services.admin.access import answers, audit_rows, sessions, tokens
 from services.api.access.bearer import TokenAccess
 from services.api.access.guard import Guard, Limits
 from services.api.access.protocol import BoundedProtocol
+from services.api.resources import Resources
 from services.api.settings import ApiSettings
 from shared.background import PeriodicTask
 from shared.database.postgres import Database
@@ -22,7 +23,7 @@ USES_SECONDS = 15.0
 SWEEP_SECONDS = 600.0
 
 
-def open_access(settings: ApiSettings, database: Database) -> TokenAccess:
+def open_access(settings: ApiSettings, resources: Resources) -> TokenAccess:
     """Return who tells who asks.
 
     Raises:
@@ -34,7 +35,7 @@ def open_access(settings: ApiSettings, database: Database) -> TokenAccess:
             "FEEDMILL_API_OPEN: anybody who reaches %s may do everything without a token. For development only",
             settings.api_host,
         )
-    return TokenAccess(database, is_open=settings.api_open)
+    return TokenAccess(resources.database, resources.remembered, is_open=settings.api_open)
 
 
 def guarded(app: ASGIApp, settings: ApiSettings, limits: Limits | None = None) -> ASGIApp:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 from psycopg import errors
 
 from services.admin.access import sessions
+from services.admin.access.tokens import secret_hash
 from services.admin.actor import Actor
 from services.api.access import Authenticate, Known, cookies
 from services.api.access.bearer import unauthorized
@@ -30,8 +31,11 @@ async def log_in(here: Here, request: Request, response: Response, login: Login)
     try:
         async with here.database.transaction() as connection:
             secret = await sessions.begin_session(connection, actor)
+            grant = await sessions.find_session(connection, secret_hash(secret))
     except errors.ForeignKeyViolation:
         raise unauthorized("the token was deleted a moment ago") from None
+    if grant:
+        here.remembered.add(grant, is_session=True, is_used=False)
     cookies.write(request, response, secret)
     return _shown(actor, secret)
 
@@ -49,6 +53,7 @@ async def log_out(here: Here, request: Request, response: Response, actor: Known
     if secret:
         async with here.database.transaction() as connection:
             await sessions.end_session(connection, actor, secret)
+        here.remembered.end(secret_hash(secret))
     cookies.clear(request, response)
 
 

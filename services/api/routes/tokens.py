@@ -59,6 +59,9 @@ async def create_token(here: Here, actor: Admin, wanted: NewToken) -> CreatedTok
             scopes=set(wanted.scopes),
             lifetime_seconds=wanted.lifetime_seconds,
         )
+        grant = await tokens.find_grant(connection, tokens.secret_hash(row["token"]))
+    if grant:
+        here.remembered.add(grant, is_session=False, is_used=False)
     return CreatedToken(**row)
 
 
@@ -66,4 +69,6 @@ async def create_token(here: Here, actor: Admin, wanted: NewToken) -> CreatedTok
 async def revoke_token(here: Here, actor: Admin, token_id: TokenId) -> TokenRow:
     """The token and its logins end within seconds, on every replica. Its row stays, for the audit log."""
     async with here.database.transaction() as connection:
-        return TokenRow(**await tokens.revoke_token(connection, actor, token_id))
+        row = TokenRow(**await tokens.revoke_token(connection, actor, token_id))
+    here.remembered.end_token(token_id)
+    return row

@@ -77,7 +77,7 @@ def make_token(resources: Resources) -> MakeToken:
 @pytest.fixture
 async def closed(resources: Resources) -> AsyncIterator[httpx.AsyncClient]:
     """The API as it stands on the network: closed to those without a token."""
-    access = TokenAccess(resources.database)
+    access = TokenAccess(resources.database, resources.remembered)
     guard = Guard(make_app(resources, access.authenticate), frozenset({"feeds.example"}))
     async with httpx.AsyncClient(transport=WithinProcess(guard), base_url="https://feeds.example") as client:
         yield client

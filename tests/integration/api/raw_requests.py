@@ -63,7 +63,7 @@ def serve(resources: Resources, began: asyncio.Queue[None]) -> Serve:
     @contextlib.asynccontextmanager
     async def run(limits: Limits | None = None, **changes: object) -> AsyncIterator[Send]:
         settings = resources.settings.model_copy(update=changes)
-        app = make_app(resources, TokenAccess(resources.database).authenticate)
+        app = make_app(resources, TokenAccess(resources.database, resources.remembered).authenticate)
         app.include_router(extra_operations(began))
         config = configure_server(guarded(app, settings, limits))
         config.host, config.port = "127.0.0.1", 0

@@ -17,11 +17,20 @@ from services.admin.access.tokens import new_token
 from services.admin.actor import Actor, Scope, audit
 from services.api.access import OPEN
 from services.api.access.bearer import TokenAccess
-from services.api.access.failures import BURST
+from services.api.access.cookies import SECURE_NAME
+from services.api.access.failures import BURST, LOOK_SECONDS, SECONDS_EACH
 from services.api.app import ROUTERS, make_app
 from services.api.resources import Resources
 from services.cli.calls.within import WithinProcess
 from tests.integration.api.conftest import MakeToken, bearer
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
 
 UNAUDITED = {
     "claim_articles": "a consumer's work, hundreds a second; the articles' own rows tell of it",
@@ -112,10 +121,64 @@ async def test_wrong_tokens_are_limited_and_a_good_one_goes_on(
     statuses = [(await closed.get("/api/me", headers=bearer(new_token()))).status_code for _ in range(BURST + 5)]
     assert statuses[:BURST] == [401] * BURST
     assert 429 in statuses
-    refused = await closed.get("/api/me", headers=bearer(new_token()))
-    assert refused.status_code == 429
+    refused = await fail_until_limited(closed)
     assert int(refused.headers["retry-after"]) > 0
     assert (await closed.get("/api/me", headers=good)).status_code == 200
+
+
+async def fail_until_limited(client: httpx.AsyncClient) -> httpx.Response:
+    """Send wrong tokens until the address is limited and has looked something up within this second."""
+    while (answer := await client.get("/api/me", headers=bearer(new_token()))).status_code != 429:
+        assert answer.status_code == 401
+    return answer
+
+
+async def test_what_the_api_makes_is_good_at_once_behind_a_limited_address(
+    closed: httpx.AsyncClient, make_token: MakeToken
+) -> None:
+    admin = await make_token(Scope.ADMIN)
+    assert (await closed.get("/api/me", headers=bearer(admin))).status_code == 200
+    await fail_until_limited(closed)
+    made = await closed.post("/api/tokens", json={"name": "new", "scopes": ["read"]}, headers=bearer(admin))
+    assert (await closed.get("/api/me", headers=bearer(made.json()["token"]))).status_code == 200
+    assert (await closed.post("/api/session", json={"token": admin})).status_code == 201
+    assert (await closed.get("/api/me")).status_code == 200
+
+
+async def test_behind_a_limited_address_one_new_token_a_second_is_looked_up(
+    resources: Resources, make_token: MakeToken
+) -> None:
+    clock = Clock()
+    app = make_app(resources, TokenAccess(resources.database, clock=clock).authenticate)
+    good, old = bearer(await make_token(Scope.READ)), bearer(new_token())
+    async with httpx.AsyncClient(transport=WithinProcess(app), base_url="http://localhost") as client:
+
+        async def ask(headers: dict[str, str]) -> int:
+            return (await client.get("/api/me", headers=headers)).status_code
+
+        assert [await ask(old) for _ in range(BURST)] == [401] * BURST
+        assert await ask(bearer(new_token())) == 401  # it was looked up
+        assert (await ask(good), await ask(bearer(new_token()))) == (429, 429)
+        clock.now += LOOK_SECONDS
+        assert await ask(old) == 429  # known to be wrong: it takes nobody's turn
+        assert await ask(good) == 200
+        assert await ask(good) == 200
+        clock.now += SECONDS_EACH - LOOK_SECONDS
+        assert await ask(bearer(new_token())) == 401  # those let through made the wait no longer
+        assert await ask(old) == 429
+
+
+async def test_ended_logins_are_no_failures_of_their_address(closed: httpx.AsyncClient, make_token: MakeToken) -> None:
+    closed.cookies.set(SECURE_NAME, "0" * 64)
+    assert [(await closed.get("/api/me")).status_code for _ in range(3 * BURST)] == [401] * (3 * BURST)
+    good = bearer(await make_token(Scope.READ))
+    assert (await closed.get("/api/me", headers=good)).status_code == 200
+    assert (await closed.get("/api/me", headers=bearer(new_token()))).status_code == 401
+
+
+FORWARDED = ["Forwarded", "Via", "X-Real-IP"] + [
+    f"X-Forwarded-{what}" for what in ("For", "Host", "Proto", "Port", "Server")
+]
 
 
 async def test_an_open_api_serves_anybody_but_wrong_tokens_and_proxies(resources: Resources) -> None:
@@ -123,7 +186,8 @@ async def test_an_open_api_serves_anybody_but_wrong_tokens_and_proxies(resources
     async with httpx.AsyncClient(transport=WithinProcess(app), base_url="http://localhost") as client:
         assert (await client.get("/api/me")).json()["scopes"] == ["admin"]
         assert (await client.get("/api/me", headers=bearer(new_token()))).status_code == 401
-        assert (await client.get("/api/me", headers={"X-Forwarded-For": "192.0.2.1"})).status_code == 401
+        for name in FORWARDED:
+            assert (await client.get("/api/me", headers={name: "a.example"})).status_code == 401, name
 
 
 def test_every_change_is_audited() -> None:

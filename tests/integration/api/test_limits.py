@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -72,6 +73,30 @@ async def test_so_many_requests_run_at_a_time(serve: Serve, token: str, began: a
         for task in slow:
             assert (await task).status == 503
         assert (await send(request("GET", "/api/me", token))).status == 200
+
+
+async def test_logins_without_a_body_hold_no_place(serve: Serve, token: str) -> None:
+    login = request("POST", "/api/session", None, JSON, "Content-Length: 10")
+    async with serve(Limits(requests=2, login_seconds=PATIENCE_SECONDS)) as send:
+        idle = [asyncio.create_task(send(login, pause=PATIENCE_SECONDS)) for _ in range(5)]
+        await asyncio.wait(idle, timeout=0.5)
+        assert not [task for task in idle if task.done()]
+        assert (await send(request("GET", "/api/me", token))).status == 200
+        body = json.dumps({"token": token}).encode()
+        assert (await send(request("POST", "/api/session", None, JSON, body=body))).status == 201
+        for task in idle:
+            task.cancel()
+        await asyncio.wait(idle)
+
+
+async def test_a_login_is_short(serve: Serve) -> None:
+    async with serve(Limits(login_seconds=0.2)) as send:
+        slow = await send(request("POST", "/api/session", None, JSON, "Content-Length: 10"), b"{")
+        assert slow.status == 408
+        large = b"x" * 4097
+        assert (await send(request("POST", "/api/session", None, JSON, body=large))).status == 413
+        chunked = request("POST", "/api/session", None, JSON, "Transfer-Encoding: chunked")
+        assert (await send(chunked, b"1001\r\n" + large + b"\r\n0\r\n\r\n")).status == 413
 
 
 BAD_JSON = {

@@ -98,6 +98,19 @@ async def test_a_head_may_be_so_large(serve: Serve) -> None:
         assert (await send(b"GET /", *large)).status == 431
 
 
+async def test_trailers_may_be_so_large(serve: Serve, token: str) -> None:
+    chunked = request("POST", "/api/size", token, "Transfer-Encoding: chunked") + b"3\r\nxxx\r\n"
+    async with serve() as send:
+        few = await send(chunked + b"0\r\na:b\r\nAuthorization: none\r\n\r\n")
+        assert (few.status, few.body) == (200, b"3")
+        endless = [b"a:b\r\n" * 4096] * 8
+        assert (await send(chunked, b"0\r\n", *endless)).status == 0  # closed: the request never ended
+        assert (await send(chunked, b"0\r\na: ", *[b"x" * 16_384] * 8)).status == 0
+        assert (await send(chunked, b"3;", *[b"x" * 16_384] * 8)).status == 0
+        framed = await send(chunked, *[b"1\r\nx\r\n" * 4096] * 8, b"0\r\n\r\n")
+        assert (framed.status, framed.body) == (200, b"32771")
+
+
 async def test_a_connection_is_kept_between_requests(serve: Serve, token: str) -> None:
     async with serve() as send:
         two = request("GET", "/api/me", token) + request("GET", "/api/me", token, "Connection: close")

@@ -112,6 +112,22 @@ async def test_a_logout_ends_the_session_and_not_the_token(
     assert (await closed.get("/api/me")).status_code == 401
 
 
+async def test_what_ends_in_this_process_ends_at_once(closed: httpx.AsyncClient, make_token: MakeToken) -> None:
+    admin = bearer(await make_token(Scope.ADMIN))
+    made = (await closed.post("/api/tokens", json=WANTED, headers=admin)).json()
+    csrf = await log_in(closed, made["token"])
+    ended = {"Cookie": f"{SECURE_NAME}={closed.cookies[SECURE_NAME]}"}
+    assert (await closed.get("/api/me")).status_code == 200
+    assert (await closed.delete("/api/session", headers={"X-CSRF-Token": csrf})).status_code == 204
+    assert (await closed.get("/api/me", headers=ended)).status_code == 401
+    await log_in(closed, made["token"])
+    assert (await closed.get("/api/me")).status_code == 200
+    assert (await closed.get("/api/me", headers=bearer(made["token"]))).status_code == 200
+    assert (await closed.delete(f"/api/tokens/{made['id']}", headers=admin)).status_code == 200
+    assert (await closed.get("/api/me")).status_code == 401
+    assert (await closed.get("/api/me", headers=bearer(made["token"]))).status_code == 401
+
+
 async def test_a_session_ends_with_its_token(
     closed: httpx.AsyncClient, resources: Resources, api: httpx.AsyncClient
 ) -> None:

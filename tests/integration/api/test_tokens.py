@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+from datetime import datetime
 
 import httpx
 import pytest
@@ -16,7 +17,8 @@ from services.admin.access import tokens
 from services.admin.access.tokens import TOKEN, new_token, secret_hash
 from services.admin.actor import Scope
 from services.admin.registry import connect
-from services.api.access.bearer import TRUSTED_SECONDS, TokenAccess
+from services.api.access.bearer import TokenAccess
+from services.api.access.remembered import TRUSTED_SECONDS
 from services.api.access.serving import housekeeping
 from services.api.app import make_app
 from services.api.resources import Resources
@@ -59,6 +61,9 @@ async def test_a_token_is_made_used_and_revoked(api: httpx.AsyncClient, resource
         assert (await client.get("/api/me", headers=headers)).status_code == 401
     actions = [row["action"] for row in (await api.get("/api/audit")).json()["items"]]
     assert actions == ["token.revoke", "token.create"]
+    created = (await api.get("/api/audit", params={"action": "token.create"})).json()["items"][0]["details"]
+    assert "T" in created["expires_at"]
+    assert datetime.fromisoformat(created["expires_at"]) == datetime.fromisoformat(row["expires_at"])
 
 
 async def test_only_a_hash_of_the_secret_is_kept(
