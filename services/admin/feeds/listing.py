@@ -177,7 +177,7 @@ async def list_feeds(
     limit: int,
     after: tuple[Any, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what a person wants to see of feeds, with their `sort_key`. Credentials in URLs are neither shown nor searched.
+    """Return what a person wants to see of feeds, with their `sort_key`. Credentials in URLs are not shown or searched.
 
     Args:
         connection: to the database.

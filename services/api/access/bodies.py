@@ -142,8 +142,8 @@ def check_json(body: bytes) -> None:
     """Check the JSON of a request before anything is made of it; an empty body is left to the handler.
 
     Raises:
-        Invalid: it has too many values, too many levels or too long a number, is no JSON by RFC 8259 (NaN), or has a NUL or
-            half a surrogate pair in a text, which PostgreSQL and UTF-8 can't hold.
+        Invalid: it has too many values, too many levels or too long a number, is no JSON by RFC 8259 (NaN), or has a
+            NUL or half a surrogate pair in a text, which PostgreSQL and UTF-8 can't hold.
     """
     if not body:
         return
