@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, FastAPI
+from starlette.routing import Route
 
 from services.api.access import Authenticate, Authenticated
 from services.api.access.bodies import JsonBodies
@@ -72,5 +73,7 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)
+    routes = (*app.routes, *(route for router in ROUTERS for route in router.routes))
+    app.state.routes = [route for route in routes if isinstance(route, Route)]
     describe(app)
     return app

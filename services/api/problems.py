@@ -17,6 +17,7 @@ from psycopg import errors
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from services.admin.errors import Conflict, Invalid, NotFound
@@ -164,13 +165,21 @@ _UNKNOWN = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
 
 async def _of_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    detail = str(error.detail)
+    detail, headers = str(error.detail), error.headers
     if error.status_code in _UNKNOWN and detail == HTTPStatus(error.status_code).phrase:
         detail = (
             f"there is no operation {request.method} {request.url.path} here: see /api/openapi.json; a command needs an"
             " API of its own version"
         )
-    return problem(error.status_code, detail, headers=error.headers)
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = {"Allow": ", ".join(sorted(_allowed(request)))}
+    return problem(error.status_code, detail, headers=headers)
+
+
+def _allowed(request: Request) -> set[str]:
+    """Return the methods of all routes that fit the path; Starlette names those of the first one."""
+    fits = (route for route in request.app.state.routes if route.matches(request.scope)[0] is not Match.NONE)
+    return {method for route in fits for method in route.methods or ()}
 
 
 async def _of_old_tables(_request: Request, error: Exception) -> Response:

@@ -33,7 +33,7 @@ _LEDGER_OF_KEYS: LiteralString = f"SELECT {_LEDGER_COLUMNS} FROM feed_items WHER
 
 
 async def list_ledger(
-    connection: Connection, feed: str, limit: int, after: tuple[str, str] | None = None
+    connection: Connection, feed: str, limit: int, after: tuple[str, str] | None = None, *, exact: bool = False
 ) -> list[dict[str, Any]]:
     """Return the articles that a feed ever brought, in the order of the digests of their entries' ids.
 
@@ -44,13 +44,14 @@ async def list_ledger(
         feed: its id or URL.
         limit: so many at most.
         after: `entry_key` ("": none) and `md5` of the row before.
+        exact: as `find_feed`.
 
     Raises:
         NotFound: there is no feed of that URL.
     """
     entry_key, md5 = after or (None, None)
     place = {"entry_key": entry_key or None, "is_last": entry_key == "", "after": md5}
-    values = {"feed": await find_feed(connection, feed), "limit": limit, **place}
+    values = {"feed": await find_feed(connection, feed, exact=exact), "limit": limit, **place}
     return await (await connection.execute(_LEDGER_OF_FEED, values, prepare=False)).fetchall()
 
 

@@ -110,6 +110,8 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
     """When they came, or died: from `since` to before `until`."""
+    exact: bool = False
+    """Whether a feed is found by a URL with credentials."""
 
 
 @dataclass(frozen=True)
@@ -232,19 +234,25 @@ async def _find_key(connection: Connection, key: str) -> str:
 async def _values(connection: Connection, chosen: Filter, limit: int) -> dict[str, Any]:
     return {
         **vars(chosen),
-        "feed": None if chosen.feed is None else await find_feed(connection, chosen.feed),
-        "tag": None if chosen.tag is None else clean_tag(chosen.tag),
+        "feed": None if chosen.feed is None else await find_feed(connection, chosen.feed, exact=chosen.exact),
+        "tag": None if chosen.tag is None else clean_tag(chosen.tag, "query.tag"),
         "md5": None if chosen.md5 is None else chosen.md5.lower(),
         "limit": limit,
     }
 
 
-async def find_feed(connection: Connection, feed: str) -> int:
-    """Return the id of the feed with this URL. A number is an id, also of a feed that was removed."""
+async def find_feed(connection: Connection, feed: str, *, exact: bool) -> int:
+    """Return the id of the feed with this URL, or with `exact` also of one with credentials in it.
+
+    A number is an id, also of a feed that was removed.
+
+    Raises:
+        NotFound: there is none.
+    """
     if feed.isascii() and feed.isdecimal():
         return min(int(feed[:20]), _LARGEST_ID)
     row = await (await connection.execute("SELECT id FROM feeds WHERE url = %s", [feed])).fetchone()
-    if row is None:
+    if row is None or not (exact or mask_credentials(feed) == feed):  # who guesses a password must not learn of it
         raise NotFound(f"there is no feed {mask_credentials(feed)}: `feedmill feeds list` shows all")
     return int(row["id"])
 

@@ -74,7 +74,7 @@ def check_feed(given: Mapping[str, Any], rules: UrlRules, found_at: str | None =
         feed,
         url=url,
         config=discovery.config_for(config, rules.read(found_at), url) if found_at else config,
-        tags=tuple(changed_tags((), feed.tags, ())),
+        tags=tuple(changed_tags((), feed.tags, (), "body.tags")),
     )
 
 

@@ -96,7 +96,7 @@ def check_feeds(
     """
     chosen = {
         "ids": None if ids is None else list(ids),
-        "tag": None if tag is None else clean_tag(tag),
+        "tag": None if tag is None else clean_tag(tag, "body.tag"),
         "source_type": source_type,
     }
     client, stopped = make_client(settings), threading.Event()

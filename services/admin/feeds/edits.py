@@ -158,7 +158,7 @@ def _plan(feed: Mapping[str, Any], given: Mapping[str, Any], rules: UrlRules) ->
     columns = {name: given[name] for name in plain if name in given}
     columns |= _plan_reading(feed, given, rules)
     if {"tags", "add_tags", "remove_tags"} & given.keys():
-        present = changed_tags((), given["tags"] or (), ()) if "tags" in given else feed["tags"]
+        present = changed_tags((), given["tags"] or (), (), "body.tags") if "tags" in given else feed["tags"]
         columns["tags"] = changed_tags(present, given.get("add_tags") or (), given.get("remove_tags") or ())
     if given.get("enabled"):
         first = next_slot(feed["id"], after=feed["now"], period=RESTART_SECONDS)

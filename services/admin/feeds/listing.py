@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -73,6 +73,8 @@ class Filters:
     """The politeness group."""
     source_type: str | None = None
     url: str | None = None
+    exact: bool = False
+    """Whether a feed is found by a URL with credentials."""
 
     @property
     def has_index(self) -> bool:
@@ -88,6 +90,9 @@ _CONDITIONS = {
     "source_type": "source_type = %(source_type)s",
     "url": "url = ANY(%(urls)s)",
 }
+
+MOST_READ = 10_000
+"""Rows that are read at a time while a page has too few that may be found."""
 
 _LAST_LETTER = "\U0010ffff"
 
@@ -124,9 +129,9 @@ SORTS = {
 """By name, in the order in which they are offered."""
 
 _LIST = """
-SELECT id, url, coalesce(name, title) AS name, tags, source_type, politeness_group, enabled, disabled_reason, priority,
-    interval_seconds, poll_seconds, next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error, failures,
-    coalesce(claim_expires_at > now(), false) AS in_flight, {key} AS sort_key, {retry}
+SELECT id, url, coalesce(name, title) AS name, title, tags, source_type, politeness_group, enabled, disabled_reason,
+    priority, interval_seconds, poll_seconds, next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error,
+    failures, coalesce(claim_expires_at > now(), false) AS in_flight, {key} AS sort_key, {retry}
 FROM feeds
 WHERE {conditions}
 ORDER BY {key} {direction}, id {direction} LIMIT %(limit)s
@@ -172,7 +177,7 @@ async def list_feeds(
     limit: int,
     after: tuple[Any, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what a person wants to see of feeds, with their `sort_key`. Credentials in URLs are masked.
+    """Return what a person wants to see of feeds, with their `sort_key`. Credentials in URLs are not shown or searched.
 
     Args:
         connection: to the database.
@@ -187,20 +192,44 @@ async def list_feeds(
     if filters.state:
         conditions.append(_STATES[filters.state])
     if filters.tag is not None:
-        given["tag"] = clean_tag(filters.tag)
+        given["tag"] = clean_tag(filters.tag, "query.tag")
     if filters.url is not None:
         given["urls"] = _spellings(filters.url)
-    if after:
-        conditions.append(f"({sort.key}, id) {'<' if sort.descending else '>'} (%(key)s, %(after)s)")
-        given |= {"key": after[0], "after": after[1]}
-    statement = _LIST.format(
+    place = f"({sort.key}, id) {'<' if sort.descending else '>'} (%(key)s, %(after)s)"
+    found: list[dict[str, Any]] = []
+    read = limit
+    while True:
+        if after:
+            given |= {"key": after[0], "after": after[1]}
+        statement = _statement(sort, [*conditions, place] if after else conditions)
+        cursor = await connection.execute(statement.encode(), vars(rules) | given | {"limit": read})
+        rows = await cursor.fetchall()
+        found += [_masked(row) for row in rows if _may_be_found(row, filters)]
+        if len(rows) < read or len(found) >= limit:
+            return found[:limit]
+        after = rows[-1]["sort_key"], rows[-1]["id"]
+        read = min(read * 4, MOST_READ)
+
+
+def _statement(sort: Sort, conditions: Sequence[str]) -> str:
+    return _LIST.format(
         key=sort.key,
         retry=_RETRY,
         conditions=" AND ".join(conditions) or "true",
         direction="DESC" if sort.descending else "ASC",
     )
-    cursor = await connection.execute(statement.encode(), vars(rules) | given | {"limit": limit})
-    return [_masked(row) for row in await cursor.fetchall()]
+
+
+def _may_be_found(row: dict[str, Any], filters: Filters) -> bool:
+    """Return whether a feed fits without the credentials in its URL, which nobody may find out by trying."""
+    shown = mask_credentials(row["url"])
+    if shown == row["url"]:
+        return True
+    if filters.url is not None and not filters.exact:
+        return False
+    if filters.text is None:
+        return True
+    return filters.text.lower() in " ".join(filter(None, (row["name"], row["title"], shown))).lower()
 
 
 def _masked(row: dict[str, Any]) -> dict[str, Any]:
@@ -215,11 +244,14 @@ def _spellings(url: str) -> list[str]:
         return [url]
 
 
-async def find_by_url(connection: Connection, url: str) -> int | None:
-    """Return the id of the feed with this URL, as it is given or as it would be registered; None if there is none."""
-    cursor = await connection.execute("SELECT id FROM feeds WHERE url = ANY(%s) ORDER BY id", [_spellings(url)])
-    row = await cursor.fetchone()
-    return row["id"] if row else None
+async def find_by_url(connection: Connection, url: str, *, exact: bool) -> int | None:
+    """Return the id of the feed with this URL, as it is given or as it would be registered; None if there is none.
+
+    Feeds with credentials in their URL are found only with `exact`.
+    """
+    cursor = await connection.execute("SELECT id, url FROM feeds WHERE url = ANY(%s) ORDER BY id", [_spellings(url)])
+    filters = Filters(url=url, exact=exact)
+    return next((row["id"] for row in await cursor.fetchall() if _may_be_found(row, filters)), None)
 
 
 async def read_feed(connection: Connection, rules: RetryRules, id_: int) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from services.admin.errors import Invalid
 from shared.database import postgres
-from shared.errors import ConfigurationError
 
 MAX_TAGS = 32
 """Of one feed; a constraint of the table says it, too."""
@@ -25,18 +25,18 @@ HAS_TAG = "(tag_keys <> '{}' AND tag_keys @> fold_tags(ARRAY[%(tag)s::text]))"
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
-def clean_tag(text: str) -> str:
-    """Return a tag in the form in which it is stored.
+def clean_tag(text: str, field: str | None = None) -> str:
+    """Return a tag in the form in which it is stored. `field` is where it stands in a request.
 
     Raises:
-        ConfigurationError: it is empty or too long.
+        Invalid: it is empty or too long.
     """
     plain = unicodedata.normalize("NFC", _CONTROLS.sub("", text))
     tag = "/".join(filter(None, (" ".join(part.split()) for part in plain.split("/"))))
     if not tag:
-        raise ConfigurationError("a tag is empty: give it a letter at least")
+        raise Invalid("a tag is empty: give it a letter at least", field)
     if len(tag) > MAX_TAG_CHARACTERS:
-        raise ConfigurationError(f"a tag has {len(tag)} characters; at most {MAX_TAG_CHARACTERS} are taken")
+        raise Invalid(f"a tag has {len(tag)} characters; at most {MAX_TAG_CHARACTERS} are taken", field)
     return tag
 
 
@@ -48,17 +48,19 @@ def merge_tags(present: Iterable[str], more: Iterable[str], most: int | None = M
     return list(merged.values())[:most]
 
 
-def changed_tags(present: Sequence[str], add: Sequence[str], remove: Sequence[str]) -> list[str]:
-    """Return a feed's tags with some given and some taken.
+def changed_tags(
+    present: Sequence[str], add: Sequence[str], remove: Sequence[str], field: str = "body.add_tags"
+) -> list[str]:
+    """Return a feed's tags with some given and some taken. `field` is where those to add stand in the request.
 
     Raises:
-        ConfigurationError: a tag can't be used, or there would be too many.
+        Invalid: a tag can't be used, or there would be too many.
     """
-    removed = {clean_tag(tag).lower() for tag in remove}
+    removed = {clean_tag(tag, "body.remove_tags").lower() for tag in remove}
     kept = [tag for tag in present if tag.lower() not in removed]
-    tags = merge_tags(kept, map(clean_tag, add), most=None)
+    tags = merge_tags(kept, (clean_tag(tag, field) for tag in add), most=None)
     if len(tags) > MAX_TAGS:
-        raise ConfigurationError(f"there would be {len(tags)} tags; a feed has at most {MAX_TAGS}")
+        raise Invalid(f"there would be {len(tags)} tags; a feed has at most {MAX_TAGS}", field)
     return tags
 
 

@@ -36,6 +36,7 @@ LEAST_BYTES_PER_SECOND = 1024
 
 MOST_VALUES = 100_000
 MOST_DEPTH = 32
+MOST_DIGITS = 1000
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -159,8 +160,8 @@ def check_json(body: bytes) -> None:
     """Check the JSON of a request before anything is made of it; an empty body is left to the handler.
 
     Raises:
-        Invalid: it has too many values or too many levels, is no JSON by RFC 8259 (NaN), or has a NUL or half a
-            surrogate pair in a text, which PostgreSQL and UTF-8 can't hold.
+        Invalid: it has too many values, too many levels or too long a number, is no JSON by RFC 8259 (NaN), or has a
+            NUL or half a surrogate pair in a text, which PostgreSQL and UTF-8 can't hold.
     """
     if not body:
         return
@@ -169,7 +170,7 @@ def check_json(body: bytes) -> None:
     if body.count(b"[") + body.count(b"{") > MOST_DEPTH and _depth(body) > MOST_DEPTH:
         raise _refused(f"it has more than {MOST_DEPTH} levels")
     try:
-        value = json.loads(body.decode(), parse_constant=_refuse_number, parse_float=_finite)
+        value = json.loads(body.decode(), parse_constant=_refuse_number, parse_float=_finite, parse_int=_short)
     except UnicodeDecodeError as error:
         raise _refused("it is no UTF-8") from error
     except ValueError as error:
@@ -189,6 +190,12 @@ def _refused(reason: str) -> Invalid:
 
 def _refuse_number(text: str) -> Any:
     raise ValueError(f"{text[:30]} is none of its numbers")
+
+
+def _short(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise _refused(f"a number is too long, it has more than {MOST_DIGITS:,} digits")
+    return int(text)
 
 
 def _finite(text: str) -> float:

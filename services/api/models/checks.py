@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictInt, StrictStr
 
+from services.admin.feeds.tags import MAX_TAG_CHARACTERS
+
 EXAMPLE: dict[str, JsonValue] = {
     "feed_id": 1,
     "url": "https://news.example/feed",
@@ -73,5 +75,5 @@ class ChosenFeeds(BaseModel):
         | None,
         Field(max_length=1000, description="By id or URL."),
     ] = None
-    tag: Annotated[str | None, Field(max_length=200, pattern=r"^[^\x00]*$")] = None
+    tag: Annotated[str | None, Field(max_length=MAX_TAG_CHARACTERS, pattern=r"^[^\x00]*$")] = None
     source_type: Annotated[str | None, Field(max_length=100, pattern=r"^[^\x00]*$")] = None

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from shared.broker.topology import CHAIN
+
 MOST = 10_000
 
 _LETTER: dict[str, JsonValue] = {
@@ -21,7 +23,9 @@ _LETTER: dict[str, JsonValue] = {
     "bytes": 420,
 }
 
-Service = Annotated[str, Field(min_length=1, max_length=100, description="Only in this service's dead queue.")]
+_SERVICES = "|".join(entry.service for entry in CHAIN)
+
+Service = Annotated[str, Field(pattern=f"^(?:{_SERVICES})$", description="Only in this service's dead queue.")]
 MessageId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
 Look = Annotated[int, Field(ge=1, le=MOST, description="Look at so many letters of each queue, the oldest first.")]
 

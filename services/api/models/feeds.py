@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from services.admin.feeds.retries import Polling
+from services.admin.feeds.tags import MAX_TAG_CHARACTERS
 
 YEAR_SECONDS = 31_536_000
 
@@ -67,7 +68,7 @@ NEW_EXAMPLE: dict[str, JsonValue] = {"url": "https://news.example/", "tags": ["n
 
 Url = Annotated[str, Field(max_length=10_000, description="http(s), as it is polled; `feed://` stands for http.")]
 Name = Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$", description="For people.")]
-Tag = Annotated[str, Field(max_length=200)]
+Tag = Annotated[str, Field(max_length=MAX_TAG_CHARACTERS)]
 Tags = Annotated[list[Tag], Field(max_length=100, description="Such as `news` or `a/b`, a folder within a folder.")]
 Priority = Annotated[int, Field(ge=-1000, le=1000, description="Higher goes first when many feeds are due.")]
 Span = Annotated[float, Field(ge=1, le=YEAR_SECONDS, allow_inf_nan=False)]

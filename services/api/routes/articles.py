@@ -8,14 +8,16 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import AwareDatetime
 
+from services.admin.actor import Scope
 from services.admin.articles import ledger, pending
 from services.admin.articles.pending import Filter, Place, State, to_utc
 from services.admin.errors import Invalid
+from services.admin.feeds.tags import MAX_TAG_CHARACTERS
 from services.api.access import ArticleReader, Reader
 from services.api.models.articles import Article, ArticleCounts, DeadArticle, LedgerRow, PendingArticle
 from services.api.models.claims import Md5
+from services.api.moments import Moment
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.problems import answers
 from services.api.resources import Here
@@ -27,23 +29,23 @@ NO_NUL = r"^[^\x00]*$"
 Feed = Annotated[
     str | None, Query(min_length=1, max_length=2000, pattern=NO_NUL, description="Only of this feed: its id or URL.")
 ]
-Moment = AwareDatetime | None
 
 
 def _filter(
+    actor: ArticleReader,
     feed: Feed = None,
     q: Annotated[
         str | None, Query(max_length=1000, pattern=NO_NUL, description="Only with this text in title or URL.")
     ] = None,
-    tag: Annotated[str | None, Query(max_length=200, description="Only of feeds with this tag.")] = None,
+    tag: Annotated[str | None, Query(max_length=MAX_TAG_CHARACTERS, description="Only of feeds with this tag.")] = None,
     language: Annotated[
         str | None, Query(max_length=50, pattern=NO_NUL, description="Only in this language; `en` is also `en-GB`.")
     ] = None,
     md5: Annotated[str | None, Query(pattern="^[0-9a-fA-F]{4,32}$", description="The beginning of the key.")] = None,
-    since: Annotated[Moment, Query(description="Only those that came (died) then or later.")] = None,
-    until: Annotated[Moment, Query(description="Only those that came (died) before.")] = None,
+    since: Annotated[Moment | None, Query(description="Only those that came (died) then or later.")] = None,
+    until: Annotated[Moment | None, Query(description="Only those that came (died) before.")] = None,
 ) -> Filter:
-    return Filter(feed, q, tag, language, md5, _given(since, "since"), _given(until, "until"))
+    return Filter(feed, q, tag, language, md5, _given(since, "since"), _given(until, "until"), actor.may(Scope.WRITE))
 
 
 def _given(moment: datetime | None, name: str) -> datetime | None:
@@ -142,7 +144,7 @@ async def show_article(
 @router.get("/api/ledger", summary="List articles that ever came", responses=answers(HTTPStatus.NOT_FOUND))
 async def list_ledger(
     here: Here,
-    _actor: Reader,
+    actor: Reader,
     feed: Feed = None,
     md5: Annotated[list[Md5], Query(max_length=100, description="In place of `feed`: up to 100 keys.")] = [],  # noqa: B006 - read only
     limit: Limit = 50,
@@ -159,7 +161,7 @@ async def list_ledger(
     async with here.database.transaction() as connection:
         if feed is None:
             return Page(items=[LedgerRow(**row) for row in await ledger.read_ledger(connection, md5)], next=None)
-        rows = await ledger.list_ledger(connection, feed, limit, after)
+        rows = await ledger.list_ledger(connection, feed, limit, after, exact=actor.may(Scope.WRITE))
     last = rows[-1] if len(rows) == limit else None
     return Page(items=[LedgerRow(**row) for row in rows], next=last and write_cursor(last["entry_key"], last["md5"]))
 

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime
 
 from services.admin.access import audit_rows
 from services.admin.errors import Invalid
 from services.api.access import Admin
 from services.api.models.access import AuditRow
+from services.api.moments import Moment
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.resources import Here
 
@@ -24,7 +24,7 @@ By = Annotated[
 ]
 Action = Annotated[str | None, Query(max_length=100, pattern=_TEXT, description="Only this, such as `feed.update`.")]
 Target = Annotated[str | None, Query(max_length=300, pattern=_TEXT, description="Only what was done to this id.")]
-Since = Annotated[AwareDatetime | None, Query(description="Only later rows.")]
+Since = Annotated[Moment | None, Query(description="Only later rows.")]
 
 
 @router.get("", summary="List changes")

@@ -6,15 +6,16 @@ import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 
 import anyio.to_thread
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Response
 from starlette.concurrency import iterate_in_threadpool
 
 from services.admin.feeds.checks import check_feeds, find_ids
 from services.api.access import Editor
 from services.api.models.checks import EXAMPLE, CheckedFeed, ChosenFeeds
+from services.api.paths import FeedId
 from services.api.problems import ProblemError, answers, problem
 from services.api.resources import Here
 from services.api.streams import LINES, Lines, Streamed, lines_like
@@ -29,11 +30,9 @@ SERIES_AT_ONCE = 2
 _ones = threading.BoundedSemaphore(ONES_AT_ONCE)
 _series = threading.BoundedSemaphore(SERIES_AT_ONCE)
 
-Id = Annotated[int, Path(ge=1, lt=2**63, description="The feed's id.")]
 
-
-@router.post("/{feed}/check", summary="Check a feed", responses=answers(HTTPStatus.NOT_FOUND))
-async def check_feed(here: Here, _actor: Editor, feed: Id) -> CheckedFeed:
+@router.post("/{feed:digits}/check", summary="Check a feed", responses=answers(HTTPStatus.NOT_FOUND))
+async def check_feed(here: Here, _actor: Editor, feed: FeedId) -> CheckedFeed:
     """Fetch a feed once, in its host's turn, read it as the pipeline would, and write nothing."""
     database_url, settings = str(here.settings.database_url), here.fetcher
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from services.admin.actor import Actor, audit
+from services.admin.actor import Actor, Scope, audit
 from services.admin.articles.claims import NAMED
 from services.admin.articles.pending import find_feed
 from services.admin.dead_letters import letters as dead
@@ -43,7 +43,7 @@ UNCLEAR = answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 @router.get("", summary="List dead letters", responses=answers(HTTPStatus.NOT_FOUND))
 async def list_dead_letters(
     here: Here,
-    _actor: Reader,
+    actor: Reader,
     service: Annotated[Service | None, Query()] = None,
     feed: Annotated[
         str | None, Query(min_length=1, max_length=2000, pattern=NO_NUL, description="Only of this feed: id or URL.")
@@ -56,18 +56,18 @@ async def list_dead_letters(
     rows = [letter.summary() for letter in await dead.read_letters(here.broker(), here.topology, stages, limit)]
     more = max(Counter(row["queue"] for row in rows).values(), default=0) >= limit
     if feed is not None:
-        id_ = await _feed_id(here, feed)
+        id_ = await _feed_id(here, actor, feed)
         rows = [row for row in rows if str(row["feed_id"]) == str(id_)]
     if q is not None:
         rows = [row for row in rows if q.lower() in " ".join(map(str, row.values())).lower()]
     return Letters(items=[Letter(**row) for row in rows], more=more)
 
 
-async def _feed_id(here: Here, feed: str) -> int:
+async def _feed_id(here: Here, actor: Actor, feed: str) -> int:
     if feed.isascii() and feed.isdecimal():
         return int(feed)
     async with here.database.transaction() as connection:
-        return await find_feed(connection, feed)
+        return await find_feed(connection, feed, exact=actor.may(Scope.WRITE))
 
 
 @router.get("/{message_id}", summary="Show a dead letter", responses=UNCLEAR)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 
-from services.admin.actor import Actor
+from services.admin.actor import Actor, Scope
 from services.admin.errors import Invalid
 from services.admin.feeds import edits as feed_edits
 from services.admin.feeds import listing as feeds
@@ -18,6 +19,7 @@ from services.api.access import Editor, Reader
 from services.api.etags import IfMatch, check_match, quote
 from services.api.models.feeds import Attempt, Feed, FeedChanges, FeedRow, FeedUrl, PolledFeed, RemovedFeed, TagRow
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
+from services.api.paths import FeedId
 from services.api.problems import answers
 from services.api.resources import Here, Resources
 from shared.observability.secrets import mask_credentials
@@ -25,12 +27,16 @@ from shared.observability.secrets import mask_credentials
 router = APIRouter(tags=["feeds"])
 
 PLAIN = r"^[^\x00]*$"
-Id = Annotated[int, Path(ge=1, le=2**63 - 1, description="The feed's id.")]
 Text = Annotated[
     str | None, Query(max_length=1000, pattern=PLAIN, description="Only feeds with this text in name, title or URL.")
 ]
 Tag = Annotated[
-    str | None, Query(max_length=200, pattern=PLAIN, description="Only feeds with this tag, in upper or lower case.")
+    str | None,
+    Query(
+        max_length=tags.MAX_TAG_CHARACTERS,
+        pattern=PLAIN,
+        description="Only feeds with this tag, in upper or lower case.",
+    ),
 ]
 InState = Annotated[State | None, Query(description="Only feeds in this state.")]
 Host = Annotated[
@@ -72,9 +78,13 @@ ETAG = {"ETag": {"description": "The edition that people made; polls don't chang
 
 @router.get("/api/feeds", summary="List feeds")
 async def list_feeds(
-    here: Here, _actor: Reader, filters: Chosen, sort: Order = "id", limit: Limit = 50, cursor: Cursor = None
+    here: Here, actor: Reader, filters: Chosen, sort: Order = "id", limit: Limit = 50, cursor: Cursor = None
 ) -> Page[FeedRow]:
-    """Feeds that fit all that is given."""
+    """Feeds that fit all that is given.
+
+    Passwords and tokens in URLs are not searched. A feed with one is found by `url` with the scope `write` only.
+    """
+    filters = replace(filters, exact=actor.may(Scope.WRITE))
     order = SORTS[sort]
     key = read_cursor(cursor, [str, order.kind, int])
     if key and key[0] != sort:
@@ -91,17 +101,20 @@ async def list_feeds(
 
 
 @router.post("/api/feeds/lookup", summary="Find a feed by its URL", responses=MISSING)
-async def find_feed(here: Here, _actor: Reader, body: FeedUrl) -> Feed:
-    """The feed that is registered with this URL. The URL goes in the body, since it may hold a password."""
+async def find_feed(here: Here, actor: Reader, body: FeedUrl) -> Feed:
+    """The feed that is registered with this URL. The URL goes in the body, since it may hold a password.
+
+    With the scope `read` a feed with a password or a token in its URL is not found.
+    """
     async with here.database.transaction() as connection:
-        id_ = await feeds.find_by_url(connection, body.url)
+        id_ = await feeds.find_by_url(connection, body.url, exact=actor.may(Scope.WRITE))
         if id_ is None:
             raise feeds.no_feed(body.url)
         return Feed(**await feeds.read_feed(connection, here.retry_rules(), id_))
 
 
-@router.get("/api/feeds/{feed}", summary="Show a feed", responses=MISSING | {200: {"headers": ETAG}})
-async def read_feed(here: Here, _actor: Reader, feed: Id, response: Response) -> Feed:
+@router.get("/api/feeds/{feed:digits}", summary="Show a feed", responses=MISSING | {200: {"headers": ETAG}})
+async def read_feed(here: Here, _actor: Reader, feed: FeedId, response: Response) -> Feed:
     """One feed: its state, its health over a week, when it is polled and why."""
     async with here.database.transaction() as connection:
         edition = await feed_edits.read_edition(connection, feed)  # before: an older edition does no harm
@@ -110,22 +123,22 @@ async def read_feed(here: Here, _actor: Reader, feed: Id, response: Response) ->
     return Feed(**row)
 
 
-@router.patch("/api/feeds/{feed}", summary="Change a feed", responses=EDITED | {200: {"headers": ETAG}})
+@router.patch("/api/feeds/{feed:digits}", summary="Change a feed", responses=EDITED | {200: {"headers": ETAG}})
 async def change_feed(
-    here: Here, actor: Editor, feed: Id, changes: FeedChanges, response: Response, if_match: IfMatch = None
+    here: Here, actor: Editor, feed: FeedId, changes: FeedChanges, response: Response, if_match: IfMatch = None
 ) -> Feed:
     """Change how a feed is polled, its name, its tags or its settings. Only what the body has is changed."""
     return await _change(here, actor, feed, changes.given(), response, if_match)
 
 
-@router.post("/api/feeds/{feed}/pause", summary="Pause a feed", responses=EDITED | {200: {"headers": ETAG}})
-async def pause_feed(here: Here, actor: Editor, feed: Id, response: Response, if_match: IfMatch = None) -> Feed:
+@router.post("/api/feeds/{feed:digits}/pause", summary="Pause a feed", responses=EDITED | {200: {"headers": ETAG}})
+async def pause_feed(here: Here, actor: Editor, feed: FeedId, response: Response, if_match: IfMatch = None) -> Feed:
     """The feed is not polled until somebody resumes it."""
     return await _change(here, actor, feed, {"enabled": False}, response, if_match)
 
 
-@router.post("/api/feeds/{feed}/resume", summary="Resume a feed", responses=EDITED | {200: {"headers": ETAG}})
-async def resume_feed(here: Here, actor: Editor, feed: Id, response: Response, if_match: IfMatch = None) -> Feed:
+@router.post("/api/feeds/{feed:digits}/resume", summary="Resume a feed", responses=EDITED | {200: {"headers": ETAG}})
+async def resume_feed(here: Here, actor: Editor, feed: FeedId, response: Response, if_match: IfMatch = None) -> Feed:
     """The feed is polled again, within five minutes at first, and its failures are forgotten."""
     return await _change(here, actor, feed, {"enabled": True}, response, if_match)
 
@@ -144,11 +157,11 @@ async def _change(
 
 
 @router.post(
-    "/api/feeds/{feed}/fetch",
+    "/api/feeds/{feed:digits}/fetch",
     summary="Poll a feed now",
     responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
-async def fetch_feed(here: Here, actor: Editor, feed: Id) -> PolledFeed:
+async def fetch_feed(here: Here, actor: Editor, feed: FeedId) -> PolledFeed:
     """Poll a feed ahead of its time or of its retry. A host that asked to be left alone is left alone."""
     servers = retries.Servers(
         here.database,
@@ -162,11 +175,11 @@ async def fetch_feed(here: Here, actor: Editor, feed: Id) -> PolledFeed:
 
 
 @router.delete(
-    "/api/feeds/{feed}",
+    "/api/feeds/{feed:digits}",
     summary="Remove a feed",
     responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.PRECONDITION_FAILED),
 )
-async def remove_feed(here: Here, actor: Editor, feed: Id, if_match: IfMatch = None) -> RemovedFeed:
+async def remove_feed(here: Here, actor: Editor, feed: FeedId, if_match: IfMatch = None) -> RemovedFeed:
     """Remove a feed with its log and its pending articles. Articles seen are remembered: they don't come again."""
     async with here.database.transaction() as connection:
         locked = await feed_edits.lock_feed(connection, feed)
@@ -174,8 +187,10 @@ async def remove_feed(here: Here, actor: Editor, feed: Id, if_match: IfMatch = N
         return RemovedFeed(id=feed, pending_articles=await feed_edits.remove_feed(connection, actor, feed))
 
 
-@router.get("/api/feeds/{feed}/fetches", summary="List a feed's fetches", responses=MISSING)
-async def list_fetches(here: Here, _actor: Reader, feed: Id, limit: Limit = 50, cursor: Cursor = None) -> Page[Attempt]:
+@router.get("/api/feeds/{feed:digits}/fetches", summary="List a feed's fetches", responses=MISSING)
+async def list_fetches(
+    here: Here, _actor: Reader, feed: FeedId, limit: Limit = 50, cursor: Cursor = None
+) -> Page[Attempt]:
     """The fetches of a feed, the latest first, as far back as the log is kept."""
     key = read_cursor(cursor, [int, int])
     async with here.database.transaction() as connection:

@@ -16,7 +16,7 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response
 
 from services.admin.actor import Actor, Scope, audit
-from services.admin.feeds.tags import MAX_TAGS, clean_tag, merge_tags
+from services.admin.feeds.tags import MAX_TAG_CHARACTERS, MAX_TAGS, clean_tag, merge_tags
 from services.admin.registry import connect
 from services.admin.subscriptions.exporting import export_feeds
 from services.admin.subscriptions.model import Format
@@ -82,12 +82,12 @@ FormatOfList = Annotated[
     Format | None, Query(alias="format", description="How it is written. By default its content tells.")
 ]
 TagsForAll = Annotated[
-    list[Annotated[str, Query(max_length=1000)]],
+    list[Annotated[str, Query(max_length=MAX_TAG_CHARACTERS)]],
     Query(alias="tag", max_length=MAX_TAGS, description="Give all its feeds this tag, too; repeatable."),
 ]
 DryRun = Annotated[bool, Query(description="Only say what would be done.")]
 Salvage = Annotated[bool, Query(description="Take from a broken file what can be read. Otherwise it is refused.")]
-OfTag = Annotated[str | None, Query(max_length=1000, description="Only feeds with this tag.")]
+OfTag = Annotated[str | None, Query(max_length=MAX_TAG_CHARACTERS, description="Only feeds with this tag.")]
 
 
 @router.post(
@@ -112,7 +112,7 @@ async def import_feeds(
     no feed, one for each thousand feeds that were read, and at the end `done` or `error`. A client that goes away ends
     the import after the chunk that is under way; the same import again adds the rest.
     """
-    merged = tuple(merge_tags((), map(clean_tag, tags)))
+    merged = tuple(merge_tags((), (clean_tag(tag, "query.tag") for tag in tags)))
     rules = make_rules(here.fetcher, merged, dry_run=dry_run)
     if not _places.acquire(blocking=False):
         wait = {"Retry-After": "10"}
@@ -194,7 +194,7 @@ async def export_list(
     gets them in full, any other with stars in their place.
     """
     masked = not actor.may(Scope.ADMIN)
-    wanted = None if tag is None else clean_tag(tag)
+    wanted = None if tag is None else clean_tag(tag, "query.tag")
     file, secrets = await anyio.to_thread.run_sync(_export, str(here.settings.database_url), form, wanted, masked)
     return Streamed(file_parts(file), MEDIA_TYPES[form], {SECRETS_HEADER: str(secrets)})
 
