@@ -6,8 +6,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from shared.broker.topology import CHAIN
-
 MOST = 10_000
 
 _LETTER: dict[str, JsonValue] = {
@@ -23,7 +21,7 @@ _LETTER: dict[str, JsonValue] = {
     "bytes": 420,
 }
 
-_SERVICES = "|".join(entry.service for entry in CHAIN)
+_SERVICES = "fetcher|writer"
 
 Service = Annotated[str, Field(pattern=f"^(?:{_SERVICES})$", description="Only in this service's dead queue.")]
 MessageId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
