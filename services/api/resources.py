@@ -11,6 +11,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from services.admin.access.remembered import Remembered
 from services.admin.feeds.urls import UrlRules
 from services.admin.health.looks import Look
 from services.admin.health.pipeline import watch
@@ -18,7 +19,6 @@ from services.admin.health.pipeline.watch import HealthWatch
 from services.admin.health.queues import Levels, read_levels
 from services.admin.health.stats import StatsWatch
 from services.admin.health.status import read_thresholds
-from services.api.access.remembered import Remembered
 from services.api.arrivals import Arrivals
 from services.api.settings import ApiSettings
 from services.api.turns import Turns

@@ -11,12 +11,12 @@ from http import HTTPStatus
 from fastapi import Request
 
 from services.admin.access import sessions, tokens
+from services.admin.access.remembered import Remembered
 from services.admin.access.tokens import Grant
 from services.admin.actor import Actor, Scope
 from services.api.access import cookies
 from services.api.access.checks import READING
 from services.api.access.failures import Failures
-from services.api.access.remembered import Remembered
 from services.api.problems import ProblemError
 from shared.database.postgres import Connection, Database
 

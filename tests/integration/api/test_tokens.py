@@ -14,11 +14,11 @@ import httpx
 import pytest
 
 from services.admin.access import tokens
+from services.admin.access.remembered import TRUSTED_SECONDS
 from services.admin.access.tokens import TOKEN, new_token, secret_hash
 from services.admin.actor import Scope
 from services.admin.registry import connect
 from services.api.access.bearer import TokenAccess
-from services.api.access.remembered import TRUSTED_SECONDS
 from services.api.access.serving import housekeeping
 from services.api.app import make_app
 from services.api.resources import Resources
