@@ -24,7 +24,7 @@ from services.api.settings import ApiSettings
 from services.api.turns import Turns
 from services.fetcher.outcomes import RetryRules
 from services.fetcher.settings import FetcherSettings
-from shared.broker.port import Broker
+from shared.broker.port import Broker, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
@@ -135,10 +135,24 @@ class Resources:
         return RetryRules(fetcher.max_retries, fetcher.retry_delay_seconds, fetcher.claim_seconds)
 
     def broker(self, name: str = "feedmill api") -> Broker:
-        """Return the broker; `name` is what its management UI shows. Raises ConfigurationError: there is none."""
+        """Return the broker; `name` is what its management UI shows."""
         if self.no_broker:
-            raise ConfigurationError(self.no_broker)
+            return _NoBroker(self.no_broker)
         return RabbitMQ(str(self.settings.amqp_url), name=name, max_message_bytes=self.settings.max_message_bytes)
+
+
+class _NoBroker:
+    """Stands for a broker that is not there, until somebody connects to it."""
+
+    max_message_bytes = 0
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    @asynccontextmanager
+    async def connect(self, _topology: Topology | None) -> AsyncIterator[Session]:
+        raise ConfigurationError(self._reason)
+        yield
 
 
 def open_database(settings: ApiSettings) -> Database:

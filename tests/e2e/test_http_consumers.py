@@ -199,14 +199,19 @@ def test_the_example_in_the_docs_drains_over_http_and_ends_on_sigterm(
     assert pending(db) == []
 
 
-def test_the_requests_in_the_docs_work_as_written(api: ApiProcess, db: Connection) -> None:
+def test_the_requests_in_the_docs_work_as_written(
+    api: ApiProcess, db: Connection, database_url: str, amqp_url: str
+) -> None:
     page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
     section = page[page.index("## Over HTTP") :]
     commands = re.findall(r"^    (curl .*)$", section, re.MULTILINE)
     assert len(commands) == 2
     md5s = fill(db, 1)
     db.execute("UPDATE pending_articles SET md5 = '9e107d9d372bb6826bd81d3542a419d6'")
-    environment = {**os.environ, "FEEDMILL_API_URL": api.url, "FEEDMILL_API_TOKEN": "x"}
+    create = [sys.executable, "-m", "services.cli", "token", "create", "indexer", "--scope", "consume"]
+    servers = os.environ | {"FEEDMILL_DATABASE_URL": database_url, "FEEDMILL_AMQP_URL": amqp_url}
+    token = subprocess.run(create, cwd=ROOT, env=servers, capture_output=True, text=True, check=True).stdout.strip()
+    environment = {**os.environ, "FEEDMILL_API_URL": api.url, "FEEDMILL_API_TOKEN": token}
     outputs = [
         subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=True).stdout
         for command in commands

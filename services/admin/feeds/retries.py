@@ -83,7 +83,7 @@ async def fetch_now(servers: Servers, actor: Actor, id_: int) -> dict[str, Any]:
                 return feed | {"polling": Polling.RETRIED, "until": None}
     except TimeoutError:
         raise Unavailable(f"feed {id_} is due; others search the retry queue for its job: try again") from None
-    except BrokerUnavailable as error:
+    except (BrokerUnavailable, ConfigurationError) as error:
         at = f"{feed['retry_at'].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         retry = f"retry {feed['retry']} of {feed['retries']} at {at}" if feed["retry"] else f"deferred until {at}"
         raise Unavailable(f"feed {id_} waits, {retry}, and that can't be changed without RabbitMQ: {error}") from error

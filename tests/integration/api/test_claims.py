@@ -106,7 +106,7 @@ async def test_an_article_goes_its_way_with_every_call_repeated(api: httpx.Async
     assert [article["md5"] for article in await claimed(api)] == [md5s[2], md5s[4]]
     assert audited(db) == []
     row = db.execute("SELECT last_error FROM pending_articles WHERE retry_count = 1").fetchone()
-    assert row == {"last_error": "a NUL "}
+    assert row == {"last_error": "a NUL"}
 
 
 async def test_a_lease_that_was_lost_protects_the_next_holder(api: httpx.AsyncClient, db: Connection) -> None:
