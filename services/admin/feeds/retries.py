@@ -20,7 +20,7 @@ from services.fetcher.outcomes import RetryRules
 from shared.broker.port import Broker, Delivery
 from shared.broker.topology import Topology
 from shared.database.postgres import Connection, Database
-from shared.errors import BrokerUnavailable, DecodeError, MessageTooLarge, Unavailable
+from shared.errors import BrokerUnavailable, ConfigurationError, DecodeError, MessageTooLarge, Unavailable
 from shared.wire.jobs import FetchFeed
 
 MOST_JOBS = 20_000
