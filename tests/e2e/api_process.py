@@ -55,7 +55,9 @@ class ApiProcess:
                     return
             except OSError:
                 time.sleep(0.1)
-        raise AssertionError(f"the API did not start: {self._process.poll()}")
+        code = self._process.poll()
+        self.kill()  # nobody else will: the block has not begun
+        raise AssertionError(f"the API did not start: {code}")
 
     def kill(self) -> None:
         """End it as `kill -9` does."""
