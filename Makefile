@@ -10,7 +10,7 @@ SETUP_FLAGS := $(if $(and $(FEEDMILL_AMQP_URL),$(FEEDMILL_DATABASE_URL)),--no-se
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up test test-quick lint fmt bench lock audit image sbom pin-images release-notes clean
+.PHONY: help setup run up test test-quick lint fmt bench eval lock audit image sbom pin-images release-notes clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
@@ -51,6 +51,9 @@ fmt: setup ## Format the code, and fix what can be fixed
 
 bench: setup ## Measure (ARGS are the benchmarks' own)
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+eval: setup ## Print how good the enricher's labels are (ARGS: language, similarity, topics, entities)
+	@$(BIN)/python -m benchmarks.enrichment $(ARGS)
 
 UV_COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 

@@ -113,6 +113,11 @@ class BrokerSettings(FeedmillSettings):
         " than shards are idle. The same for all services.",
     )
 
+    enricher: bool = Field(
+        False,
+        description="Whether results with entries pass the enricher on their way to the writer. `docker compose`,"
+        " `feedmill up` and the manifests switch it on.",
+    )
     declare_topology: bool = Field(
         True,
         description="Whether services declare exchanges and queues. Off where `feedmill migrate` does it and"
@@ -126,6 +131,7 @@ class BrokerSettings(FeedmillSettings):
             retry_delay_seconds=self.retry_delay_seconds,
             message_retry_seconds=self.message_retry_seconds,
             fetcher_shards=self.fetcher_shards,
+            switched_off=() if self.enricher else ("enricher",),
         )
         return replace(topology, declared_on_connect=self.declare_topology)
 

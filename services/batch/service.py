@@ -177,14 +177,15 @@ class BatchService:
             claim_seconds=settings.claim_seconds,
         )
         clock = Clock(now=self._clock.now, monotonic=time.monotonic)
-        stage = replace(STAGE, next_key=self._topology.fetcher.next_key)
-        with fetching(settings, stage, rules, clock=clock) as fetcher:
+        fetcher = self._topology.fetcher
+        stage = replace(STAGE, next_key=fetcher.next_key, next_key_if_empty=fetcher.next_key_if_empty)
+        with fetching(settings, stage, rules, clock=clock) as parts:
             run = Run(
                 self._claims,
-                fetcher.handler,
+                parts.handler,
                 self._publish,
                 Window(settings.fetcher_prefetch, lambda group: max_in_progress(limits, group)),
-                fetcher.prefetch_limit,
+                parts.prefetch_limit,
                 delay_seconds=settings.fast_delay_seconds,
                 drain_seconds=settings.longest_fetch_seconds() + DRAIN_SECONDS,
                 summary=self.summary,
@@ -192,7 +193,7 @@ class BatchService:
             backpressure = Backpressure(
                 [stage.queue for stage in self._topology.behind(self._topology.fetcher)],
                 high_water=settings.writer_high_water,
-                prefetch_limit=fetcher.prefetch_limit,
+                prefetch_limit=parts.prefetch_limit,
             )
             over = asyncio.Event()
             async with beside(

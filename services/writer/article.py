@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from shared.wire.results import Entry
 
 ROWS_PER_STATEMENT = 500
 """More rows gain nothing (measured), and cost memory here and in the server."""
+
+DuplicateKind = Literal["address", "title", "text"]
+"""What tells that two articles are one story."""
 
 T = TypeVar("T")
 
@@ -33,7 +36,10 @@ class Article:
     canonical: str | None = None
     """The digest of its canonical URL; None if that does not tell which article it is."""
     duplicate_of: str | None = None
-    """The name of the article that came first under another address."""
+    """The name of the article that came first under another address, or with nearly the same text."""
+    duplicate_kind: DuplicateKind | None = None
+    duplicate_score: float | None = None
+    """How much of the text is the same, from 0 to 1; None for an address."""
     revision: int = 0
     """How often its text has changed."""
 

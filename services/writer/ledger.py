@@ -108,7 +108,7 @@ async def find_originals(connection: Connection, articles: Sequence[Article]) ->
     first: dict[str, str] = {row["key"]: row["md5"] for row in await cursor.fetchall()}
     for article in articles:
         if article.canonical and (original := first.setdefault(article.canonical, article.name)) != article.name:
-            article.duplicate_of = original
+            article.duplicate_of, article.duplicate_kind = original, "address"
 
 
 async def insert_items(connection: Connection, articles: Sequence[Article], now: datetime) -> set[str]:

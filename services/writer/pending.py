@@ -29,6 +29,17 @@ def _enclosures(article: Article) -> str:
     return json.dumps([enclosure.model_dump() for enclosure in enclosures]) if enclosures else "[]"
 
 
+def _entities(article: Article) -> str | None:
+    enrichment = article.entry.enrichment
+    return json.dumps([entity.model_dump() for entity in enrichment.entities]) if enrichment else None
+
+
+def _found(name: str, type_: str = "text", field: str | None = None) -> Column:
+    """Return a column of what the enricher found out."""
+    read = attrgetter(field or name)
+    return Column(name, type_, lambda a: a.entry.enrichment and read(a.entry.enrichment), follows_text=True)
+
+
 def _entry(name: str, type_: str = "text", *, follows_text: bool = False) -> Column:
     return Column(name, type_, attrgetter(f"entry.{name}"), follows_text)
 
@@ -50,7 +61,14 @@ COLUMNS = (
     Column("enclosures", "jsonb", _enclosures),
     _entry("language"),
     Column("flags", "text[]", _list_of("flags")),
+    _found("detected_language", field="language"),
+    _found("language_confidence", "real"),
+    _found("topic"),
+    _found("topic_confidence", "real"),
+    Column("entities", "jsonb", _entities, follows_text=True),
     Column("duplicate_of", "text", attrgetter("duplicate_of")),
+    Column("duplicate_kind", "text", attrgetter("duplicate_kind")),
+    Column("duplicate_score", "real", attrgetter("duplicate_score")),
     Column("revision", "integer", attrgetter("revision")),
 )
 """The columns of `pending_articles` that the writer fills, beside `created_at`: every statement below follows them."""

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from shared.broker.topology import EXCHANGE, Stage, Topology
 from shared.wire.envelope import Message
+from shared.wire.results import FeedFetched
 
 Headers = Mapping[str, str | int]
 
@@ -48,10 +49,11 @@ class Outgoing:
         return cls(message, routing_key=queue)
 
     @classmethod
-    def onward(cls, stage: Stage, message: Message) -> Outgoing:
-        """Return `message` addressed to the stage behind `stage`, whichever that is."""
-        assert stage.next_key is not None
-        return cls(message, routing_key=stage.next_key)
+    def onward(cls, stage: Stage, result: FeedFetched) -> Outgoing:
+        """Return `result` addressed to the stage behind `stage`, whichever that is for it."""
+        key = stage.next_key if result.entries else stage.next_key_if_empty
+        assert key is not None
+        return cls(result, routing_key=key)
 
     @classmethod
     def after(cls, delay: str, message: Message, *, then: str) -> Outgoing:

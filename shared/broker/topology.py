@@ -5,9 +5,12 @@
        fetcher.fast-delay ─┘  └─ fetcher.retry                      writer.retry ─► writer
        fetcher.07.front ─► (the same one)  fetcher.dead     writer.trials ─► (writer)  writer.dead
 
-`CHAIN` lists the stages in the order of the data. To add one, for example an enricher, add a package
-`services/enricher` and an entry before the writer's. Its queues, the users' rights, `feedmill dead` and `status`
-follow.
+`CHAIN` lists the stages in the order of the data. To add one, add its package and an entry before the writer's. Its
+queues, the users' rights, `feedmill dead` and `status` follow.
+
+An *optional* stage, such as the enricher, adds to articles what they can do without. Results without entries pass it
+by, and so do all results while it is switched off. What it does not take in time goes on to the next stage as it is,
+and so does a message that it dies of.
 
 The fetcher's jobs wait in *shards*, the queues `fetcher.00`, `fetcher.01`, …: each politeness group belongs to one by
 its hash. One fetcher at a time owns a shard (`services/fetcher/shards`), so that one scoreboard sees all requests to a
@@ -38,7 +41,7 @@ All queues are durable quorum queues. Two rules keep every message (RabbitMQ 3.1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -62,6 +65,12 @@ RabbitMQ 4 would drop a dead letter after the twentieth."""
 
 ANY_KEY: Final = ""
 """The binding key of a queue at a fanout exchange, which ignores keys."""
+
+OPTIONAL_SECONDS: Final = 600.0
+"""How long a result waits for an optional stage, before it goes on without."""
+
+OPTIONAL_DELIVERY_LIMIT: Final = 10
+"""Redeliveries after which a result goes on without an optional stage."""
 
 FRONT_SECONDS: Final = 60.0
 """How long a job waits in a front queue for the shard's fetcher, before it goes to the shard."""
@@ -105,9 +114,15 @@ class StageEntry:
     """Its service, its queue, and the first word of the names of its other queues."""
     input_key: str = ""
     """The routing key of its messages; empty: the queue's name."""
+    is_optional: bool = False
+    """Whether results may go on without it: those without entries always do."""
 
 
-CHAIN: Final = (StageEntry("fetcher"), StageEntry("writer", input_key=FeedFetched.KIND))
+CHAIN: Final = (
+    StageEntry("fetcher"),
+    StageEntry("enricher", is_optional=True),
+    StageEntry("writer", input_key=FeedFetched.KIND),
+)
 """The stages in the order of the data. The first one reads the scheduler's jobs from shards; each later one reads what
 the stage before it hands on."""
 
@@ -127,6 +142,8 @@ class Stage:
     """The routing key of its messages; empty: each shard has its own."""
     next_key: str | None = None
     """The routing key of what it hands on to the next stage; None: it is the last stage."""
+    next_key_if_empty: str | None = None
+    """The same for results without entries."""
 
     @property
     def message_retry(self) -> str:
@@ -198,10 +215,14 @@ def build_topology(
     retry_delay_seconds: float,
     message_retry_seconds: float,
     fetcher_shards: int = SHARDS,
+    switched_off: Collection[str] = (),
 ) -> Topology:
-    """Return the topology for these delays (seconds, down to the millisecond)."""
+    """Return the topology for these delays (seconds, down to the millisecond).
+
+    Results pass by the optional stages in `switched_off`. These keep their queues, which drain.
+    """
     first, *later = chain
-    keys = [entry.input_key or entry.service for entry in later]
+    keys = [_key_of(entry) for entry in later]
     fetcher = Stage(
         service=first.service,
         queues=tuple(map(shard_name, range(fetcher_shards))),
@@ -209,7 +230,8 @@ def build_topology(
         retry=f"fetcher.retry.v2.{retry_delay_seconds:g}s",
         dead="fetcher.dead",
         fast_delay=f"fetcher.fast-delay.v2.{fast_delay_seconds:g}s",
-        next_key=keys[0],
+        next_key=_next_key(later, switched_off),
+        next_key_if_empty=_next_key(later, (), is_empty=True),
     )
     assert fetcher.fast_delay is not None
     stages, exchanges = [fetcher], [fetcher.fast_delay, fetcher.retry]
@@ -220,19 +242,20 @@ def build_topology(
         _delay_queue(fetcher.retry, retry_delay_seconds),
         _dead_queue(fetcher),
     ]
-    for entry, key, next_key in zip(later, keys, [*keys[1:], None], strict=True):
+    for place, (entry, key) in enumerate(zip(later, keys, strict=True), start=1):
         stage = Stage(
             service=entry.service,
             queues=(entry.service,),
             retry=f"{entry.service}.retry.{message_retry_seconds:g}s",
             dead=f"{entry.service}.dead",
             input_key=key,
-            next_key=next_key,
+            next_key=_next_key(later[place:], switched_off),
+            next_key_if_empty=_next_key(later[place:], (), is_empty=True),
         )
         stages.append(stage)
         exchanges.append(stage.retry)
         queues += (
-            _work_queue(stage.queue, *([key] if key != stage.queue else []), then=stage.dead),
+            _stage_queue(stage, key, later[place].service if entry.is_optional else None),
             _delay_queue(stage.retry, message_retry_seconds, then=stage.queue),
             _dead_queue(stage),
         )
@@ -241,6 +264,24 @@ def build_topology(
         queues=(*queues, _TRIALS),
         exchanges=(Exchange(EXCHANGE, "topic"), Exchange(FETCHERS), *map(Exchange, exchanges)),
     )
+
+
+def _key_of(entry: StageEntry) -> str:
+    return entry.input_key or entry.service
+
+
+def _next_key(later: Sequence[StageEntry], switched_off: Collection[str], *, is_empty: bool = False) -> str | None:
+    taking = (e for e in later if not (e.is_optional and (is_empty or e.service in switched_off)))
+    return next(map(_key_of, taking), None)
+
+
+def _stage_queue(stage: Stage, key: str, next_queue: str | None) -> Queue:
+    """Return the queue of a stage behind the fetcher; of an optional one, with the queue that it leads on to."""
+    bindings = [key] if key != stage.queue else []
+    if next_queue is None:
+        return _work_queue(stage.queue, *bindings, then=stage.dead)
+    limits = {"x-delivery-limit": OPTIONAL_DELIVERY_LIMIT, "x-message-ttl": round(OPTIONAL_SECONDS * 1000)}
+    return _work_queue(stage.queue, *bindings, then=next_queue, **limits)
 
 
 def fetch_routing_key(group: str, shards: int) -> str:

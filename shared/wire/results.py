@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 from pydantic import ConfigDict, Field
 
+from shared.wire.enrichment import Enrichment, EntityKind
 from shared.wire.envelope import Listed, Many, Message, Moment, Record
 from shared.wire.jobs import DIGEST_BYTES, REASONS, Reason
 from shared.wire.outcomes import Outcome, OutcomeClass, stand_in
@@ -53,6 +54,8 @@ class Entry(Record):
     """MD5(url + title), lower-case hex: the id of the article if it is new (docs/explanation/articles.md)."""
     content_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 (hex) of the normalised text, by which a changed article differs from a repeated one."""
+    enrichment: Enrichment | None = Field(default=None, exclude_if=lambda enrichment: enrichment is None)
+    """What the enricher found out; None where it did not see the entry."""
     flags: Many[str] = ()
     """What the reader guessed or cut, for example `date_guessed`, `date_clamped` (docs/reference/queues.md)."""
 
@@ -110,6 +113,7 @@ class FeedFetched(Message):
         "outcome_class": Listed(frozenset(OutcomeClass), lambda _: OutcomeClass.SOFT),
         "reason": REASONS,
         "entries.content_quality": Listed(frozenset(get_args(ContentQuality)), lambda _: "summary"),
+        "entries.enrichment.entities.kind": Listed(frozenset(get_args(EntityKind)), lambda _: "organisation"),
     }
 
     result_id: UUID = Field(default_factory=uuid4)

@@ -204,6 +204,7 @@ def _build_entry(
             "language": (read_language(raw.language) if raw.language else None) or language,
             "md5": md5,
             "content_hash": hash_tidied(title, body),
+            "enrichment": None,
             "flags": tuple(sorted(flags)) if flags else (),
         }
     )

@@ -1,0 +1,1 @@
+-- By what the writer finds near-duplicates.

@@ -1,0 +1,1 @@
+-- What health counts of labels.

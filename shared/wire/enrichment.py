@@ -1,0 +1,66 @@
+"""The wire: what the enricher found out about an entry."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from shared.wire.envelope import Many, Record
+
+UNDETERMINED = "und"
+"""The language of a text that does not tell it (BCP 47)."""
+
+EntityKind = Literal["person", "organisation", "place", "technology"]
+
+
+class Mention(Record):
+    """Where a text names an entity: characters `start` to `end` (exclusive) of a column."""
+
+    field: Literal["title", "body"]
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+
+class Entity(Record):
+    """A person, organisation, place or technology that an article names."""
+
+    name: str
+    """Normalised: the list's name of it where it has one, else the first mention's."""
+    kind: EntityKind
+    id: str | None = None
+    """Its id at Wikidata (`Q458`), where the list gives one."""
+    mentions: Many[Mention] = ()
+
+
+class Sketch(Record):
+    """What near-duplicates are found by (docs/explanation/enrichment.md)."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    version: int = 1
+    """Sketches of two versions can't be compared."""
+    words: int = Field(ge=0)
+    """How many words of the text it was made of."""
+    shingles: bytes = b""
+    """Hashes of some of its word 3-shingles, 4 bytes each, ascending."""
+    numbers: bytes = b""
+    """The digest of the numbers that it names, in their order."""
+    title: bytes = b""
+    """The digest of the title's words."""
+
+
+class Enrichment(Record):
+    """What the enricher found out about an entry. None of a field: it was not looked for, or not found."""
+
+    language: str | None = None
+    """The text's own (ISO 639-1), whatever the feed says; `und`: the text does not tell it."""
+    language_confidence: float | None = Field(default=None, ge=0, le=1)
+    topic: str | None = None
+    """One of the taxonomy's labels."""
+    topic_confidence: float | None = Field(default=None, ge=0, le=1)
+    """The share of texts with such a value whose topic is right."""
+    entities: Many[Entity] = ()
+    sketch: Sketch | None = None
+    flags: Many[str] = ()
+    """What was cut or failed, for example `enrichment_failed` (docs/reference/queues.md)."""
