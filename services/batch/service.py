@@ -198,8 +198,8 @@ class BatchService:
             over = asyncio.Event()
             async with beside(
                 over,
-                fetcher.slots.stop_when(stop),
-                fetcher.watch.watch(),
+                parts.slots.stop_when(stop),
+                parts.watch.watch(),
                 backpressure.watch(lambda: self._publisher.session, over),
                 *([self._unwritten.watch()] if self._unwritten else []),
             ):

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from services.admin.dead_letters.letters import read_letters, requeue_letters, select_stages
 from services.cli.broker_users import service_rights
@@ -21,7 +22,7 @@ from tests.factories import make_entry, make_job, make_result
 from tests.monitoring.rules import ROOT
 from tests.unit.fetcher.harness import Harness
 
-DELAYS = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
+DELAYS: dict[str, Any] = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
 FETCHER, WRITER = (next(entry for entry in CHAIN if entry.service == name) for name in ("fetcher", "writer"))
 ENRICHED = build_topology((FETCHER, StageEntry("toy-stage"), WRITER), **DELAYS, fetcher_shards=1)
 ENRICHER = ENRICHED.stage("toy-stage")
