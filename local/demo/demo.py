@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import psycopg
 
@@ -32,7 +33,7 @@ QUIET_SECONDS = 3.0
 LONGEST_SECONDS = 90.0
 LOOK_SECONDS = 0.25
 
-DELAYS = {"fast_delay_seconds": 1.0, "retry_delay_seconds": 2.0, "message_retry_seconds": 1.0}
+DELAYS: dict[str, Any] = {"fast_delay_seconds": 1.0, "retry_delay_seconds": 2.0, "message_retry_seconds": 1.0}
 SHARDS = 4
 
 SETTINGS = {

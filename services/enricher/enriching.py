@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from services.enricher.parts import Label, Parts
 from services.enricher.text import Text
-from shared.wire.enrichment import UNDETERMINED, Enrichment
+from shared.wire.enrichment import UNDETERMINED, Enrichment, Entity
 from shared.wire.results import Entry, FeedFetched
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ def enrich_entries(entries: Sequence[Entry], feed_language: str | None, parts: P
     sketches = run(over(parts.sketches), None)
     topics, find = parts.topics, parts.entities
     labels = run(topics and (lambda first, end: topics(texts[first:end], names[first:end])), None)
-    entities = run(find and (lambda first, end: find(texts[first:end], names[first:end])), ())
+    nobody: tuple[Entity, ...] = ()
+    entities = run(find and (lambda first, end: find(texts[first:end], names[first:end])), nobody)
     return [
         Enrichment(
             language=language and language.name,

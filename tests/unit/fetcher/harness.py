@@ -28,7 +28,7 @@ from tests.factories import NOW, make_job, make_result
 
 
 def make_stage(shards: int) -> Stage:
-    delays = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
+    delays: dict[str, Any] = {"fast_delay_seconds": 20, "retry_delay_seconds": 3600, "message_retry_seconds": 60}
     return build_topology(**delays, fetcher_shards=shards).fetcher
 
 
