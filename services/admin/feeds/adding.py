@@ -12,7 +12,7 @@ from typing import Any
 
 from services.admin import registry
 from services.admin.feeds import discovery
-from services.admin.feeds.configs import check_config
+from services.admin.feeds.configs import check_config, config_for
 from services.admin.feeds.discovery import Found
 from services.admin.feeds.edits import check_spans
 from services.admin.feeds.host_slot import LeftAlone, Sent, host_slot
@@ -73,7 +73,7 @@ def check_feed(given: Mapping[str, Any], rules: UrlRules, found_at: str | None =
     return replace(
         feed,
         url=url,
-        config=discovery.config_for(config, rules.read(found_at), url) if found_at else config,
+        config=config_for(config, rules.read(found_at), url) if found_at else config,
         tags=tuple(changed_tags((), feed.tags, (), "body.tags")),
     )
 
@@ -154,7 +154,7 @@ def _in_a_hurry(settings: FetcherSettings, config: dict[str, Any]) -> tuple[Fetc
 def found_feed(feed: NewFeed, found: Found) -> tuple[NewFeed, FeedFetched | None]:
     """Return the feed to register for what was found, and the result of its first poll, if it was requested."""
     fetched = found.fetched if found.fetched and found.fetched.status is not None else None
-    config = discovery.config_for(feed.config, feed.url, found.url)
+    config = config_for(feed.config, feed.url, found.url)
     return replace(feed, url=found.url, config=config), fetched
 
 

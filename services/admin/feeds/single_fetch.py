@@ -13,8 +13,8 @@ from services.fetcher.attempt import Client, FeedFetcher
 from services.fetcher.clock import Clock
 from services.fetcher.http.client import HttpResponse
 from services.fetcher.http.request import HttpRequest
-from services.fetcher.outcomes import RetryRules, decide_retry
 from services.fetcher.request import FeedRequest, prepare_request
+from services.fetcher.retries import RetryRules, decide_retry
 from services.fetcher.settings import FetcherSettings
 from shared.politeness import politeness_group
 from shared.wire.jobs import DEFAULT_SOURCE_TYPE, FetchFeed

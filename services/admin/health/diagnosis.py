@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 LATE_SECONDS = 60.0
 """A feed that has been due for longer is overdue. Schedulers look every second."""
+
+
+class HostState(StrEnum):
+    """By what hosts can be chosen."""
+
+    THROTTLED = "throttled"
+    DOWN = "down"
+    BACKLOG = "backlog"
+    FAILING = "failing"
 
 
 @dataclass(frozen=True)

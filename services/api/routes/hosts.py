@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from services.admin.health import hosts
+from services.admin.health.diagnosis import HostState
 from services.api.access import Reader
 from services.api.models.hosts import HostRow
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
@@ -22,7 +23,7 @@ NO_NUL = r"^[^\x00]*$"
 Text = Annotated[
     str | None, Query(max_length=1000, pattern=NO_NUL, description="Only hosts with this text in their name.")
 ]
-InState = Annotated[hosts.State | None, Query(description="Only hosts in this state.")]
+InState = Annotated[HostState | None, Query(description="Only hosts in this state.")]
 Host = Annotated[
     str, Path(min_length=1, max_length=2000, pattern=NO_NUL, description="As `host` in the list: without a scheme.")
 ]

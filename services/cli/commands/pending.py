@@ -9,7 +9,7 @@ from urllib.parse import quote
 import typer
 
 from services.admin.health.diagnosis import in_words
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.commands import consume
 from services.cli.options import AsJson, Grep, OfFeed, OfTag, Utc, Wide
 from services.cli.output import Column, Times, console, print_facts, print_table
