@@ -84,13 +84,9 @@ class Shares(BaseModel):
     enriched: Annotated[float | None, Field(description="The share that an enricher saw.")] = None
     language: Annotated[float | None, Field(description="Of these, the share whose text tells its language.")] = None
     topic: Annotated[float | None, Field(description="Of these, the share with a topic.")] = None
-    duplicate_address: Annotated[
-        float | None, Field(description="The share that came before under another address.")
-    ] = None
+    duplicate_address: Annotated[float | None, Field(description="The share known by another address.")] = None
     duplicate_title: Annotated[float | None, Field(description="The share that came before by its title.")] = None
-    duplicate_text: Annotated[float | None, Field(description="The share that came before in nearly these words.")] = (
-        None
-    )
+    duplicate_text: Annotated[float | None, Field(description="The share that came before by its text.")] = None
 
 
 class Change(BaseModel):

@@ -86,9 +86,7 @@ class StatsAnswer(BaseModel):
     reasons: Annotated[list[str], Field(description="What keeps feeds from being fetched.")]
     articles: Articles
     hours: Annotated[list[HourRow], Field(description="The last 24, the present one last.")]
-    quality: Annotated[Compared | None, Field(description="What new articles are like; at most five minutes old.")] = (
-        None
-    )
+    quality: Annotated[Compared | None, Field(description="What new articles are like; null: not counted.")] = None
 
     @classmethod
     def of(cls, found: Stats) -> Self:
