@@ -115,7 +115,8 @@ async def read_quality(connection: Connection) -> Quality:
     cursor = await connection.execute(_QUALITY)
     spans: dict[bool, dict[str, TierQuality]] = {True: {}, False: {}}
     for row in await cursor.fetchall():
-        spans[row.pop("is_of_day")][row.pop("tier")] = TierQuality(**row)
+        span = spans[row.pop("is_of_day")]
+        span[row.pop("tier")] = TierQuality(**row)
     return Quality(day=spans[True], week=spans[False])
 
 
