@@ -116,7 +116,8 @@ async def read_quality(connection: Connection) -> Quality:
     spans: dict[bool, dict[str, TierQuality]] = {True: {}, False: {}}
     for row in await cursor.fetchall():
         span = spans[row.pop("is_of_day")]
-        span[row.pop("tier")] = TierQuality(**row)
+        tier = row.pop("tier")
+        span[tier] = TierQuality(**row)
     return Quality(day=spans[True], week=spans[False])
 
 
