@@ -7,12 +7,19 @@ length at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from services.enricher.text import Text
 from shared.wire.enrichment import Entity, Sketch
+
+
+class Missing(Exception):
+    """A part's package or model is not installed. Its message says what to install.
+
+    The enricher does without the part, and says so.
+    """
 
 
 class Label(NamedTuple):
@@ -38,3 +45,5 @@ class Parts:
     sketches: Sketches | None = None
     topics: Topics | None = None
     entities: Entities | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What is asked for and not installed, by name, with what to install."""

@@ -56,13 +56,14 @@ def _show(finding: Finding) -> None:
 
 def _look(probe: str | None) -> Iterator[Finding]:
     from services.admin.doctor import machine
-    from services.admin.doctor.settings import check_settings, find_unreadable
+    from services.admin.doctor.settings import check_parts, check_settings, find_unreadable
     from services.api.settings import ApiSettings
+    from services.enricher.settings import EnricherSettings
     from services.fetcher.settings import FetcherSettings
     from services.scheduler.settings import SchedulerSettings
     from services.writer.settings import WriterSettings
 
-    classes = (SchedulerSettings, FetcherSettings, WriterSettings, ApiSettings, CliSettings)
+    classes = (SchedulerSettings, FetcherSettings, EnricherSettings, WriterSettings, ApiSettings, CliSettings)
     yield from check_settings(os.environ, classes)
     if find_unreadable(classes):
         return  # nobody knows which servers are meant
@@ -71,6 +72,7 @@ def _look(probe: str | None) -> Iterator[Finding]:
     if settings.api_url:
         yield from _from_afar(settings.api_url)
     else:
+        yield from check_parts(read_settings(EnricherSettings), is_here=settings.amqp_url is None)
         yield machine.check_open_files(read_settings(FetcherSettings))
         yield from _servers(settings)
     if probe is not None:

@@ -19,6 +19,12 @@ from shared.settings import read_settings
 def up(
     fetchers: Annotated[int, typer.Option(min=1, help="Fetcher processes.")] = 1,
     writers: Annotated[int, typer.Option(min=1, help="Writer processes.")] = 1,
+    enrichers: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Enricher processes; 0: articles come without labels. By default 1, if not switched off."
+        ),
+    ] = None,
     api: Annotated[bool, typer.Option(help="Run the HTTP API, open to this machine without a token.")] = True,
     api_port: Annotated[
         int | None,
@@ -35,7 +41,8 @@ def up(
 
     interrupt_on_sigterm()
     with contextlib.suppress(Interrupted, KeyboardInterrupt):  # the usual way to end it
-        run(read_settings(CliSettings), fetchers=fetchers, writers=writers, api=api, api_port=api_port)
+        settings, numbers = read_settings(CliSettings), {"fetchers": fetchers, "writers": writers}
+        run(settings, **numbers, enrichers=enrichers, api=api, api_port=api_port)
 
 
 def demo(as_json: AsJson = False) -> None:

@@ -29,6 +29,11 @@ def fetcher() -> None:
     _become("fetcher")
 
 
+def enricher() -> None:
+    """Run an enricher: takes results on their way to the writer, and labels their articles."""
+    _become("enricher")
+
+
 def writer() -> None:
     """Run a writer: takes results and writes articles and feed state."""
     _become("writer")

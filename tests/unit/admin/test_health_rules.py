@@ -54,6 +54,30 @@ def test_a_pipeline_at_work_is_healthy() -> None:
 
 
 @pytest.mark.parametrize(
+    ("level", "is_on", "status", "said"),
+    [
+        (QueueLevel(3, 1), True, HEALTHY, ""),
+        (QueueLevel(3, 1), False, HEALTHY, ""),  # what was on its way
+        (QueueLevel(3, 0), True, DEGRADED, "each goes on without it after 10 minutes"),
+        (QueueLevel(3, 0), False, DEGRADED, "each goes on without it after 10 minutes"),
+        (QueueLevel(0, 0), True, DEGRADED, "no enricher is running"),
+        (QueueLevel(0, 0), False, HEALTHY, ""),
+        (None, True, DEGRADED, "no enricher is running"),
+        (None, False, HEALTHY, ""),
+        (QueueLevel(2000, 1), True, DEGRADED, "2,000 results wait in `enricher`"),
+    ],
+)
+def test_a_stage_that_articles_can_do_without_is_never_down(
+    level: QueueLevel | None, is_on: bool, status: Status, said: str
+) -> None:
+    queues = replace(QUEUES, behind={"enricher": level, **QUEUES.behind})
+    at = replace(PICTURE, services=("fetcher", "enricher", "writer"), optional={"enricher": is_on}, queues=queues)
+    verdict = judge_stages(at)["enricher"]
+    assert verdict.status is status
+    assert said in " ".join(verdict.reasons)
+
+
+@pytest.mark.parametrize(
     ("late", "idle", "status"),
     [
         (60.0, 1.0, HEALTHY),

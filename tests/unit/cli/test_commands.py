@@ -22,6 +22,7 @@ WITHOUT_JSON = {
     "up": SERVICE,
     "scheduler": SERVICE,
     "fetcher": SERVICE,
+    "enricher": SERVICE,
     "writer": SERVICE,
     "api": SERVICE,
     "farm": SERVICE,

@@ -152,6 +152,8 @@ class Picture:
     limits: Thresholds
     services: Sequence[str]
     """The stages of the chain."""
+    optional: Mapping[str, bool] = field(default_factory=dict)
+    """Those that results can do without, and whether they are switched on."""
     queues: Queues | None = None
     broker_trouble: str | None = None
     pace: Pace | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words
+from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words, unread_optional
 from services.admin.health.pipeline.picture import Attempts, Picture, Queues, TierQuality
 
 STANDSTILL_SECONDS = 300.0
@@ -187,18 +187,29 @@ def _behind(service: str, at: Picture) -> Iterator[Finding]:
     if at.queues is None:
         return
     level: QueueLevel | None = at.queues.behind[service]
-    if level is None:
+    if service in at.optional:
+        yield from _optional(service, level, is_on=at.optional[service])
+    elif level is None:
         yield Status.DOWN, f"the queue `{service}` is not declared: no service has run on this broker yet"
-        return
-    if not level.consumers:
+    elif not level.consumers:
         status = Status.DOWN if level.ready else Status.DEGRADED
         yield status, f"nobody reads `{service}`, where {level.ready:,} results wait: is the {service} running?"
-    if level.ready >= at.limits.writer_high_water:
+    if level and level.ready >= at.limits.writer_high_water:
         yield (
             Status.DEGRADED,
             f"{level.ready:,} results wait in `{service}` (FEEDMILL_WRITER_HIGH_WATER is"
             f" {at.limits.writer_high_water:,})",
         )
+
+
+def _optional(service: str, level: QueueLevel | None, *, is_on: bool) -> Iterator[Finding]:
+    """Articles go on without this stage, so it is never down."""
+    if level and level.consumers:
+        return
+    if level and level.ready:
+        yield Status.DEGRADED, unread_optional(service, level.ready)
+    elif is_on:
+        yield Status.DEGRADED, f"no {service} is running: articles go on without what it adds"
 
 
 def _waiting_behind(queues: Queues) -> int:
