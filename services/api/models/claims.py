@@ -8,6 +8,17 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from services.api.models.labels import (
+    LABELS,
+    Confidence,
+    DetectedLanguage,
+    Entities,
+    Kind,
+    Original,
+    Score,
+    Topic,
+)
+
 MOST = 1000
 """Articles of one call."""
 
@@ -31,7 +42,7 @@ CLAIMED: dict[str, JsonValue] = {
     "enclosures": [{"url": "https://news.example/1.mp3", "type": "audio/mpeg", "length": 1000}],
     "language": "en",
     "flags": [],
-    "duplicate_of": None,
+    **LABELS,
     "revision": 0,
     "retry_count": 0,
     "expiries": 0,
@@ -88,9 +99,16 @@ class ClaimedArticle(BaseModel):
     author: str | None
     categories: list[str]
     enclosures: list[dict[str, Any]]
-    language: str | None
+    language: Annotated[str | None, Field(description="As the feed says.")]
     flags: list[str]
-    duplicate_of: Annotated[str | None, Field(description="The same article that came first under another address.")]
+    detected_language: DetectedLanguage
+    language_confidence: Confidence
+    topic: Topic
+    topic_confidence: Confidence
+    entities: Entities
+    duplicate_of: Original
+    duplicate_kind: Kind
+    duplicate_score: Score
     revision: Annotated[int, Field(description="Grows with every change of the text.")]
     retry_count: Annotated[int, Field(description="Failures reported of this text.")]
     expiries: Annotated[int, Field(description="Leases on this text that ran out.")]

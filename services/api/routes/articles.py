@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
 
 from services.admin.actor import Scope
 from services.admin.articles import ledger, pending
-from services.admin.articles.pending import Filter, Place, State, to_utc
+from services.admin.articles.pending import Filter, Labels, Place, State, to_utc
 from services.admin.errors import Invalid
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
 from services.api.access import ArticleReader, Reader
@@ -31,21 +31,40 @@ Feed = Annotated[
 ]
 
 
+def _labels(
+    detected_language: Annotated[
+        str | None, Query(max_length=50, pattern=NO_NUL, description="Only texts in it; `und`: which do not tell it.")
+    ] = None,
+    topic: Annotated[
+        str | None, Query(max_length=200, pattern=NO_NUL, description="Only with this topic; `none`: without.")
+    ] = None,
+    duplicate_kind: Annotated[
+        Literal["address", "title", "text", "none"] | None,
+        Query(description="Only duplicates of this kind; `none`: only what is no duplicate."),
+    ] = None,
+) -> Labels:
+    return Labels(detected_language, topic, duplicate_kind)
+
+
 def _filter(
     actor: ArticleReader,
+    labels: Annotated[Labels, Depends(_labels)],
     feed: Feed = None,
     q: Annotated[
         str | None, Query(max_length=1000, pattern=NO_NUL, description="Only with this text in title or URL.")
     ] = None,
     tag: Annotated[str | None, Query(max_length=MAX_TAG_CHARACTERS, description="Only of feeds with this tag.")] = None,
     language: Annotated[
-        str | None, Query(max_length=50, pattern=NO_NUL, description="Only in this language; `en` is also `en-GB`.")
+        str | None,
+        Query(max_length=50, pattern=NO_NUL, description="Only those whose feed says this; `en` is also `en-GB`."),
     ] = None,
     md5: Annotated[str | None, Query(pattern="^[0-9a-fA-F]{4,32}$", description="The beginning of the key.")] = None,
     since: Annotated[Moment | None, Query(description="Only those that came (died) then or later.")] = None,
     until: Annotated[Moment | None, Query(description="Only those that came (died) before.")] = None,
 ) -> Filter:
-    return Filter(feed, q, tag, language, md5, _given(since, "since"), _given(until, "until"), actor.may(Scope.WRITE))
+    return Filter(
+        feed, q, tag, language, md5, _given(since, "since"), _given(until, "until"), actor.may(Scope.WRITE), labels
+    )
 
 
 def _given(moment: datetime | None, name: str) -> datetime | None:

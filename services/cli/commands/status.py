@@ -23,6 +23,17 @@ Health = Annotated[
     bool, typer.Option("--health", help="Show a verdict on each stage instead; exit 1 unless all are healthy.")
 ]
 
+QUALITIES = {
+    "dated": "with a sure date",
+    "full": "with the whole text",
+    "enriched": "that the enricher saw",
+    "language": "of these, that tell their language",
+    "topic": "of these, with a topic",
+    "duplicate_address": "that came before under another address",
+    "duplicate_title": "that came before by their title",
+    "duplicate_text": "that came before in nearly these words",
+}
+
 
 def status(health: Health = False, as_json: AsJson = False) -> None:
     """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
@@ -141,10 +152,11 @@ def _shares_in_words(stage: StageHealth) -> str:
 
 def _quality_facts(quality: QualityHealth) -> Iterator[tuple[str, str]]:
     yield "new articles of the last day", f"{quality.day.articles:,}"
-    for what, of_day, change in (
-        ("with a sure date", quality.day.dated, quality.change.dated),
-        ("with the whole text", quality.day.full, quality.change.full),
-    ):
+    of_days, changes = quality.day.model_dump(), quality.change.model_dump()
+    for name, what in QUALITIES.items():
+        of_day, change = of_days[name], changes[name]
+        if of_day is None and name not in {"dated", "full"}:
+            continue  # nothing passed an enricher
         against = "" if change is None else f" ({change * 100:+.1f} points against the week before)"
         yield f"  {what}", "–" if of_day is None else f"{of_day:.1%}{against}"
 
