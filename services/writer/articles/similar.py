@@ -92,16 +92,16 @@ class Sketched:
         """The names between each two words."""
         return _slots(self.sketch.names)
 
-    def keys(self) -> list[int]:
-        """Return the hashes by which it is found."""
+    def held(self) -> list[int]:
+        """Return the hashes by which it is found, as signed integers."""
         first = sorted(self.head[:COUNTED_KEYS])[:HEAD_KEYS]
         others = sorted((*self.head[COUNTED_KEYS:], *self.rest))[:OTHER_KEYS]
-        return [*first, *others, *self._title_key()]
+        return [_signed(key) for key in (*first, *others, *self._title_key())]
 
     def wanted(self) -> list[int]:
-        """Return the hashes of which a like article may have one: `keys`, and more."""
-        small = [key for key in self.head if key < WANTED_BELOW][:MOST_WANTED]
-        return list(dict.fromkeys((*self.keys(), *small)))
+        """Return the hashes of which a like article may have one: `held`, and more."""
+        small = [_signed(key) for key in self.head if key < WANTED_BELOW][:MOST_WANTED]
+        return list(dict.fromkeys((*self.held(), *small)))
 
     def _title_key(self) -> Sequence[int]:
         return [hash_title(self.sketch.title)] if self.sketch.is_telling else ()
@@ -178,6 +178,10 @@ def _agree(one: Sketched, other: Sketched) -> bool:
     values, others = _values(one.names), _values(other.names)
     fewer = min(len(values), len(others))
     return fewer >= 3 and len(values & others) * 3 >= fewer * 2
+
+
+def _signed(key: int) -> int:
+    return key - (1 << 32) if key >> 31 else key
 
 
 def _values(slots: dict[int, set[int]]) -> set[int]:
