@@ -31,7 +31,7 @@ Feed = Annotated[
 ]
 
 
-def _filter(
+async def _filter(
     actor: ArticleReader,
     feed: Feed = None,
     q: Annotated[

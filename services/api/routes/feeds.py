@@ -58,7 +58,7 @@ Order = Annotated[
 ]  # fmt: skip
 
 
-def _filters(
+async def _filters(
     q: Text = None,
     tag: Tag = None,
     state: InState = None,
