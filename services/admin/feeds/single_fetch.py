@@ -92,7 +92,7 @@ class SingleFetch:
             if not self.may_ask:
                 return job, None
             self.requests += 1
-            with self._slot(found.group, self._limits.policy(found.group).min_interval_seconds or 0.0) as sent:
+            with self._slot(found.group, self._limits.interval_of(found.group)) as sent:
                 found, _ = self._reader.make_request(found, sent)
         return job, found
 
