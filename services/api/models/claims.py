@@ -8,6 +8,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from services.api.models.texts import PLAIN
+
 MOST = 1000
 """Articles of one call."""
 
@@ -41,7 +43,7 @@ CLAIMED: dict[str, JsonValue] = {
 }
 
 Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="The article's key.")]
-Hash = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+Hash = Annotated[str, Field(max_length=200, pattern=PLAIN)]
 # An error's text may quote anything; PostgreSQL takes no NUL.
 Text = Annotated[str, Field(max_length=100_000), AfterValidator(lambda text: text.replace("\0", ""))]
 LeaseSeconds = Annotated[

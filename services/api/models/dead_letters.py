@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from services.api.models.texts import PLAIN
+
 MOST = 10_000
 
 _LETTER: dict[str, JsonValue] = {
@@ -24,7 +26,7 @@ _LETTER: dict[str, JsonValue] = {
 _SERVICES = "fetcher|writer"
 
 Service = Annotated[str, Field(pattern=f"^(?:{_SERVICES})$", description="Only in this service's dead queue.")]
-MessageId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
+MessageId = Annotated[str, Field(min_length=1, max_length=255, pattern=PLAIN)]
 Look = Annotated[int, Field(ge=1, le=MOST, description="Look at so many letters of each queue, the oldest first.")]
 
 

@@ -17,6 +17,7 @@ from services.admin.feeds.tags import MAX_TAG_CHARACTERS
 from services.api.access import ArticleReader, Reader
 from services.api.models.articles import Article, ArticleCounts, DeadArticle, LedgerRow, PendingArticle
 from services.api.models.claims import Md5
+from services.api.models.texts import PLAIN
 from services.api.moments import Moment
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.problems import answers
@@ -24,10 +25,8 @@ from services.api.resources import Here
 
 router = APIRouter(tags=["articles"])
 
-NO_NUL = r"^[^\x00]*$"
-
 Feed = Annotated[
-    str | None, Query(min_length=1, max_length=2000, pattern=NO_NUL, description="Only of this feed: its id or URL.")
+    str | None, Query(min_length=1, max_length=2000, pattern=PLAIN, description="Only of this feed: its id or URL.")
 ]
 
 
@@ -35,11 +34,11 @@ async def _filter(
     actor: ArticleReader,
     feed: Feed = None,
     q: Annotated[
-        str | None, Query(max_length=1000, pattern=NO_NUL, description="Only with this text in title or URL.")
+        str | None, Query(max_length=1000, pattern=PLAIN, description="Only with this text in title or URL.")
     ] = None,
     tag: Annotated[str | None, Query(max_length=MAX_TAG_CHARACTERS, description="Only of feeds with this tag.")] = None,
     language: Annotated[
-        str | None, Query(max_length=50, pattern=NO_NUL, description="Only in this language; `en` is also `en-GB`.")
+        str | None, Query(max_length=50, pattern=PLAIN, description="Only in this language; `en` is also `en-GB`.")
     ] = None,
     md5: Annotated[str | None, Query(pattern="^[0-9a-fA-F]{4,32}$", description="The beginning of the key.")] = None,
     since: Annotated[Moment | None, Query(description="Only those that came (died) then or later.")] = None,
@@ -133,7 +132,7 @@ async def show_article(
     here: Here,
     _actor: ArticleReader,
     md5: Annotated[
-        str, Path(max_length=100, pattern=NO_NUL, description="Its key, or four or more characters of the beginning.")
+        str, Path(max_length=100, pattern=PLAIN, description="Its key, or four or more characters of the beginning.")
     ],
 ) -> Article:
     """All columns of one article, pending or dead. 409: several keys begin so."""

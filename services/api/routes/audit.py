@@ -11,19 +11,18 @@ from services.admin.access import audit_rows
 from services.admin.errors import Invalid
 from services.api.access import Admin
 from services.api.models.access import AuditRow
+from services.api.models.texts import PLAIN
 from services.api.moments import Moment
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.resources import Here
 
 router = APIRouter(prefix="/api/audit", tags=["access"])
 
-_TEXT = r"^[^\x00]*$"
-
 By = Annotated[
-    str | None, Query(max_length=300, pattern=_TEXT, description="Only what this actor did: the whole name.")
+    str | None, Query(max_length=300, pattern=PLAIN, description="Only what this actor did: the whole name.")
 ]
-Action = Annotated[str | None, Query(max_length=100, pattern=_TEXT, description="Only this, such as `feed.update`.")]
-Target = Annotated[str | None, Query(max_length=300, pattern=_TEXT, description="Only what was done to this id.")]
+Action = Annotated[str | None, Query(max_length=100, pattern=PLAIN, description="Only this, such as `feed.update`.")]
+Target = Annotated[str | None, Query(max_length=300, pattern=PLAIN, description="Only what was done to this id.")]
 Since = Annotated[Moment | None, Query(description="Only later rows.")]
 
 

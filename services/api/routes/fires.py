@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from services.admin.errors import Invalid
 from services.admin.feeds import fires
@@ -16,15 +16,14 @@ from services.api.access import Editor, Reader
 from services.api.access.idempotency import CreatingRoute
 from services.api.models.fires import Fire, FireRequest, FireRow
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
+from services.api.paths import MOST_ID, FeedId
 from services.api.problems import ProblemError, answers
 from services.api.resources import Here
 
 router = APIRouter(tags=["fires"], route_class=CreatingRoute)
 
 MOST_WAIT_SECONDS = 30.0
-MOST_ID = 2**63 - 1
 
-FeedId = Annotated[int, Path(ge=1, le=MOST_ID, description="The feed's id.")]
 OfFeed = Annotated[int | None, Query(ge=1, le=MOST_ID, description="Only those of this feed.")]
 Wait = Annotated[
     float,
