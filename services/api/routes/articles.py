@@ -19,7 +19,7 @@ from services.api.models.articles import Article, ArticleCounts, DeadArticle, Le
 from services.api.models.claims import Md5
 from services.api.models.texts import PLAIN
 from services.api.moments import Moment
-from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
+from services.api.paging import Cursor, Limit, Page, made_up, read_cursor, read_moment, write_cursor
 from services.api.problems import answers
 from services.api.resources import Here
 
@@ -87,18 +87,8 @@ def _read_place(cursor: str | None) -> Place | None:
     if key is None:
         return None
     as_of, part, claimed_until, created_at, md5 = key
-    return Place(_moment(as_of), part, _moment(claimed_until) if claimed_until else None, _moment(created_at), md5)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return to_utc(datetime.fromisoformat(text))
-    except (ValueError, Invalid) as error:
-        raise _made_up() from error
-
-
-def _made_up() -> Invalid:
-    return Invalid("cursor: this is none of this list; give `next` of the page before as it is", "query.cursor")
+    held = read_moment(claimed_until) if claimed_until else None
+    return Place(read_moment(as_of), part, held, read_moment(created_at), md5)
 
 
 @router.get("/api/articles/dead", summary="List dead articles", responses=answers(HTTPStatus.NOT_FOUND))
@@ -107,7 +97,7 @@ async def list_dead_articles(
 ) -> Page[DeadArticle]:
     """Articles that no consumer could digest, the latest first. 404: there is no feed of that URL."""
     key = read_cursor(cursor, [str, str])
-    after = (_moment(key[0]), key[1]) if key else None
+    after = (read_moment(key[0]), key[1]) if key else None
     async with here.database.transaction() as connection:
         rows = await pending.list_dead(connection, chosen, limit, after)
     last = rows[-1] if len(rows) == limit else None
@@ -172,4 +162,4 @@ def _after_entry(cursor: str | None) -> tuple[str, str] | None:
     try:
         return key[0] and str(UUID(key[0])), key[1]
     except ValueError as error:
-        raise _made_up() from error
+        raise made_up() from error

@@ -10,12 +10,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from services.admin.errors import Invalid
 from services.admin.feeds import fires
 from services.api.access import Editor, Reader
 from services.api.access.idempotency import CreatingRoute
 from services.api.models.fires import Fire, FireRequest, FireRow
-from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
+from services.api.paging import Cursor, Limit, Page, made_up, read_cursor, read_moment, write_cursor
 from services.api.paths import MOST_ID, FeedId
 from services.api.problems import ProblemError, answers
 from services.api.resources import Here
@@ -74,7 +73,6 @@ def _read_place(cursor: str | None) -> tuple[datetime, UUID] | None:
     if key is None:
         return None
     try:
-        queued_at = datetime.fromisoformat(key[0]).astimezone()
-        return queued_at, UUID(key[1])
-    except (ValueError, OverflowError):
-        raise Invalid("cursor: this is none of ours; give `next` of the page before as it is", "query.cursor") from None
+        return read_moment(key[0]), UUID(key[1])
+    except ValueError:
+        raise made_up() from None
