@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from services.admin.dead_letters.letters import SERVICES
 from services.api.models.texts import PLAIN
 
 MOST = 10_000
@@ -23,9 +24,7 @@ _LETTER: dict[str, JsonValue] = {
     "bytes": 420,
 }
 
-_SERVICES = "fetcher|writer"
-
-Service = Annotated[str, Field(pattern=f"^(?:{_SERVICES})$", description="Only in this service's dead queue.")]
+Service = Annotated[str, Field(pattern=f"^(?:{'|'.join(SERVICES)})$", description="Only in this service's dead queue.")]
 MessageId = Annotated[str, Field(min_length=1, max_length=255, pattern=PLAIN)]
 Look = Annotated[int, Field(ge=1, le=MOST, description="Look at so many letters of each queue, the oldest first.")]
 
