@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from services.api.models.chosen import these_or_all
 from services.api.models.texts import PLAIN
 
 MOST = 1000
@@ -252,7 +253,7 @@ class Buried(BaseModel):
 class ReviveRequest(_Body):
     """Dead articles: their keys, or all."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"md5s": [MD5["md5"]]}})
+    model_config = ConfigDict(json_schema_extra={"example": {"md5s": [MD5["md5"]]}, **these_or_all("md5s")})
 
     md5s: Annotated[list[Md5], Field(max_length=MOST)] = []
     all: Annotated[bool, Field(description="In place of keys.")] = False

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from services.admin.dead_letters.letters import SERVICES
+from services.api.models.chosen import these_or_all
 from services.api.models.texts import PLAIN
 
 MOST = 10_000
@@ -70,7 +71,8 @@ class LettersRequest(BaseModel):
     """Which letters."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"ids": [_LETTER["message_id"]], "service": "fetcher"}}
+        extra="forbid",
+        json_schema_extra={"example": {"ids": [_LETTER["message_id"]], "service": "fetcher"}, **these_or_all("ids")},
     )
 
     ids: Annotated[list[MessageId], Field(max_length=2 * MOST, description="Message ids, or their beginnings.")] = []
