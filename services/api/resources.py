@@ -178,7 +178,7 @@ def open_database(settings: ApiSettings) -> Database:
     )
 
 
-def _resources(request: Request) -> Resources:
+async def _resources(request: Request) -> Resources:  # not async, it would wait for a thread
     found: Resources = request.app.state.resources
     return found
 

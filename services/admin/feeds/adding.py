@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +14,7 @@ from services.admin.feeds import discovery
 from services.admin.feeds.configs import check_config, config_for
 from services.admin.feeds.discovery import Found
 from services.admin.feeds.edits import check_spans
-from services.admin.feeds.host_slot import LeftAlone, Sent, host_slot
+from services.admin.feeds.host_slot import patient_slot
 from services.admin.feeds.tags import changed_tags
 from services.admin.feeds.urls import UrlRules
 from services.admin.registry import NewFeed
@@ -128,14 +127,7 @@ def look(database_url: str, feed: NewFeed, settings: FetcherSettings, how: How) 
             return Looked(Found(feed.url))
         connection.commit()  # the slots begin transactions of their own
         client = make_client(settings)
-
-        @contextmanager
-        def slot(group: str, seconds: float) -> Iterator[Sent]:
-            if seconds > PATIENCE_SECONDS:
-                raise LeftAlone(f"requests to {group} are {seconds:g} s apart (FEEDMILL_HOST_POLICIES)")
-            with host_slot(connection, group, seconds, wait_seconds=end - time.monotonic()) as sent:
-                yield sent
-
+        slot = patient_slot(connection, PATIENCE_SECONDS, lambda: end - time.monotonic())
         try:
             search = discovery.Discovery(client, settings, config, slot, source_type=feed.source_type)
             return Looked(discovery.choose_feed(feed.url, search, choose, notes.append), tuple(notes))

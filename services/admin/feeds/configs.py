@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from services.admin.errors import Invalid
@@ -89,15 +90,22 @@ def mask_config(source_type: str, config: Mapping[str, Any]) -> dict[str, Any]:
     from services.fetcher.sources import find_source_type
 
     try:
-        properties = find_source_type(source_type).config.model_json_schema().get("properties", {})
+        schema: type[RequestConfig] = find_source_type(source_type).config
+        secret = _secret_names(schema)
     except (BadOptions, ValueError):
-        properties = {}
-    secret = {name for name, schema in properties.items() if _is_write_only(schema)}
+        secret = frozenset()
     shown = {name: MASK if name in secret or is_secret_name(name) else value for name, value in config.items()}
     if isinstance(shown.get("headers"), dict):
         shown["headers"] = dict.fromkeys(shown["headers"], MASK)
     masked: dict[str, Any] = mask_within(shown)
     return masked
+
+
+@cache
+def _secret_names(schema: type[RequestConfig]) -> frozenset[str]:
+    """Return the settings that a source type calls secrets."""
+    properties = schema.model_json_schema().get("properties", {})
+    return frozenset(name for name, schema in properties.items() if _is_write_only(schema))
 
 
 def _is_write_only(schema: Mapping[str, Any]) -> bool:

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import urljoin
 
 from services.admin.feeds.configs import config_for
-from services.admin.feeds.host_slot import LeftAlone
-from services.admin.feeds.single_fetch import SingleFetch, Slot
+from services.admin.feeds.host_slot import LeftAlone, Slot
+from services.admin.feeds.single_fetch import SingleFetch
 from services.admin.feeds.urls import without_feed
 from services.fetcher.attempt import Client
 from services.fetcher.clock import Clock

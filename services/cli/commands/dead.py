@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Messages that could not be handled: look, requeue, purge.", no_args_is_help=True)
 
-Service = Annotated[str | None, typer.Option(help="Only this service's dead queue: fetcher or writer.")]
+Service = Annotated[str | None, typer.Option(help="Only this service's dead queue, such as writer.")]
 Limit = Annotated[
     int,
     typer.Option(
