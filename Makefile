@@ -8,6 +8,8 @@ ARGS ?=
 SETUP_FLAGS := $(if $(and $(FEEDMILL_AMQP_URL),$(FEEDMILL_DATABASE_URL)),--no-servers)
 
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
+# Tests start hundreds of processes, each of which would compile our code anew, and each worker all tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run up test test-quick lint fmt bench lock audit image sbom pin-images release-notes clean
