@@ -229,7 +229,9 @@ class PrivatePostgres:
     def _connect(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
         url = self.database_url("postgres")
         try:
-            with psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS, sslmode="disable") as connection:
+            with psycopg.connect(
+                url, autocommit=True, connect_timeout=CONNECT_SECONDS, sslmode="disable"
+            ) as connection:
                 yield connection
         except psycopg.Error as error:
             raise DatabaseUnavailable(f"the private PostgreSQL: {error}") from error

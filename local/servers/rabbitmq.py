@@ -256,7 +256,7 @@ class PrivateRabbitMQ:
         known = self.identity
         url = self.management_url + path
         try:
-            # No proxy of the user's for the loopback address; no certificates, which take longer to read than it to answer.
+            # No proxy of the user's for the loopback address, and no certificates: reading them outlasts the request.
             with httpx.Client(trust_env=False, verify=False, timeout=HTTP_TIMEOUT_SECONDS) as client:  # noqa: S501
                 answer = client.request(method, url, json=body, auth=(known.user, known.password))
         except httpx.HTTPError as error:
