@@ -79,9 +79,11 @@ audit: setup ## Look our locked packages up in the list of known vulnerabilities
 IMAGE ?= feedmill
 TAG ?= dev
 
-image: ## Build the image (IMAGE=feedmill TAG=dev)
-	@docker build --tag $(IMAGE):$(TAG) --build-arg VERSION=$(TAG) \
-	    --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
+image: ## Build the images: all services, with the enricher's packages, with spaCy's models (IMAGE=feedmill TAG=dev)
+	@for suffix in "" -enricher -enricher-models; do \
+	    target=$${suffix#-}; docker build --target $${target:-image} --tag $(IMAGE)$$suffix:$(TAG) --build-arg VERSION=$(TAG) \
+	        --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) . || exit; \
+	done
 
 sbom: ## Print the list of what is in the image, as CycloneDX (IMAGE=feedmill TAG=dev)
 	@docker run --rm --entrypoint cat $(IMAGE):$(TAG) /opt/feedmill/share/feedmill/sbom.cdx.json
