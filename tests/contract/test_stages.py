@@ -21,7 +21,6 @@ from shared.settings import BrokerSettings
 from shared.wire.jobs import FetchFeed
 from shared.wire.results import FeedFetched
 from tests.contract.test_broker_conformance import until, until_ready
-from tests.contract.test_shards import ticking  # noqa: F401 - a fixture
 from tests.factories import make_entry, make_job, make_result
 from tests.monitoring.rules import ROOT
 from tests.unit.fetcher.harness import Harness
