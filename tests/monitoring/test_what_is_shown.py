@@ -59,7 +59,7 @@ FOREIGN: dict[str, set[str]] = {
 
 def known_metrics() -> dict[str, set[str]]:
     """Return all known series with their labels: ours from the code, and those of other programs."""
-    for service in ("scheduler", "fetcher", "writer", "api"):
+    for service in ("scheduler", "fetcher", "enricher", "writer", "api"):
         importlib.import_module(f"services.{service}.__main__")
     known = dict(FOREIGN) | {rule.name: {"queue"} for rule in RULES if rule.kind == "record"}
     for collector in REGISTRY._collector_to_names:
