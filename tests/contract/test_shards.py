@@ -90,14 +90,6 @@ async def test_several_queues_are_consumed_side_by_side_each_with_its_own_prefet
         assert [delivery.queue for delivery in got[5:]] == ["fetcher.04"] * 2
 
 
-@pytest.fixture(params=["memory", "rabbitmq"])
-def ticking(request: pytest.FixtureRequest) -> Broker:
-    """A broker whose delay queues expire messages."""
-    if request.param == "memory":
-        return MemoryBroker(ticking=True)
-    return RabbitMQ(request.getfixturevalue("amqp_url"), name="contract", max_message_bytes=100_000)
-
-
 @pytest.mark.parametrize("delay", [TOPOLOGY.fetcher.fast_delay, TOPOLOGY.fetcher.retry])
 async def test_each_job_comes_back_from_a_delay_queue_to_its_own_shard(ticking: Broker, delay: str) -> None:
     got: list[Delivery] = []

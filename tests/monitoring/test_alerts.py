@@ -170,6 +170,12 @@ CASES: dict[str, Case] = {
         also={ready("writer.dead"): "5x60"},
     ),
     "FeedmillWriterBacklog": Case({ready("writer"): "900+20x60"}, {ready("writer"): "4000-20x60"}),
+    "FeedmillEnricherIdle": Case(
+        {consumers("enricher"): "0x60", ready("enricher"): "5x60"},
+        {consumers("enricher"): "0x60", ready("enricher"): "0x60"},
+        also={consumers("writer"): "0x60"},
+    ),
+    "FeedmillEnricherBacklog": Case({ready("enricher"): "400+20x60"}, {ready("enricher"): "4000-20x60"}),
     "FeedmillBackpressure": Case({"feedmill_backpressure": "1x60"}, {"feedmill_backpressure": "0 0 1 " * 20}),
     "FeedmillFetcherBacklog": Case(
         {ready("fetcher.00"): "2100x60", ready("fetcher.01"): "2100x60"},
@@ -187,6 +193,19 @@ CASES: dict[str, Case] = {
         also={outcome("fetched"): "0+100x90"},
     ),
     "FeedmillThreadsBusy": Case({"feedmill_jobs_ready": "100x60"}, {"feedmill_jobs_ready": "0 100 " * 30}),
+    "FeedmillEnrichmentFails": Case(
+        {'feedmill_enriched_results_total{result="late"}': "0+2x60"},
+        {'feedmill_enrichment_failures_total{part="topics"}': "0+1x60"},
+        also={
+            'feedmill_enriched_results_total{result="enriched"}': "0+100x60",
+            "feedmill_enriched_articles_total": "0+200x60",
+        },
+    ),
+    "FeedmillEnricherPartMissing": Case(
+        {'feedmill_enricher_part_missing{part="topics",instance="2"}': "1x60"},
+        {'feedmill_enricher_part_missing{part="topics",instance="2"}': "1x40 stale"},
+        also={'feedmill_enricher_part_missing{part="topics",instance="1"}': "0x60"},
+    ),
     "FeedmillBatchesSlow": Case(
         {bucket(BATCH, "5.0"): "0+9x60", bucket(BATCH, "10.0"): "0+10x60", bucket(BATCH, "+Inf"): "0+10x60"},
         {bucket(BATCH, "5.0"): "0+99x60", bucket(BATCH, "10.0"): "0+100x60", bucket(BATCH, "+Inf"): "0+100x60"},

@@ -200,7 +200,7 @@ def test_dashboards_link_to_one_another() -> None:
 
 def test_compose_scrapes_what_the_rules_need() -> None:
     text = (ROOT / "monitoring" / "prometheus.yml").read_text(encoding="utf-8")
-    for service in ("scheduler", "fetcher", "writer", "api"):
+    for service in ("scheduler", "fetcher", "enricher", "writer", "api"):
         assert re.search(rf"dns_sd_configs:\n      - names: \[{service}\]\n        type: A\n        port: 8000\n", text)
     assert "metrics_path: /metrics/detailed" in text
     assert "family: [queue_coarse_metrics, queue_consumer_count]" in text
