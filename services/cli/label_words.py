@@ -19,7 +19,7 @@ def in_words_of_people(article: Mapping[str, Any]) -> dict[str, Any]:
     words["entities"] = entities_in_words(words.get("entities") or ())
     score = words.pop("duplicate_score", None)
     kind = words.get("duplicate_kind")
-    words["duplicate_kind"] = kind if kind is None or score is None else f"{kind}, {score:.0%} is the same"
+    words["duplicate_kind"] = kind if kind is None or score is None else f"{kind}, {score * 100:.0f} % is the same"
     return {name: value for name, value in words.items() if value is not None or name in article}
 
 
