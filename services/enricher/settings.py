@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from pydantic import Field
 
-from services.enricher.parts import Parts
+from services.enricher.parts import Entities, Languages, Missing, Parts, Sketches, Topics
+from shared.errors import ConfigurationError
 from shared.settings import BrokerSettings, Prefetch, TelemetrySettings
 
 
@@ -15,16 +19,54 @@ class EnrichSettings(BrokerSettings):
         "language,duplicates,topics,entities", description="What the enricher looks for, comma-separated."
     )
 
+    languages: str = Field(
+        "ar,bg,bn,ca,cs,da,de,el,en,es,et,fa,fi,fr,gl,gu,he,hi,hr,hu,hy,id,is,it,ja,ka,kk,kn,ko,lt,lv,mk,ml,mr,ms,nl,no,"
+        "pa,pl,pt,ro,ru,sk,sl,sq,sr,sv,sw,ta,te,th,tr,uk,ur,vi,zh",
+        description="Languages that texts may be labelled with (ISO 639-1), comma-separated. A text in another has none.",
+    )
+
     def parts(self) -> Parts:
-        """Load what is asked for and installed.
+        """Load what is asked for; `missing` tells what is not installed.
 
         Raises:
-            ConfigurationError: there is no such part.
+            ConfigurationError: there is no such part, or a setting of one is wrong.
         """
-        return Parts()
+        loaders: dict[str, tuple[str, Callable[[], Any]]] = {
+            "language": ("languages", self._load_languages),
+            "duplicates": ("sketches", self._load_sketches),
+            "topics": ("topics", self._load_topics),
+            "entities": ("entities", self._load_entities),
+        }
+        asked = {name.strip().lower() for name in self.enrich.split(",") if name.strip()}
+        if unknown := sorted(asked - loaders.keys()):
+            raise ConfigurationError(f"FEEDMILL_ENRICH: no part {', '.join(unknown)}; there are {', '.join(loaders)}")
+        loaded, missing = dict[str, Any](), dict[str, str]()
+        for name in (name for name in loaders if name in asked):
+            field, load = loaders[name]
+            try:
+                loaded[field] = load()
+            except Missing as error:
+                missing[name] = str(error)
+        return Parts(**loaded, missing=missing)
+
+    def _load_languages(self) -> Languages:
+        from services.enricher.language import load_languages  # noqa: PLC0415 - imports an extra
+
+        return load_languages(self.languages)
+
+    def _load_sketches(self) -> Sketches:
+        raise Missing("this version can't find near-duplicates")
+
+    def _load_topics(self) -> Topics:
+        raise Missing("this version can't tell topics")
+
+    def _load_entities(self) -> Entities:
+        raise Missing("this version can't find entities")
 
 
 class EnricherSettings(EnrichSettings, TelemetrySettings):
     """Every setting that the enricher reads."""
 
-    enricher_prefetch: Prefetch = Field(50, description="Messages that the enricher holds unacknowledged, at most.")
+    enricher_prefetch: Prefetch = Field(
+        20, description="Results that the enricher holds unacknowledged, at most: its memory."
+    )
