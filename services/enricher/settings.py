@@ -22,7 +22,7 @@ class EnrichSettings(BrokerSettings):
     languages: str = Field(
         "ar,bg,bn,ca,cs,da,de,el,en,es,et,fa,fi,fr,gl,gu,he,hi,hr,hu,hy,id,is,it,ja,ka,kk,kn,ko,lt,lv,mk,ml,mr,ms,nl,no,"
         "pa,pl,pt,ro,ru,sk,sl,sq,sr,sv,sw,ta,te,th,tr,uk,ur,vi,zh",
-        description="Languages that texts may be labelled with (ISO 639-1), comma-separated. A text in another has none.",
+        description="The languages that are told (ISO 639-1), comma-separated. A text in another gets `und`.",
     )
 
     def parts(self) -> Parts:
@@ -50,7 +50,7 @@ class EnrichSettings(BrokerSettings):
         return Parts(**loaded, missing=missing)
 
     def _load_languages(self) -> Languages:
-        from services.enricher.language import load_languages  # noqa: PLC0415 - imports an extra
+        from services.enricher.language import load_languages
 
         return load_languages(self.languages)
 

@@ -15,7 +15,9 @@ from services.enricher.language.scripts import NAMES, is_written_in
 
 Shares = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
-RARER = frozenset("af be eo eu ga gl is kk mk mr ms ne sq sw tl az cy".split())
+RARER = frozenset(
+    {"af", "az", "be", "cy", "eo", "eu", "ga", "gl", "is", "kk", "mk", "mr", "ms", "ne", "sq", "sw", "tl"}
+)
 """Languages with few feeds, most of them like one with many."""
 
 _RARER = -1.0
@@ -40,7 +42,7 @@ class Priors:
 
     def __init__(self, languages: Sequence[str], wanted: frozenset[str]) -> None:
         """Keep the languages of a model, and those that may be labels."""
-        self.languages = languages
+        self.languages, self.wanted = languages, wanted
         self.is_wanted = np.array([language in wanted for language in languages])
         self.base = np.array([_base(language, wanted) for language in languages])
         self._scripts = {
@@ -50,7 +52,8 @@ class Priors:
 
     def read(self, fit: Floats, length: int, script: str) -> Shares:
         """Return the log-odds of each language by a text of `length` bytes alone."""
-        return fit * (_SHARPNESS / max(length, 1) ** 0.5) + (self.base + self._scripts[script])
+        log_odds: Shares = fit * (_SHARPNESS / max(length, 1) ** 0.5) + (self.base + self._scripts[script])
+        return log_odds
 
     def of_feed(self, label: str | None, others: Shares, count: int) -> Shares:
         """Return what a feed's label and the sum of the shares of its `count` other entries add to the log-odds."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from services.enricher.language.deciding import Priors, Shares, to_shares
 from services.enricher.language.labels import read_label
-from services.enricher.language.model import Floats, Model
+from services.enricher.language.model import NO_LANGUAGE, Floats, Model
 from services.enricher.language.sampling import pieces
-from services.enricher.language.scripts import LANGUAGES, LATIN, find_script
+from services.enricher.language.scripts import ALONE, LANGUAGES, LATIN, find_script
 from services.enricher.parts import Label
 from services.enricher.text import Text
 from shared.errors import ConfigurationError
@@ -25,6 +25,9 @@ _SHORT = 30
 words look like any language."""
 
 _LEAST_LETTERS = 3
+_LEAST_DISTINCT = 9
+"""Every text of a few words has so many different characters; noise has not."""
+
 _DISSENT = 0.9
 _MOST_DISSENT = 1 / 3
 """Where more than this share of a text is surely in another language than the whole, it is in no single one."""
@@ -53,9 +56,11 @@ def load_languages(wanted: str) -> Detector:
     """
     model = Model()
     read = {code: read_label(code) for code in (code.strip().lower() for code in wanted.split(",")) if code}
-    if unknown := sorted(code for code, language in read.items() if language not in model.languages):
-        known = ", ".join(language for language in model.languages if len(language) == 2)
-        raise ConfigurationError(f"FEEDMILL_LANGUAGES: {', '.join(unknown)} can't be told; there are {known}")
+    known = sorted({*model.languages, *ALONE} - {NO_LANGUAGE})
+    if unknown := sorted(code for code, language in read.items() if language not in known):
+        raise ConfigurationError(
+            f"FEEDMILL_LANGUAGES: {', '.join(unknown)} can't be told; there are {', '.join(known)}"
+        )
     return Detector(model, Priors(model.languages, frozenset(filter(None, read.values()))))
 
 
@@ -69,30 +74,29 @@ class Detector:
     def __call__(self, texts: Sequence[Text]) -> list[Label]:
         """Return the language of each text of one feed."""
         readings = [self._read(text) for text in texts]
-        known = [reading.shares for reading in readings if reading and not reading.mixed]
+        known = [reading.shares for reading in readings if isinstance(reading, Reading) and not reading.mixed]
         total = np.sum(known, axis=0) if known else np.zeros(len(self.model.languages))
         return [
-            self._decide(reading, read_label(text.label), total, len(known)) if reading else NOWHERE
+            self._decide(reading, read_label(text.label), total, len(known))
+            if isinstance(reading, Reading)
+            else reading
             for text, reading in zip(texts, readings, strict=True)
         ]
 
-    def _read(self, text: Text) -> Reading | None:
-        """Return what the text alone tells; None if it has no words, or words in several scripts."""
+    def _read(self, text: Text) -> Reading | Label:
+        """Return what the text alone tells; a label if nothing else counts: by its script, or for want of words."""
         read = pieces(text)
-        script, letters = find_script(" ".join(read))
-        if script is None or letters < _LEAST_LETTERS:
-            return None
+        whole = " ".join(read)
+        script, letters = find_script(whole)
+        if script is None or letters < _LEAST_LETTERS or len(set(whole)) < min(2 + letters // 4, _LEAST_DISTINCT):
+            return NOWHERE
         if script != LATIN and len(LANGUAGES[script]) == 1:
-            return self._only(LANGUAGES[script][0], letters)
+            language = LANGUAGES[script][0]
+            return Label(language, _SURE) if language in self.priors.wanted else NOWHERE
         fits = [self.model.fit(piece) for piece in read]
         log_odds = self.priors.read(sum_of([fit for fit, _ in fits]), sum(size for _, size in fits), script)
         shares = to_shares(log_odds)
         return Reading(log_odds, shares, letters, len(fits) > 1 and self._is_mixed(fits, shares, script))
-
-    def _only(self, language: str, letters: int) -> Reading:
-        shares = np.full(len(self.model.languages), (1 - _SURE) / (len(self.model.languages) - 1))
-        shares[self.model.languages.index(language)] = _SURE
-        return Reading(np.log(shares), shares, max(letters, _SHORT), mixed=False)
 
     def _is_mixed(self, fits: Sequence[tuple[Floats, int]], shares: Shares, script: str) -> bool:
         """Return whether a good part of the pieces is surely in another language than all of them."""
@@ -108,7 +112,9 @@ class Detector:
         if reading.mixed:
             return NOWHERE
         others, count = np.maximum(total - reading.shares, 0), count - 1
-        shares = to_shares(reading.log_odds + self.priors.of_feed(claimed, others, count))
+        shares = reading.shares
+        if claimed or count:
+            shares = to_shares(reading.log_odds + self.priors.of_feed(claimed, others, count))
         best = int(shares.argmax())
         least = LEAST_CONFIDENCE if reading.letters >= _SHORT else _LEAST_OF_SHORT
         if shares[best] < least or not self.priors.is_wanted[best]:

@@ -19,9 +19,8 @@ sk slk slovak|sk slo slovenčina|sl slv slovenian|sq sqi albanian|sr srp serbian
 sw swa swahili|ta tam tamil|te tel telugu|th tha thai|tl fil filipino|tr tur turkish|tr tur türkçe|uk ukr ukrainian
 uk ukr українська|ur urd urdu|uz uzb uzbek|vi vie vietnamese|zh zho chinese|zh chi 中文|zh cmn mandarin
 """
-_CODES = {
-    name: code for row in _NAMES.replace("\n", "|").split("|") if row for code, *names in (row.split(),) for name in names
-}
+_ROWS = [row.split() for row in _NAMES.replace("\n", "|").split("|") if row]
+_CODES = {name: code for code, *names in _ROWS for name in names}
 _FORMER = {"iw": "he", "in": "id", "nb": "no", "nn": "no", "sh": "sr", "mo": "ro"}
 _SUBTAG = re.compile(r"[^\W\d_]+")
 

@@ -17,6 +17,7 @@ _PIECE = 80
 
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,300}(?:>|$)")
 _ADDRESS = re.compile(r"[a-zA-Z0-9-]{2,}(?:\.[a-zA-Z0-9-]{2,})+(?:/.*)?\W?", re.ASCII)
+_NO_WORD = re.compile(r"[@#]|://|[a-zA-Z0-9]\.[a-zA-Z0-9]", re.ASCII)
 _SYMBOLS = dict.fromkeys(map(ord, "{}()[]<>=;_|\\$^~`*+&"))
 _MOST_SYMBOLS = 0.1
 """Symbols per character of which code, tables and formulas have more."""
@@ -47,24 +48,22 @@ def pieces(text: Text) -> list[str]:
 
 
 def _words(part: str) -> list[str]:
-    """Return the words of a part of a text, without addresses, hashtags, numbers and left-overs of HTML."""
-    if "<" in part:
-        part = _TAG.sub(" ", part)
+    """Return the words of a part of a text, without addresses, hashtags and left-overs of HTML."""
     if "&" in part:
         part = html.unescape(part)
+    if "<" in part:
+        part = _TAG.sub(" ", part)
     if not part.isascii():
         part = _SURROGATES.sub("", part)
     if len(part.translate(_SYMBOLS)) < (1 - _MOST_SYMBOLS) * len(part):
         return []
-    words = [word for word in part.split() if _is_word(word)]
     if part.isupper():
-        words = [word.lower() for word in words]
-    return words
+        part = part.lower()
+    words = part.split()
+    return [word for word in words if _is_word(word)] if _NO_WORD.search(part) else words
 
 
 def _is_word(word: str) -> bool:
-    if word.isalpha():
-        return True
-    if "@" in word or "://" in word or word[0] == "#" or not any(map(str.isalpha, word)):
+    if "@" in word or "://" in word or word[0] == "#":
         return False
     return "." not in word or not _ADDRESS.fullmatch(word)

@@ -63,6 +63,9 @@ LANGUAGES: dict[str, tuple[str, ...]] = {
 }
 """The languages that are told apart in a script. Every other language is written in Latin letters."""
 
+ALONE = frozenset(languages[0] for languages in LANGUAGES.values() if len(languages) == 1) - {"ja"}
+"""Languages that their script is enough to tell."""
+
 NAMES = tuple(_LETTERS)
 _DENSE = frozenset({"Han", "Kana", "Hangul"})
 _SYLLABLE = 3
@@ -73,6 +76,12 @@ _MOST = 0.65
 
 _KANA = 0.08
 """Japanese has at least this share of kana among its characters; Chinese has one for ornament at most."""
+
+_JAPANESE = frozenset(
+    "円気経済図駅売読対変応発関総価県帰働込広権歳仮渋沢検険験戦収従転伝団続継郷塩桜栄営労両薬訳毎払拝徳様楽歩実挙覚観辺"
+    "鉄録黙齢児"
+)
+"""Characters whose form is used in Japan only: headlines may have no kana."""
 
 
 def _script_of_each() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -102,9 +111,11 @@ def find_script(text: str) -> tuple[str | None, int]:
     if not total:
         return None, 0
     kana, han = _PLACE["Kana"], _PLACE["Han"]
-    into, other = (kana, han) if letters[kana] >= _KANA * (letters[kana] + letters[han]) else (han, kana)
-    letters[into] += letters[other]
-    letters[other] = 0
+    if letters[han]:
+        is_japanese = letters[kana] >= _KANA * (letters[kana] + letters[han]) or not _JAPANESE.isdisjoint(text)
+        into, other = (kana, han) if is_japanese else (han, kana)
+        letters[into] += letters[other]
+        letters[other] = 0
     most = int(letters.argmax())
     return (NAMES[most - 1] if letters[most] >= _MOST * total else None), total
 
