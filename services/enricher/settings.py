@@ -19,6 +19,12 @@ class EnrichSettings(BrokerSettings):
         "language,duplicates,topics,entities", description="What the enricher looks for, comma-separated."
     )
 
+    languages: str = Field(
+        "ar,bg,bn,ca,cs,da,de,el,en,es,et,fa,fi,fr,gl,gu,he,hi,hr,hu,hy,id,is,it,ja,ka,kk,kn,ko,lt,lv,mk,ml,mr,ms,nl,no,"
+        "pa,pl,pt,ro,ru,sk,sl,sq,sr,sv,sw,ta,te,th,tr,uk,ur,vi,zh",
+        description="The languages that are told (ISO 639-1), comma-separated. A text in another gets `und`.",
+    )
+
     def parts(self) -> Parts:
         """Load what is asked for; `missing` tells what is not installed.
 
@@ -44,7 +50,9 @@ class EnrichSettings(BrokerSettings):
         return Parts(**loaded, missing=missing)
 
     def _load_languages(self) -> Languages:
-        raise Missing("this version can't tell languages")
+        from services.enricher.language import load_languages
+
+        return load_languages(self.languages)
 
     def _load_sketches(self) -> Sketches:
         raise Missing("this version can't find near-duplicates")
