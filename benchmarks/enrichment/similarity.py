@@ -1,8 +1,8 @@
 """How many near-duplicates are found, and how many articles are called one wrongly: `make eval ARGS=similarity`.
 
-News texts are those of the Lee corpus, which the package gensim brings. A feed has each cut at some length; then another
-feed's version comes, cut at another length and edited, or a fresh text, or one of a template. Texts and kinds of edits
-are split: thresholds were chosen by one half of the texts and by the kinds `TUNED`; both are reported.
+News texts are those of the Lee corpus, which the package gensim brings. A feed has each cut at some length. Then comes
+another feed's version, cut at another length and edited, or a fresh text, or one of a template. Texts and kinds of
+edits are split: thresholds were chosen by one half of the texts and by the kinds `TUNED`. Both halves are reported.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ LEAST_SHARED = 8
 LEAST_SAMPLE = 16
 """With less hashes in common a share of a sample is chance."""
 
-ENOUGH = 0.5
+ENOUGH = 0.4
 """The share of the shorter text that has to be in the other one."""
 
-ENOUGH_WITH_TITLE = 0.35
+ENOUGH_WITH_TITLE = 0.3
 """The same if titles, or names and numbers, agree."""
 
 ENOUGH_ON_ONE_HOST = 0.8
@@ -127,7 +127,9 @@ def decide(one: Sketched, other: Sketched) -> Match | None:
     has_title = one.sketch.title == other.sketch.title != b""
     is_short = min(one.sketch.count, other.sketch.count) < LEAST_SHINGLES
     share = 0.0 if is_short else _share(one, other)
-    if share >= _needed(one, other, has_title) and not _are_others(one, other, share):
+    if not is_short and _are_others(one, other, share):
+        return None
+    if share >= _needed(one, other, has_title):
         return Match("text", share)
     if has_title and one.sketch.is_telling and one.host != other.host and (is_short or share >= CONTRADICTING):
         return Match("title", 1.0)
