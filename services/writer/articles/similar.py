@@ -174,11 +174,11 @@ def _are_others(one: Sketched, other: Sketched, share: float) -> bool:
     both = one.names.keys() & other.names.keys()
     unlike = sum(one.names[words].isdisjoint(other.names[words]) for words in both)
     missing = min(one.sketch.count, other.sketch.count) * (1 - share)
-    if unlike * 3 >= len(both) and (unlike >= 2 or 0 < missing <= unlike * BY_A_NAME):
+    if unlike * 2 >= len(both) and (unlike >= 3 or 0 < missing <= unlike * BY_A_NAME):
         return True
     values, others = _values(one.names), _values(other.names)
     fewer = min(len(values), len(others))
-    return fewer >= 2 and len(values & others) * 4 < fewer
+    return fewer >= 2 and values.isdisjoint(others)
 
 
 def _agree(one: Sketched, other: Sketched) -> bool:
