@@ -55,7 +55,9 @@ class EnrichSettings(BrokerSettings):
         return load_languages(self.languages)
 
     def _load_sketches(self) -> Sketches:
-        raise Missing("this version can't find near-duplicates")
+        from services.enricher.similarity import load_sketches
+
+        return load_sketches()
 
     def _load_topics(self) -> Topics:
         raise Missing("this version can't tell topics")

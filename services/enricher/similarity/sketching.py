@@ -95,15 +95,26 @@ def _shingles(hashes: Sequence[int]) -> list[int]:
 
 
 def _slots(hashes: Sequence[int], places: Sequence[int]) -> bytes:
-    """Return the words at these places, each after a digest of the words before and after it."""
-    last = len(hashes) - 1
-    slots = []
-    for place in places[:SLOTS]:
-        before = hashes[place - 1] if place else 0
-        after = hashes[place + 1] if place < last else 0
-        beside = (before * 31 + after) & 0xFFFFFFFF
-        slots.append((beside ^ beside >> 16) & 0xFFFF | (hashes[place] ^ hashes[place] >> 16) << 16 & 0xFFFF0000)
+    """Return the words at these places, each after a digest of the words beside it. Those in a row are one."""
+    slots: list[int] = []
+    first = 0
+    while first < len(places) and len(slots) < SLOTS:
+        end = first + 1
+        while end < len(places) and places[end] == places[end - 1] + 1:
+            end += 1
+        before, after = places[first] - 1, places[end - 1] + 1
+        beside = (hashes[before] * 31 if before >= 0 else 0) + (hashes[after] if after < len(hashes) else 0)
+        value = 0
+        for place in places[first:end]:
+            value = value * 31 + hashes[place]
+        slots.append(_mix(beside) >> 12 | _mix(value) >> 20 << 20)
+        first = end
     return _pack(slots)
+
+
+def _mix(number: int) -> int:
+    """Return a hash in 32 bits, whose upper ones are as good as its lower ones."""
+    return (number ^ number >> 31) * 0x9E3779B1 & 0xFFFFFFFF
 
 
 def _is_capitalised(words: Words) -> bool:

@@ -22,10 +22,10 @@ LEAST_SHARED = 8
 LEAST_SAMPLE = 16
 """With less hashes in common a share of a sample is chance."""
 
-ENOUGH = 0.5
+ENOUGH = 0.4
 """The share of the shorter text that has to be in the other one."""
 
-ENOUGH_WITH_TITLE = 0.35
+ENOUGH_WITH_TITLE = 0.3
 """The same if titles, or names and numbers, agree."""
 
 ENOUGH_ON_ONE_HOST = 0.8
@@ -33,6 +33,9 @@ ENOUGH_ON_ONE_HOST = 0.8
 
 CONTRADICTING = 0.1
 """Texts under one title that share less are two stories of a series."""
+
+BY_A_NAME = 8
+"""Shingles that another name of some words changes, at most."""
 
 COUNTED_KEYS = 48
 HEAD_KEYS = 8
@@ -124,7 +127,9 @@ def decide(one: Sketched, other: Sketched) -> Match | None:
     has_title = one.sketch.title == other.sketch.title != b""
     is_short = min(one.sketch.count, other.sketch.count) < LEAST_SHINGLES
     share = 0.0 if is_short else _share(one, other)
-    if share >= _needed(one, other, has_title) and not _are_others(one, other):
+    if not is_short and _are_others(one, other, share):
+        return None
+    if share >= _needed(one, other, has_title):
         return Match("text", share)
     if has_title and one.sketch.is_telling and one.host != other.host and (is_short or share >= CONTRADICTING):
         return Match("title", 1.0)
@@ -157,20 +162,23 @@ def _share(one: Sketched, other: Sketched) -> float:
 
 def _differ(one: dict[int, set[int]], other: dict[int, set[int]]) -> bool:
     """Whether numbers differ: between the same words stand others, or those of one text are hardly in the other."""
-    both = one.keys() & other.keys()
-    unlike = sum(one[words].isdisjoint(other[words]) for words in both)
-    if unlike and unlike * 4 >= len(both):
+    if any(one[words].isdisjoint(other[words]) for words in one.keys() & other.keys()):
         return True
     values, others = _values(one), _values(other)
     fewer = min(len(values), len(others))
     return fewer >= 2 and len(values & others) * 2 < fewer
 
 
-def _are_others(one: Sketched, other: Sketched) -> bool:
-    """Whether between the same words stand other names, as in texts of one template."""
+def _are_others(one: Sketched, other: Sketched, share: float) -> bool:
+    """Whether the texts are of a template: other names stand between the same words, and little else is changed."""
     both = one.names.keys() & other.names.keys()
     unlike = sum(one.names[words].isdisjoint(other.names[words]) for words in both)
-    return unlike >= 2 and unlike * 3 >= len(both)
+    missing = min(one.sketch.count, other.sketch.count) * (1 - share)
+    if unlike * 2 >= len(both) and (unlike >= 3 or 0 < missing <= unlike * BY_A_NAME):
+        return True
+    values, others = _values(one.names), _values(other.names)
+    fewer = min(len(values), len(others))
+    return fewer >= 2 and values.isdisjoint(others)
 
 
 def _agree(one: Sketched, other: Sketched) -> bool:
@@ -191,7 +199,7 @@ def _values(slots: dict[int, set[int]]) -> set[int]:
 def _slots(packed: bytes) -> dict[int, set[int]]:
     slots: dict[int, set[int]] = {}
     for slot in _unpack(packed):
-        slots.setdefault(slot & 0xFFFF, set()).add(slot >> 16)
+        slots.setdefault(slot & 0xFFFFF, set()).add(slot >> 20)
     return slots
 
 
