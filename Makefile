@@ -60,12 +60,17 @@ UV_COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generat
 lock: ## Write the lock files anew from pyproject.toml (needs uv; ARGS="--upgrade" for the newest versions)
 	@command -v uv >/dev/null || { echo 'make lock needs uv: pipx install uv' >&2; exit 1; }
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
-	@$(UV_COMPILE) $(ARGS) pyproject.toml --group local --constraint requirements.lock --output-file requirements-local.lock
-	@$(UV_COMPILE) $(ARGS) pyproject.toml --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra enrich --constraint requirements.lock --output-file requirements-enrich.lock
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra enrich --extra entities --constraint requirements.lock \
+	    --constraint requirements-enrich.lock --output-file requirements-entities.lock
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra enrich --group local --constraint requirements-enrich.lock \
+	    --output-file requirements-local.lock
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --all-extras --group dev --constraint requirements-entities.lock \
+	    --output-file requirements-dev.lock
 	@$(UV_COMPILE) $(ARGS) --group build --output-file requirements-build.lock
 
 audit: setup ## Look our locked packages up in the list of known vulnerabilities (asks the package index)
-	@for lock in requirements-local.lock requirements-build.lock requirements-dev.lock; do \
+	@for lock in requirements-local.lock requirements-entities.lock requirements-build.lock requirements-dev.lock; do \
 	    echo "$$lock"; $(BIN)/pip-audit --strict --progress-spinner off --require-hashes --disable-pip --requirement $$lock || exit; \
 	done
 

@@ -15,6 +15,13 @@ from services.enricher.text import Text
 from shared.wire.enrichment import Entity, Sketch
 
 
+class Missing(Exception):
+    """A part's package or model is not installed. Its message says what to install.
+
+    The enricher does without the part, and says so.
+    """
+
+
 class Label(NamedTuple):
     """A language or a topic, and the share of such labels that is right, from 0 to 1."""
 

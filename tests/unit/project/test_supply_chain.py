@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-LOCKS = ("requirements.lock", "requirements-local.lock", "requirements-build.lock", "requirements-dev.lock")
+LOCKS = sorted(path.name for path in ROOT.glob("requirements*.lock"))
+RUN = ("requirements.lock", "requirements-enrich.lock", "requirements-entities.lock")
+"""What the images run on (Dockerfile): each has all of the one before."""
 
 
 def jobs(workflow: Path) -> dict[str, dict[str, Any]]:
@@ -57,10 +60,18 @@ def test_a_lock_file_has_hashes_and_no_addresses(name: str) -> None:
     assert not re.search(r"https?://|index-url|find-links", text)
 
 
-@pytest.mark.parametrize("name", ["requirements-local.lock", "requirements-dev.lock"])
-def test_a_checkout_runs_what_the_image_runs(name: str) -> None:
-    run, here = locked("requirements.lock"), locked(name)
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [*pairwise(RUN), (RUN[1], "requirements-local.lock"), (RUN[2], "requirements-dev.lock")],
+)
+def test_a_checkout_runs_what_the_images_run(image: str, name: str) -> None:
+    run, here = locked(image), locked(name)
     assert {package: here.get(package) for package in run} == run
+
+
+def test_the_base_image_has_nothing_of_the_enricher() -> None:
+    assert not {"numpy", "py3langid", "pyahocorasick", "spacy"} & locked("requirements.lock").keys()
+    assert "spacy" not in locked("requirements-enrich.lock")
 
 
 def test_the_image_installs_by_hash() -> None:
