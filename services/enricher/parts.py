@@ -7,8 +7,8 @@ length at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from services.enricher.text import Text
@@ -45,3 +45,5 @@ class Parts:
     sketches: Sketches | None = None
     topics: Topics | None = None
     entities: Entities | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What is asked for and not installed, by name, with what to install."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from pydantic import Field
 
-from services.enricher.parts import Parts
+from services.enricher.parts import Entities, Languages, Missing, Parts, Sketches, Topics
+from shared.errors import ConfigurationError
 from shared.settings import BrokerSettings, Prefetch, TelemetrySettings
 
 
@@ -16,15 +20,45 @@ class EnrichSettings(BrokerSettings):
     )
 
     def parts(self) -> Parts:
-        """Load what is asked for and installed.
+        """Load what is asked for; `missing` tells what is not installed.
 
         Raises:
-            ConfigurationError: there is no such part.
+            ConfigurationError: there is no such part, or a setting of one is wrong.
         """
-        return Parts()
+        loaders: dict[str, tuple[str, Callable[[], Any]]] = {
+            "language": ("languages", self._load_languages),
+            "duplicates": ("sketches", self._load_sketches),
+            "topics": ("topics", self._load_topics),
+            "entities": ("entities", self._load_entities),
+        }
+        asked = {name.strip().lower() for name in self.enrich.split(",") if name.strip()}
+        if unknown := sorted(asked - loaders.keys()):
+            raise ConfigurationError(f"FEEDMILL_ENRICH: no part {', '.join(unknown)}; there are {', '.join(loaders)}")
+        loaded, missing = dict[str, Any](), dict[str, str]()
+        for name in (name for name in loaders if name in asked):
+            field, load = loaders[name]
+            try:
+                loaded[field] = load()
+            except Missing as error:
+                missing[name] = str(error)
+        return Parts(**loaded, missing=missing)
+
+    def _load_languages(self) -> Languages:
+        raise Missing("this version can't tell languages")
+
+    def _load_sketches(self) -> Sketches:
+        raise Missing("this version can't find near-duplicates")
+
+    def _load_topics(self) -> Topics:
+        raise Missing("this version can't tell topics")
+
+    def _load_entities(self) -> Entities:
+        raise Missing("this version can't find entities")
 
 
 class EnricherSettings(EnrichSettings, TelemetrySettings):
     """Every setting that the enricher reads."""
 
-    enricher_prefetch: Prefetch = Field(50, description="Messages that the enricher holds unacknowledged, at most.")
+    enricher_prefetch: Prefetch = Field(
+        20, description="Results that the enricher holds unacknowledged, at most: its memory."
+    )
