@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -17,6 +18,10 @@ class EnrichSettings(BrokerSettings):
 
     enrich: str = Field(
         "language,duplicates,topics,entities", description="What the enricher looks for, comma-separated."
+    )
+
+    topics_model: Path | None = Field(
+        None, description="A file that `feedmill enrich train` wrote: its labels in place of IPTC's topics."
     )
 
     def parts(self) -> Parts:
@@ -50,7 +55,9 @@ class EnrichSettings(BrokerSettings):
         raise Missing("this version can't find near-duplicates")
 
     def _load_topics(self) -> Topics:
-        raise Missing("this version can't tell topics")
+        from services.enricher.topics import load_topics  # noqa: PLC0415 - imports an extra
+
+        return load_topics(self.topics_model)
 
     def _load_entities(self) -> Entities:
         raise Missing("this version can't find entities")
