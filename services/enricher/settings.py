@@ -24,6 +24,7 @@ class EnrichSettings(BrokerSettings):
         "ar,bg,bn,ca,cs,da,de,el,en,es,et,fa,fi,fr,gl,gu,he,hi,hr,hu,hy,id,is,it,ja,ka,kk,kn,ko,lt,lv,mk,ml,mr,ms,nl,no,"
         "pa,pl,pt,ro,ru,sk,sl,sq,sr,sv,sw,ta,te,th,tr,uk,ur,vi,zh",
         description="The languages that are told (ISO 639-1), comma-separated. A text in another gets `und`.",
+    )
     topics_model: Path | None = Field(
         None, description="A file that `feedmill enrich train` wrote: its labels in place of IPTC's topics."
     )
@@ -63,7 +64,7 @@ class EnrichSettings(BrokerSettings):
         return load_sketches()
 
     def _load_topics(self) -> Topics:
-        from services.enricher.topics import load_topics  # noqa: PLC0415 - imports an extra
+        from services.enricher.topics import load_topics
 
         return load_topics(self.topics_model)
 
