@@ -36,6 +36,9 @@ FAILURES = Counter(
 )
 
 _seen: dict[Counter, set[str]] = {LANGUAGES: {UNDETERMINED, NONE}, TOPICS: {NONE}}
+for _counter, _names in _seen.items():
+    for _name in _names:
+        _counter.labels(_name)  # 0 until there is one: a share of none is a share
 
 
 @contextmanager

@@ -99,7 +99,9 @@ def test_the_fetcher_reaches_no_database_and_the_writer_nothing_outside(stack: S
 def test_killed_in_the_middle_nothing_is_lost_and_nothing_comes_twice(stack: Stack) -> None:
     """By the restart policies of the containers; tests/faults kills each process by itself."""
     before = stack.count()["expected"]
-    killed = {service: stack.containers(service)[0] for service in ("fetcher", "enricher", "rabbitmq", "postgres", "writer")}
+    killed = {
+        service: stack.containers(service)[0] for service in ("fetcher", "enricher", "rabbitmq", "postgres", "writer")
+    }
     started = {service: stack.inspect(container)["State"]["StartedAt"] for service, container in killed.items()}
     stack.publish()
     for service in killed:

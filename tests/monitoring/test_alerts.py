@@ -66,6 +66,16 @@ def api_bucket(operation: str, limit: str) -> str:
     return f'feedmill_api_request_seconds_bucket{{operation="{operation}",le="{limit}"}}'
 
 
+def fewer(what: str, label: str, nothing: str) -> Case:
+    """Return a case of labels: six hours with one article in ten without, then three with four, or with two."""
+    found, without = (f'feedmill_enriched_{what}_total{{{label}="{name}"}}' for name in ("found", nothing))
+    return Case(
+        {found: "0+9x360 3246+6x180", without: "0+1x360 364+4x180"},
+        {found: "0+9x360 3248+8x180", without: "0+1x360 362+2x180"},
+        at=540,
+    )
+
+
 LATENESS, BATCH = "feedmill_claim_lateness_seconds", "feedmill_write_batch_seconds"
 
 CASES: dict[str, Case] = {
@@ -243,6 +253,8 @@ CASES: dict[str, Case] = {
             'feedmill_build_info{component="writer",namespace="feeds"}': "1x60",
         },
     ),
+    "FeedmillFewerLanguages": fewer("languages", "language", "und"),
+    "FeedmillFewerTopics": fewer("topics", "topic", "none"),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words, unread_optional
@@ -41,6 +41,9 @@ class Verdict:
     reasons: tuple[str, ...] = ()
 
 
+_OF_ARTICLES = {"dated": "a sure date", "full": "their whole text"}
+_OF_LABELS = {"language": "a text that tells its language", "topic": "a topic"}
+
 Finding = tuple[Status, str]
 
 _ORDER = list(Status)
@@ -59,13 +62,12 @@ def judge_quality(at: Picture) -> Verdict:
     day, week = in_sum(at.quality.day), in_sum(at.quality.week)
     if min(day.articles, week.articles) < LEAST_SAMPLE:
         return Verdict(Status.HEALTHY)
+    now, before = day.shares, week.shares
+    judged = _OF_ARTICLES if min(day.enriched, week.enriched) < LEAST_SAMPLE else _OF_ARTICLES | _OF_LABELS
     reasons = [
-        f"{now:.0%} of the last day's new articles have {what}; in the week before it was {before:.0%}"
-        for what, now, before in (
-            ("a sure date", day.dated / day.articles, week.dated / week.articles),
-            ("their whole text", day.full / day.articles, week.full / week.articles),
-        )
-        if before - now > MOST_LOSS
+        f"{now[name]:.0%} of the last day's new articles have {what}; in the week before it was {before[name]:.0%}"
+        for name, what in judged.items()
+        if (before[name] or 0.0) - (now[name] or 0.0) > MOST_LOSS
     ]
     return Verdict(Status.DEGRADED if reasons else Status.HEALTHY, tuple(reasons))
 
@@ -80,7 +82,9 @@ def judge_all(stages: Mapping[str, Verdict], quality: Verdict) -> Verdict:
 def in_sum(tiers: Mapping[str, TierQuality]) -> TierQuality:
     """Return the articles of all tiers together."""
     every = tiers.values()
-    return TierQuality(sum(t.articles for t in every), sum(t.dated for t in every), sum(t.full for t in every))
+    return TierQuality(
+        **{field.name: sum(getattr(tier, field.name) for tier in every) for field in fields(TierQuality)}
+    )
 
 
 def _of(findings: Iterator[Finding]) -> Verdict:
