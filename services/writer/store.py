@@ -21,6 +21,7 @@ from services.writer.articles.identity import Document, identify
 from services.writer.articles.listing import Listing, names_of
 from services.writer.articles.relisting import relist
 from services.writer.articles.rows import Ledger, Row
+from services.writer.duplicates.sketches import collapse, find_similar, insert_sketches
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
 from services.writer.listings import Relisting, add_known, read_listings, write_listings
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
@@ -30,7 +31,8 @@ from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
 Duplicates = Literal["flag", "drop", "off"]
-"""What to do with an article that came before under another address: see FEEDMILL_DUPLICATES."""
+"""What to do with an article that came before, under another address or with nearly the same text: see
+FEEDMILL_DUPLICATES."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Policy:
     """What to do with duplicates and changed articles."""
 
     duplicates: Duplicates = "flag"
+    duplicate_days: float = 7.0
+    """For how long near-duplicates of an article are looked for."""
     requeue_updates: bool = False
     """Whether a drained article is pending again when its text changes."""
 
@@ -78,7 +82,7 @@ class Written:
     repeated: int
     """Articles that were known unchanged."""
     duplicates: int = 0
-    """New articles that came before."""
+    """New articles that came before, under another address or with nearly the same text."""
     claims: Counter[str] = field(default_factory=Counter, compare=False)
     """Claims that ended: `completed`, `failed`, `dropped` (stale job); `late`: results whose claim was over before."""
     readings: Sequence[Reading] = field(default=(), compare=False)
@@ -186,6 +190,10 @@ async def _write_articles(
     if policy.duplicates != "off":
         _set_canonical(readings, unknown)
     await items.find_originals(connection, unknown)
+    drawn = []
+    if policy.duplicates != "off":
+        drawn = await find_similar(connection, unknown, now, policy.duplicate_days)
+        collapse(unknown)
     unknown.sort(key=lambda article: article.name)
     new = await items.insert_items(connection, unknown, now)
 
@@ -204,6 +212,7 @@ async def _write_articles(
     not_offered = [article for article in updated if not policy.requeue_updates or article.name not in offered]
     await pending.update_pending(connection, not_offered)
     await pending.forget_dead(connection, sorted(offered - new))
+    await insert_sketches(connection, [each for each in drawn if each.article.name in new], now)
     unsure = {article.name for article in unknown} - new | must - locked
     renewed = {article.name for article in updated}
     return Changes(new, renewed, sum(articles[name].duplicate_of is not None for name in new), unsure)

@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 
 from shared.broker.port import Broker, Delivery, Outgoing, Publication, Session
-from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.shards import front_of, is_front
 from shared.broker.topology import FETCHERS, Queue, build_topology, fetch_routing_key
 from shared.errors import BrokerUnavailable, Unroutable
 from shared.wire.jobs import FetchFeed
 from tests.contract.test_broker_conformance import until
 from tests.factories import make_job
-from tests.fakes.memory_broker import MemoryBroker
 
 SHARDS = 12
 TOPOLOGY = build_topology(

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from shared.broker.topology import OPTIONAL_SECONDS
 
 LATE_SECONDS = 60.0
 """A feed that has been due for longer is overdue. Schedulers look every second."""
+
+
+class HostState(StrEnum):
+    """By what hosts can be chosen."""
+
+    THROTTLED = "throttled"
+    DOWN = "down"
+    BACKLOG = "backlog"
+    FAILING = "failing"
 
 
 @dataclass(frozen=True)

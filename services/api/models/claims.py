@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from services.api.models.chosen import these_or_all
 from services.api.models.labels import (
     LABELS,
     Confidence,
@@ -18,6 +19,7 @@ from services.api.models.labels import (
     Score,
     Topic,
 )
+from services.api.models.texts import PLAIN
 
 MOST = 1000
 """Articles of one call."""
@@ -52,7 +54,7 @@ CLAIMED: dict[str, JsonValue] = {
 }
 
 Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="The article's key.")]
-Hash = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+Hash = Annotated[str, Field(max_length=200, pattern=PLAIN)]
 # An error's text may quote anything; PostgreSQL takes no NUL.
 Text = Annotated[str, Field(max_length=100_000), AfterValidator(lambda text: text.replace("\0", ""))]
 LeaseSeconds = Annotated[
@@ -268,7 +270,7 @@ class Buried(BaseModel):
 class ReviveRequest(_Body):
     """Dead articles: their keys, or all."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"md5s": [MD5["md5"]]}})
+    model_config = ConfigDict(json_schema_extra={"example": {"md5s": [MD5["md5"]]}, **these_or_all("md5s")})
 
     md5s: Annotated[list[Md5], Field(max_length=MOST)] = []
     all: Annotated[bool, Field(description="In place of keys.")] = False

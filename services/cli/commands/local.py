@@ -11,9 +11,7 @@ import typer
 from local.terminal import Interrupted, Terminal, interrupt_on_sigterm, run_interruptible
 from services.cli.options import AsJson, span
 from services.cli.output import console
-from services.cli.settings import CliSettings
 from shared.observability.display import ascii_json
-from shared.settings import read_settings
 
 
 def up(
@@ -38,6 +36,8 @@ def up(
     process as `instance`. With FEEDMILL_METRICS_PORT the processes take that port and the next ones.
     """
     from services.cli.commands.up import up as run
+    from services.cli.settings import CliSettings
+    from shared.settings import read_settings
 
     interrupt_on_sigterm()
     with contextlib.suppress(Interrupted, KeyboardInterrupt):  # the usual way to end it
@@ -53,6 +53,8 @@ def demo(as_json: AsJson = False) -> None:
     from local.demo import report as demo_report
     from local.demo.demo import Demo
     from local.demo.sandbox import open_sandbox
+    from services.cli.settings import CliSettings
+    from shared.settings import read_settings
 
     interrupt_on_sigterm()
     shown = Terminal(stderr=True) if as_json else console

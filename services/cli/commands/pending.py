@@ -9,7 +9,7 @@ from urllib.parse import quote
 import typer
 
 from services.admin.health.diagnosis import in_words
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.commands import consume
 from services.cli.label_words import in_words_of_people
 from services.cli.options import AsJson, Grep, OfFeed, OfTag, Utc, Wide

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from local.addresses import find
 from services.admin.health.diagnosis import QueueLevel, in_all, in_words
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
-from services.cli.settings import CliSettings
 from shared.broker.shards import is_front, is_shard
 from shared.observability.display import ascii_json, safe_to_show
-from shared.settings import read_settings
 
 if TYPE_CHECKING:
     from services.api.models.health import PipelineHealth, QualityHealth, StageHealth
@@ -40,6 +37,10 @@ QUALITIES = {
 
 def status(health: Health = False, as_json: AsJson = False) -> None:
     """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
+    from local.addresses import find
+    from services.cli.settings import CliSettings
+    from shared.settings import read_settings
+
     settings = read_settings(CliSettings)
     if not settings.api_url:
         find(settings)  # it starts no private servers: they would have nothing to tell
