@@ -228,7 +228,7 @@ def test_the_example_in_the_docs_drains_the_table_and_ends_on_sigterm(
     db: Connection, database_url: str, tmp_path: Path
 ) -> None:
     page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
-    code, _ = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    code, *_ = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(code.splitlines()) <= 20
     (tmp_path / "consumer.py").write_text(code)
     environment = {**os.environ, "FEEDMILL_DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}
@@ -244,6 +244,22 @@ def test_the_example_in_the_docs_drains_the_table_and_ends_on_sigterm(
     assert process.returncode == 0
     assert [line.split()[0] for line in output.splitlines()] == md5s
     assert pending(db) == []
+
+
+def test_the_example_of_wanted_articles_takes_first_tellings_in_english_about_politics(
+    db: Connection, database_url: str
+) -> None:
+    page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
+    *_, code = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"Article": Article}
+    exec(code, names)
+    md5s = fill(db, 5)
+    db.execute("UPDATE pending_articles SET detected_language = 'en', topic = 'politics', topic_confidence = 0.9")
+    changes = ("detected_language = 'de'", "topic = NULL", "topic_confidence = 0.5", "duplicate_of = 'x'")
+    for md5, change in zip(md5s, changes, strict=False):
+        db.execute(f"UPDATE pending_articles SET {change} WHERE md5 = %s".encode(), [md5])
+    with PendingArticles(database_url) as pending_articles:
+        assert [article.md5 for article in pending_articles.claim() if names["wanted"](article)] == md5s[4:]
 
 
 def test_the_client_imports_nothing_but_psycopg() -> None:
