@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -23,6 +24,9 @@ class EnrichSettings(BrokerSettings):
         "ar,bg,bn,ca,cs,da,de,el,en,es,et,fa,fi,fr,gl,gu,he,hi,hr,hu,hy,id,is,it,ja,ka,kk,kn,ko,lt,lv,mk,ml,mr,ms,nl,no,"
         "pa,pl,pt,ro,ru,sk,sl,sq,sr,sv,sw,ta,te,th,tr,uk,ur,vi,zh",
         description="The languages that are told (ISO 639-1), comma-separated. A text in another gets `und`.",
+    )
+    topics_model: Path | None = Field(
+        None, description="A file that `feedmill enrich train` wrote: its labels in place of IPTC's topics."
     )
 
     def parts(self) -> Parts:
@@ -55,10 +59,14 @@ class EnrichSettings(BrokerSettings):
         return load_languages(self.languages)
 
     def _load_sketches(self) -> Sketches:
-        raise Missing("this version can't find near-duplicates")
+        from services.enricher.similarity import load_sketches
+
+        return load_sketches()
 
     def _load_topics(self) -> Topics:
-        raise Missing("this version can't tell topics")
+        from services.enricher.topics import load_topics
+
+        return load_topics(self.topics_model)
 
     def _load_entities(self) -> Entities:
         raise Missing("this version can't find entities")
