@@ -116,6 +116,10 @@ def find_script(text: str) -> tuple[str | None, int]:
         into, other = (kana, han) if is_japanese else (han, kana)
         letters[into] += letters[other]
         letters[other] = 0
+    latin = _PLACE[LATIN]
+    if letters[latin] <= 2 * (total - letters[latin]):  # brands and addresses are Latin everywhere
+        letters[latin] //= 2
+        total = int(letters.sum())
     most = int(letters.argmax())
     return (NAMES[most - 1] if letters[most] >= _MOST * total else None), total
 
