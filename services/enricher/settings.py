@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,10 @@ class EnrichSettings(BrokerSettings):
 
     enrich: str = Field(
         "language,duplicates,topics,entities", description="What the enricher looks for, comma-separated."
+    )
+
+    entities: Literal["list", "model"] = Field(
+        "list", description="Entities are found by `list`, or by spaCy's models beside it (`model`)."
     )
 
     def parts(self) -> Parts:
@@ -53,7 +57,9 @@ class EnrichSettings(BrokerSettings):
         raise Missing("this version can't tell topics")
 
     def _load_entities(self) -> Entities:
-        raise Missing("this version can't find entities")
+        from services.enricher.entities import load_entities
+
+        return load_entities(self.entities)
 
 
 class EnricherSettings(EnrichSettings, TelemetrySettings):
