@@ -27,7 +27,7 @@ SOURCES = Path(sys.argv[1])
 TARGET = Path(__file__).parents[2] / "services" / "enricher" / "entities" / "list.tsv.gz"
 LANGUAGES = words_of("""
     en de fr es it pt nl sv da nb fi pl cs sk hu ro bg hr sr uk ru el tr ar he fa hi bn ta th vi id ms ja ko zh zh-Hant
-    ca sl lt lv et is sw ka
+    ca sl lt lv et is ka
 """)
 DICTIONARIES = {
     "en": "american-english-small",
@@ -56,9 +56,9 @@ LEGAL = re.compile(
 NO_NAMES = set(
     words_of("""
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September
-    October November December World Police North South East West Central Northern Southern Eastern Western Capital Union
-    Province State Region City Center Centro Most Many Of Man Este Hotel Open Same Date Bar Bank Best Action Boots Metro
-    Express
+    October November December World Police North South East West Central Northern Southern Eastern Western Capital
+    Union Province State Region City Center Centro Most Many Of Man Jewish Este Hotel Open Same Date Bar Bank Best
+    Action Boots Metro Express
     """)
 )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Literal
 
 from services.enricher.entities import rules
@@ -69,8 +70,11 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
     seen = {span.name.name for _, span in sure}
     sure += ((f, s) for f, s in doubtful if s.name.name in seen and not styles[f].is_upper_case)
     chosen = _without_overlaps(sure)
-    chosen = _without_overlaps(chosen + _family_names(chosen, styles))
-    return _grouped(chosen)
+    people = _last_names(chosen)
+    chosen = [
+        (f, s._replace(name=people.get(s.name.name, s.name) if s.name.kind == "person" else s.name)) for f, s in chosen
+    ]
+    return _grouped(_without_overlaps([*chosen, *_named_again(people, styles)]))
 
 
 def _is_sure(span: Span, style: Style, text: Text) -> bool:
@@ -102,23 +106,27 @@ def _without_overlaps(found: list[Found]) -> list[Found]:
     return sorted(chosen, key=lambda f: (f[0] == "body", f[1].start))
 
 
-def _family_names(found: list[Found], styles: dict[Field, Style]) -> list[Found]:
-    """Return where people who are named in full are named by their last name only."""
+def _last_names(found: list[Found]) -> dict[str, Name]:
+    """Return the last names of people who are named in full."""
     people: dict[str, Name] = {}
     for _, span in found:
         last = span.name.name.rsplit(" ", 1)[-1]
         if span.name.kind == "person" and last != span.name.name and len(last) > 2:
             people.setdefault(last, span.name)
-    if not people:
-        return []
-    pattern = re.compile("|".join(map(re.escape, sorted(people, key=len, reverse=True)[:MOST_ENTITIES])))
-    return [
-        (field, Span(match.start(), match.end(), people[match[0]]))
-        for field, style in styles.items()
-        for match, _ in zip(pattern.finditer(style.text), range(MOST_SPANS), strict=False)
-        if not (match.start() and is_letter(style.text[match.start() - 1]))
-        and not (match.end() < len(style.text) and is_letter(style.text[match.end()]))
-    ]
+    return people
+
+
+def _named_again(people: dict[str, Name], styles: dict[Field, Style]) -> Iterator[Found]:
+    """Yield where people are named by their last name."""
+    for last, name in islice(people.items(), MOST_ENTITIES):
+        for field, style in styles.items():
+            start, mentions = style.text.find(last), 0
+            while start >= 0 and mentions < MOST_MENTIONS:
+                end = start + len(last)
+                if not is_letter(style.text[start - 1 : start]) and not is_letter(style.text[end : end + 1]):
+                    yield field, Span(start, end, name)
+                    mentions += 1
+                start = style.text.find(last, end)
 
 
 def _grouped(found: list[Found]) -> tuple[Entity, ...]:

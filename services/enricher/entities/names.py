@@ -74,7 +74,7 @@ class Names:
 
 def is_letter(character: str) -> bool:
     """Tell if a character belongs to a word."""
-    return character.isalnum() or character == "_" or unicodedata.combining(character) > 0
+    return character.isalnum() or character == "_" or (character > "\u02ff" and unicodedata.combining(character) > 0)
 
 
 def _end_of_stem(text: str, end: int) -> int:

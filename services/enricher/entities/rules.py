@@ -16,10 +16,12 @@ def _words(text: str) -> frozenset[str]:
 MOST_WORDS = 400
 """So many capitalised words of a text are looked at."""
 CAPITALISED = re.compile(r"(?<![\w.])[^\W\d_a-zß-öø-ÿа-яёα-ω][^\W_]*(?:['’-][^\W\d_]+)*")
-PARTICLES = "de|da|di|do|dos|das|del|della|van|von|der|den|ten|ter|bin|ibn|al|el|la|le|du|zu"
-AFTER = re.compile(rf" (?:(?:{PARTICLES}) ){{0,2}}$")
+PARTICLES = (
+    "van (?:den? |der )?|von (?:de[rn] )?|de (?:la |los )?|d[aiou] |dos |das |del |della |te[rn] |bin |ibn |al |el |zu "
+)
+AFTER = re.compile(rf" (?:{PARTICLES})?$")
 """What may stand between two words of a person's name."""
-JOINED = re.compile(r" (?:(?:of|for|de|des|du|del|für|and|&) (?:the |la |l['’])?)?$")
+JOINED = re.compile(r" (?:and |& |(?:of|for|de|des|du|del|für) (?:the |la |l['’])?)?$")
 """What may stand between two words of an organisation's name."""
 TITLES = _words(
     "President Minister Senator Governor Chancellor Mayor Judge Justice King Queen Prince Princess Pope Sir Dame"
@@ -46,7 +48,8 @@ def find(style: Style, names: Names) -> Iterator[Span]:
     """Yield the people and organisations of a text; they may overlap."""
     words = [m for m, _ in zip(CAPITALISED.finditer(style.text), range(MOST_WORDS), strict=False) if m[0][0].isupper()]
     for place, word in enumerate(words):
-        if word[0] in names.given or word[0] in TITLES:
+        after = words[place + 1][0] if place + 1 < len(words) else ""
+        if word[0] in names.given or word[0] in TITLES or (after in names.family and word[0] not in LAST):
             yield from _person(style, names, words, place)
         if word[0] in LAST or word[0] in FIRST:
             yield from _organisation(style, names, words, place)
@@ -76,9 +79,11 @@ def _person(style: Style, names: Names, words: Sequence[re.Match[str]], place: i
 def _is_full_name(style: Style, names: Names, first: re.Match[str], last: re.Match[str]) -> bool:
     """Tell if a given name and what follows it are a person's, and no common words or places."""
     is_family = without_genitive(last[0]) in names.family
-    if _is_rare(first[0], names):
-        return is_family or (style.language != "de" and _is_rare(without_genitive(last[0]), names))
-    return is_family and (style.tells(first.start()) or not style.is_upper_case)
+    if first[0] not in names.given:
+        return is_family and style.tells(first.start()) and _is_rare(first[0], names)
+    if is_family or first[0].lower() in names.words:
+        return is_family and not style.is_upper_case
+    return _is_rare(without_genitive(last[0]), names)
 
 
 def _extend(text: str, words: Sequence[re.Match[str]], place: int, most: int) -> int:
@@ -117,8 +122,11 @@ def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], pl
         end = place + 1
         while end + 1 < len(words) and end - place < 4 and text[words[end].end() : words[end + 1].start()] == " ":
             end += 1
+        start -= bool(
+            start and text[words[start - 1].end() : word.start()] == " " and _is_joined(text, words[start - 1], word)
+        )
     if word[0] in LAST and end == place:
-        while start and place - start < 5 and JOINED.match(text[words[start - 1].end() : words[start].start()]):
+        while start and place - start < 5 and _is_joined(text, words[start - 1], words[start]):
             start -= 1
         while start < place and style.begins_sentence(words[start].start()) and words[start][0].lower() in names.words:
             start += 1
@@ -127,6 +135,11 @@ def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], pl
     found = without_genitive(text[words[start].start() : words[end].end()])
     first = words[start].start()
     yield Span(first, first + len(found), Name("organisation", found, None, frozenset()))
+
+
+def _is_joined(text: str, word: re.Match[str], after: re.Match[str]) -> bool:
+    """Tell if two capitalised words may belong to one organisation's name."""
+    return bool(JOINED.match(text[word.end() : after.start()])) and word[0] == without_genitive(word[0])
 
 
 def without_genitive(text: str) -> str:
