@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -19,6 +20,14 @@ class EnrichSettings(BrokerSettings):
         "language,duplicates,topics,entities", description="What the enricher looks for, comma-separated."
     )
 
+    languages: str = Field(
+        "ar,bg,bn,ca,cs,da,de,el,en,es,et,fa,fi,fr,gl,gu,he,hi,hr,hu,hy,id,is,it,ja,ka,kk,kn,ko,lt,lv,mk,ml,mr,ms,nl,no,"
+        "pa,pl,pt,ro,ru,sk,sl,sq,sr,sv,sw,ta,te,th,tr,uk,ur,vi,zh",
+        description="The languages that are told (ISO 639-1), comma-separated. A text in another gets `und`.",
+    )
+    topics_model: Path | None = Field(
+        None, description="A file that `feedmill enrich train` wrote: its labels in place of IPTC's topics."
+    )
     entities: Literal["list", "model"] = Field(
         "list", description="Entities are found by `list`, or by spaCy's models beside it (`model`)."
     )
@@ -48,13 +57,19 @@ class EnrichSettings(BrokerSettings):
         return Parts(**loaded, missing=missing)
 
     def _load_languages(self) -> Languages:
-        raise Missing("this version can't tell languages")
+        from services.enricher.language import load_languages
+
+        return load_languages(self.languages)
 
     def _load_sketches(self) -> Sketches:
-        raise Missing("this version can't find near-duplicates")
+        from services.enricher.similarity import load_sketches
+
+        return load_sketches()
 
     def _load_topics(self) -> Topics:
-        raise Missing("this version can't tell topics")
+        from services.enricher.topics import load_topics
+
+        return load_topics(self.topics_model)
 
     def _load_entities(self) -> Entities:
         from services.enricher.entities import load_entities
