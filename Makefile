@@ -10,7 +10,7 @@ SETUP_FLAGS := $(if $(and $(FEEDMILL_AMQP_URL),$(FEEDMILL_DATABASE_URL)),--no-se
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up test test-quick lint fmt bench eval lock audit image sbom pin-images release-notes clean
+.PHONY: help setup run up test test-quick lint fmt bench eval train-topics lock audit image sbom pin-images release-notes clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
@@ -54,6 +54,10 @@ bench: setup ## Measure (ARGS are the benchmarks' own)
 
 eval: setup ## Print how good the enricher's labels are (ARGS: language, similarity, topics, entities)
 	@$(BIN)/python -m benchmarks.enrichment $(ARGS)
+
+train-topics: setup ## Train the model of topics anew (ARGS=DIRECTORY with its data: docs/explanation/enrichment.md)
+	@$(BIN)/python -m pip install --quiet --group topics
+	@$(BIN)/python -m services.enricher.topics.training.shipped $(ARGS)
 
 UV_COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 

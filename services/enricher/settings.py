@@ -55,7 +55,7 @@ class EnrichSettings(BrokerSettings):
         raise Missing("this version can't find near-duplicates")
 
     def _load_topics(self) -> Topics:
-        from services.enricher.topics import load_topics  # noqa: PLC0415 - imports an extra
+        from services.enricher.topics import load_topics
 
         return load_topics(self.topics_model)
 

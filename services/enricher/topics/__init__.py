@@ -18,11 +18,11 @@ def load_topics(path: Path | None = None) -> Topics:
         ConfigurationError: the file is no model.
     """
     try:
-        import numpy  # noqa: F401, PLC0415, ICN001 - an extra
+        import numpy  # noqa: F401 - an extra
     except ImportError as error:
         raise Missing("numpy is not installed: pip install 'feedmill[enrich]'") from error
-    from services.enricher.topics.classifier import Classifier  # noqa: PLC0415 - imports numpy
-    from services.enricher.topics.model import BadModel, Model  # noqa: PLC0415
+    from services.enricher.topics.classifier import Classifier
+    from services.enricher.topics.model import BadModel, Model
 
     try:
         return Classifier(Model.load(path or DEFAULT_MODEL))

@@ -33,14 +33,15 @@ def _topics(categories: Sequence[str], sections: Sequence[str]) -> Iterator[str]
     for name in (*categories[:_MOST], *sections[:_MOST]):
         if len(name) > _LONGEST:
             continue
-        if (code := _CODE.fullmatch(name)) and (topic := MEDIA_TOPICS.get(code[1] + "000000")):
-            yield topic
-        elif topic := _TOPICS.get(plain(name)):
+        if topic := _by_code(name) or _TOPICS.get(plain(name)):
             yield topic
         else:
-            for part in _SPLIT.split(name):
-                if topic := _TOPICS.get(plain(part)):
-                    yield topic
+            yield from (_TOPICS[part] for part in map(plain, _SPLIT.split(name)) if part in _TOPICS)
+
+
+def _by_code(name: str) -> str | None:
+    code = _CODE.fullmatch(name)
+    return code and MEDIA_TOPICS.get(f"{code[1]}000000")
 
 
 _TOPICS = {plain(name): topic for topic, names in SECTIONS.items() for name in names.replace("\n", ",").split(",")}
