@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from services.enricher.topics.section_names import SECTIONS
 from services.enricher.topics.taxonomy import MEDIA_TOPICS
 
 _MOST = 20
@@ -44,5 +44,14 @@ def _by_code(name: str) -> str | None:
     return code and MEDIA_TOPICS.get(f"{code[1]}000000")
 
 
-_TOPICS = {plain(name): topic for topic, names in SECTIONS.items() for name in names.replace("\n", ",").split(",")}
-_TOPICS.pop("", None)
+def _read(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names in sections.txt, each with its topic."""
+    topic = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            topic = line.strip("[]")
+        elif not line.startswith("#"):
+            yield from ((plain(name), topic) for name in line.split(",") if name.strip())
+
+
+_TOPICS = dict(_read(Path(__file__).with_name("sections.txt").read_text(encoding="utf-8")))

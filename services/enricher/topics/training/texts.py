@@ -105,7 +105,7 @@ def _lines(path: Path, rows: csv.DictReader[str]) -> Iterator[Labelled]:
                 raise BadTexts(f"{where}: {language[:20]!r} is no language (de, en, …)")
             yield Labelled(text, label, language)
     except csv.Error as error:
-        raise BadTexts(f"{path}, line {rows.line_num}: {error}") from error
+        raise BadTexts(f"{path}, line {rows.line_num + 1}: {error}") from error
 
 
 def train(lines: Sequence[Labelled], made_from: str) -> Trained:

@@ -90,8 +90,8 @@ def in_other_languages(data: Path) -> Iterator[Text]:
     for language in LANGUAGES:
         if language not in {"en", "th"}:
             least = 1 if language in {"ja", "ko", "zh"} else 3
-            words = [word for word in top_n_list(language, 16_000) if len(word) >= least and not re.search(r"\d", word)]
-            yield from (Text(word, None, "word", language) for word in words[:14_000])
+            words = [word for word in top_n_list(language, 12_000) if len(word) >= least and not re.search(r"\d", word)]
+            yield from (Text(word, None, "word", language) for word in words[:10_000])
         for part in ("train", "dev"):
             yield from (text._replace(topic=None) for text in sib(data, language, part))
     for path in sorted((data / "ud").glob("*.conllu")):
