@@ -20,6 +20,11 @@ class EnrichSettings(BrokerSettings):
         "language,duplicates,topics,entities", description="What the enricher looks for, comma-separated."
     )
 
+    languages: str = Field(
+        "ar,bg,bn,ca,cs,da,de,el,en,es,et,fa,fi,fr,gl,gu,he,hi,hr,hu,hy,id,is,it,ja,ka,kk,kn,ko,lt,lv,mk,ml,mr,ms,nl,no,"
+        "pa,pl,pt,ro,ru,sk,sl,sq,sr,sv,sw,ta,te,th,tr,uk,ur,vi,zh",
+        description="The languages that are told (ISO 639-1), comma-separated. A text in another gets `und`.",
+    )
     topics_model: Path | None = Field(
         None, description="A file that `feedmill enrich train` wrote: its labels in place of IPTC's topics."
     )
@@ -49,10 +54,14 @@ class EnrichSettings(BrokerSettings):
         return Parts(**loaded, missing=missing)
 
     def _load_languages(self) -> Languages:
-        raise Missing("this version can't tell languages")
+        from services.enricher.language import load_languages
+
+        return load_languages(self.languages)
 
     def _load_sketches(self) -> Sketches:
-        raise Missing("this version can't find near-duplicates")
+        from services.enricher.similarity import load_sketches
+
+        return load_sketches()
 
     def _load_topics(self) -> Topics:
         from services.enricher.topics import load_topics

@@ -6,6 +6,8 @@ import asyncio
 import gc
 from functools import partial
 
+from services.writer.duplicates.settling import ROUND_SECONDS as SETTLING_SECONDS
+from services.writer.duplicates.settling import Settling
 from services.writer.fires.trials import TryArticles
 from services.writer.handler import WriteArticles
 from services.writer.pruning import ROUND_SECONDS, Pruning
@@ -68,16 +70,17 @@ async def serve(settings: WriterSettings, stop: asyncio.Event, health: Health) -
     timekeeping = PeriodicTask("clock", set_clock, seconds=CLOCK_SECONDS)
     pruning = Pruning(database, settings.retention())
     tidying = PeriodicTask("pruning", partial(pruning.round, stop), seconds=ROUND_SECONDS)
+    settling = PeriodicTask("settling", Settling(database, settings.duplicates).round, seconds=SETTLING_SECONDS)
     health.add_check("broker", consumer.check)
     health.add_check("database", database.check)
     health.add_warning("dry runs", trials.check)
     health.add_warning("clock", clock.check)
-    for task in (timekeeping, tidying):
+    for task in (timekeeping, tidying, settling):
         health.add_warning(f"background {task.name}", task.check)
     async with database.open():
         if await tables_found(database, stop):
             await timekeeping.run_once()  # before the first result is written
-            background = timekeeping.run(stop), tidying.run(stop), trials.run(stop)
+            background = timekeeping.run(stop), tidying.run(stop), settling.run(stop), trials.run(stop)
             async with beside(stop, *background, grace_seconds=GRACE_SECONDS):
                 await consumer.run(stop)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from shared.wire.results import Entry
 
@@ -50,7 +50,8 @@ class Column:
 
     name: str
     type: str
-    value: Callable[[Article], object]
+    value: Callable[[Any], object]
+    """Takes an article, or what else is a row."""
     follows_text: bool = False
     """Whether it is written again when the article's text changes."""
 
@@ -74,9 +75,9 @@ def insert_statement(table: str, columns: Sequence[Column], *, set_to_now: Seque
     )
 
 
-def arrays(columns: Sequence[Column], articles: Sequence[Article]) -> dict[str, object]:
-    """Return the parameters of `insert_statement` for these articles, without `now`."""
-    return {column.name: [column.value(article) for article in articles] for column in columns}
+def arrays(columns: Sequence[Column], rows: Sequence[object]) -> dict[str, object]:
+    """Return the parameters of `insert_statement` for these rows, without `now`."""
+    return {column.name: [column.value(row) for row in rows] for column in columns}
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -26,6 +26,8 @@ COLUMNS = (
     Column("url", "text", attrgetter("entry.url")),
     Column("canonical", "uuid", attrgetter("canonical")),
     Column("duplicate_of", "text", attrgetter("duplicate_of")),
+    Column("duplicate_kind", "text", attrgetter("duplicate_kind")),
+    Column("duplicate_score", "real", attrgetter("duplicate_score")),
     Column("entry_key", "uuid", attrgetter("key")),
     Column("title_md5", "text", _title_md5, follows_text=True),
 )
@@ -93,15 +95,17 @@ async def read_named(connection: Connection, names: Iterable[str]) -> dict[str, 
 
 
 async def find_originals(connection: Connection, articles: Sequence[Article]) -> None:
-    """Set `duplicate_of` to the first article with the same canonical URL: the ledger's, else one of `articles`."""
+    """Set `duplicate_of` to the first article with the same canonical URL: the ledger's, else one of `articles`.
+
+    If the first one is a near-duplicate, its original is taken.
+    """
     canonical = {article.canonical for article in articles if article.canonical}
     if not canonical:
         return
     cursor = await connection.execute(
         """
-        SELECT DISTINCT ON (canonical) replace(canonical::text, '-', '') AS key, md5 FROM feed_items
-        WHERE canonical = ANY(%b::text[]::uuid[]) AND duplicate_of IS NULL
-        ORDER BY canonical, first_seen_at, md5
+        SELECT DISTINCT ON (canonical) replace(canonical::text, '-', '') AS key, coalesce(duplicate_of, md5) AS md5
+        FROM feed_items WHERE canonical = ANY(%b::text[]::uuid[]) ORDER BY canonical, first_seen_at, md5
         """,
         [list(canonical)],
     )
@@ -156,7 +160,7 @@ async def update_items(connection: Connection, articles: Sequence[Article]) -> l
         FROM unnest(%(md5)b::text[], %(content_hash)b::text[], %(title_md5)b::text[])
             AS article (md5, content_hash, title_md5)
         WHERE feed_items.md5 = article.md5 AND updates < %(most)s
-        RETURNING feed_items.md5, updates, duplicate_of
+        RETURNING feed_items.md5, updates, duplicate_of, duplicate_kind, duplicate_score
         """,
         {"most": MAX_UPDATES, **arrays(_TEXT, articles)},
     )
@@ -164,4 +168,6 @@ async def update_items(connection: Connection, articles: Sequence[Article]) -> l
     for article in articles:
         if row := changed.get(article.name):
             article.revision, article.duplicate_of = row["updates"], row["duplicate_of"]
+            article.duplicate_kind = row["duplicate_kind"] or ("address" if article.duplicate_of else None)
+            article.duplicate_score = row["duplicate_score"]
     return [article for article in articles if article.name in changed]

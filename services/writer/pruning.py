@@ -1,4 +1,4 @@
-"""Deletes old rows: of the fetch log, of fires, and of the ledger when no feed lists the article any more.
+"""Deletes old rows: of the fetch log, of fires, of sketches, and of the ledger when no feed lists the article any more.
 
 One writer at a time deletes, in small transactions. They wait for no lock: the next round deletes rows that are held
 now. A feed that is removed deletes its own rows of the log.
@@ -48,6 +48,7 @@ class Retention:
     log_days: float = 30.0
     log_per_feed: int = 500
     fire_days: float = 1.0
+    duplicate_days: float = 7.0
 
 
 class Pruning:
@@ -66,6 +67,8 @@ class Pruning:
         Ends if another writer prunes.
         """
         while not stop.is_set() and await self._step("fire_tasks", self._prune_fires):
+            pass
+        while not stop.is_set() and await self._step("article_sketches", self._prune_sketches):
             pass
         while not stop.is_set() and await self._step("feed_fetch_log", self._prune_old_log):
             pass
@@ -99,6 +102,9 @@ class Pruning:
     async def _prune_fires(self, connection: Connection) -> int:
         await end_overdue(connection)
         return await prune_fires(connection, self._retention.fire_days)
+
+    async def _prune_sketches(self, connection: Connection) -> int:
+        return await prune_sketches(connection, self._retention.duplicate_days)
 
     async def _prune_slice(self, connection: Connection) -> int:
         return await prune_ledger(connection, f"{self._slice:03x}", self._retention.ledger_days)
@@ -134,6 +140,23 @@ async def prune_fires(connection: Connection, days: float) -> int:
             SELECT id FROM fire_tasks
             WHERE queued_at < now() - make_interval(secs => %s) AND status <> 'running'
             ORDER BY queued_at, id LIMIT %s
+            FOR UPDATE SKIP LOCKED
+        )
+        """,
+        [days * 86_400.0, CHUNK],
+    )
+    return cursor.rowcount
+
+
+async def prune_sketches(connection: Connection, days: float) -> int:
+    """Delete one chunk of the sketches that are older than `days`; return how many."""
+    cursor = await connection.execute(
+        """
+        DELETE FROM article_sketches
+        WHERE md5 IN (
+            SELECT md5 FROM article_sketches
+            WHERE first_seen_at < now() - make_interval(secs => %s)
+            ORDER BY first_seen_at LIMIT %s
             FOR UPDATE SKIP LOCKED
         )
         """,

@@ -28,9 +28,11 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
     writer_prefetch: Prefetch = Field(200, description="Messages that the writer holds unacknowledged, at most.")
     duplicates: Duplicates = Field(
         "flag",
-        description="A new article that came before under another address (http, www., tracking, AMP): `flag`"
-        " it in `duplicate_of`, `drop` it (only the ledger keeps it), or don't look (`off`).",
+        description="A new article that came before under another address (http, www., tracking, AMP), or from"
+        " another feed with nearly the same text (if the enricher runs): `flag` it in `duplicate_of`, `drop` it"
+        " (only the ledger keeps it), or don't look (`off`).",
     )
+    duplicate_days: Seconds = Field(7.0, description="Days for which near-duplicates of an article are looked for.")
     requeue_updates: bool = Field(
         False, description="Whether a drained article is pending again when its text changes."
     )
@@ -57,11 +59,11 @@ class WriterSettings(BrokerSettings, DatabaseSettings, PolitenessSettings, Telem
 
     def policy(self) -> Policy:
         """Return what to do with duplicates and changed articles."""
-        return Policy(duplicates=self.duplicates, requeue_updates=self.requeue_updates)
+        return Policy(self.duplicates, self.duplicate_days, self.requeue_updates)
 
     def retention(self) -> Retention:
         """Return how long rows are kept."""
-        return Retention(self.ledger_days, self.log_days, self.log_per_feed, self.fire_days)
+        return Retention(self.ledger_days, self.log_days, self.log_per_feed, self.fire_days, self.duplicate_days)
 
     def rules(self) -> Rules:
         """Return the settings of the feed-state rules."""

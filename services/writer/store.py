@@ -7,7 +7,7 @@ new rows first. So any number of writers, consumers and operators can work side 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -21,15 +21,18 @@ from services.writer.articles.identity import Document, identify
 from services.writer.articles.listing import Listing, names_of
 from services.writer.articles.relisting import relist
 from services.writer.articles.rows import Ledger, Row
+from services.writer.duplicates.sketches import collapse, find_similar, insert_sketches
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
 from services.writer.listings import Relisting, add_known, read_listings, write_listings
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from shared.database.postgres import Connection
+from shared.wire.enrichment import UNDETERMINED
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
 Duplicates = Literal["flag", "drop", "off"]
-"""What to do with an article that came before under another address: see FEEDMILL_DUPLICATES."""
+"""What to do with an article that came before, under another address or with nearly the same text: see
+FEEDMILL_DUPLICATES."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Policy:
     """What to do with duplicates and changed articles."""
 
     duplicates: Duplicates = "flag"
+    duplicate_days: float = 7.0
+    """For how long near-duplicates of an article are looked for."""
     requeue_updates: bool = False
     """Whether a drained article is pending again when its text changes."""
 
@@ -77,7 +82,7 @@ class Written:
     repeated: int
     """Articles that were known unchanged."""
     duplicates: int = 0
-    """New articles that came before under another address."""
+    """New articles that came before, under another address or with nearly the same text."""
     claims: Counter[str] = field(default_factory=Counter, compare=False)
     """Claims that ended: `completed`, `failed`, `dropped` (stale job); `late`: results whose claim was over before."""
     readings: Sequence[Reading] = field(default=(), compare=False)
@@ -85,6 +90,11 @@ class Written:
     articles: Mapping[str, Article] = field(default_factory=dict, compare=False)
     """Theirs, by name."""
     changes: Changes | None = field(default=None, compare=False)
+
+    def duplicate_articles(self) -> Iterator[Article]:
+        """Yield the new articles that came before."""
+        new = self.changes.new if self.changes else ()
+        return (self.articles[name] for name in new if self.articles[name].duplicate_of is not None)
 
 
 async def write_batch(
@@ -180,6 +190,10 @@ async def _write_articles(
     if policy.duplicates != "off":
         _set_canonical(readings, unknown)
     await items.find_originals(connection, unknown)
+    drawn = []
+    if policy.duplicates != "off":
+        drawn = await find_similar(connection, unknown, now, policy.duplicate_days)
+        collapse(unknown)
     unknown.sort(key=lambda article: article.name)
     new = await items.insert_items(connection, unknown, now)
 
@@ -198,6 +212,7 @@ async def _write_articles(
     not_offered = [article for article in updated if not policy.requeue_updates or article.name not in offered]
     await pending.update_pending(connection, not_offered)
     await pending.forget_dead(connection, sorted(offered - new))
+    await insert_sketches(connection, [each for each in drawn if each.article.name in new], now)
     unsure = {article.name for article in unknown} - new | must - locked
     renewed = {article.name for article in updated}
     return Changes(new, renewed, sum(articles[name].duplicate_of is not None for name in new), unsure)
@@ -262,9 +277,16 @@ def _count_new(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUI
 
 
 def _describe(new: Sequence[Article]) -> NewItems:
+    kinds = Counter(article.duplicate_kind for article in new)
+    found = [article.entry.enrichment for article in new if article.entry.enrichment]
     return NewItems(
         count=len(new),
         published=sure_dates(article.entry for article in new),
         full=sum(article.entry.content_quality == "full" for article in new),
         duplicates=sum(article.duplicate_of is not None for article in new),
+        duplicates_by_title=kinds["title"],
+        duplicates_by_text=kinds["text"],
+        enriched=len(found),
+        with_language=sum(enrichment.language not in {None, UNDETERMINED} for enrichment in found),
+        with_topic=sum(enrichment.topic is not None for enrichment in found),
     )

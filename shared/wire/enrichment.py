@@ -34,20 +34,26 @@ class Entity(Record):
 
 
 class Sketch(Record):
-    """What near-duplicates are found by (docs/explanation/enrichment.md)."""
+    """What near-duplicates are found by (docs/explanation/enrichment.md). Hashes are little-endian."""
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     version: int = 1
     """Sketches of two versions can't be compared."""
-    words: int = Field(ge=0)
-    """How many words of the text it was made of."""
-    shingles: bytes = b""
-    """Hashes of some of its word 3-shingles, 4 bytes each, ascending."""
-    numbers: bytes = b""
-    """The digest of the numbers that it names, in their order."""
-    title: bytes = b""
-    """The digest of the title's words."""
+    count: int = Field(ge=0)
+    """How many different word 3-shingles the text has."""
+    head: bytes = Field(default=b"", max_length=512)
+    """Hashes of its first shingles, 4 bytes each, in their order."""
+    rest: bytes = Field(default=b"", max_length=512)
+    """The smallest hashes of its other shingles, 4 bytes each, ascending."""
+    numbers: bytes = Field(default=b"", max_length=256)
+    """Its numbers and dates in their order, 4 bytes each: the lower 20 bits for the words beside, 12 for the value."""
+    names: bytes = Field(default=b"", max_length=256)
+    """Its words that are capitalised within a sentence, likewise."""
+    title: bytes = Field(default=b"", max_length=128)
+    """Hashes of the title's words, 4 bytes each, in their order."""
+    is_telling: bool = False
+    """Whether the title is so long, and so free of dates, that it hardly stands over two stories."""
 
 
 class Enrichment(Record):

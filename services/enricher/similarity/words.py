@@ -1,0 +1,112 @@
+"""Pure: the words of a text, as they are compared: without case, punctuation and width."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+_APOSTROPHES = re.compile("['’‘ʼ`´\u00ad\u200b-\u200f\u2060\ufeff]")
+"""Written or not, straight or curly; and characters that are not seen."""
+
+_TOKENS = re.compile(
+    r"\d+(?:[.,:/-]\d+)*"
+    # Scripts without spaces: a character is a word.
+    "|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+    "|[^\\W\\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+"
+    r"|[.!?:。！？]"
+)
+_ENDS = frozenset(".!?:。！？")
+_THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
+
+CALENDAR = {
+    word: f"@{number}"
+    for number, words in enumerate(
+        (
+            "monday mon montag lundi lunes lunedì segunda maandag понедельник måndag poniedziałek senin",
+            "tuesday tue tues dienstag mardi martes martedì terça dinsdag вторник tisdag wtorek selasa",
+            "wednesday wed mittwoch mercredi miércoles mercoledì quarta woensdag среда среду onsdag środa rabu",
+            "thursday thu thurs donnerstag jeudi jueves giovedì quinta donderdag четверг torsdag czwartek kamis",
+            "friday fri freitag vendredi viernes venerdì sexta vrijdag пятница пятницу fredag piątek jumat",
+            "saturday samstag sonnabend samedi sábado sabato zaterdag суббота субботу lördag sobota sabtu",
+            "sunday sonntag dimanche domingo domenica zondag воскресенье söndag niedziela minggu",
+            "january jan januar janvier enero gennaio janeiro januari января январь styczeń stycznia",
+            "february feb februar février febrero febbraio fevereiro februari февраля февраль luty lutego",
+            "march märz mars marzo março maart марта март marzec marca maret",
+            "april apr avril abril aprile апреля апрель kwiecień kwietnia",
+            "may mai mayo maggio maio mei мая май maj maja",
+            "june jun juni juin junio giugno junho июня июнь czerwiec czerwca",
+            "july jul juli juillet julio luglio julho июля июль lipiec lipca",
+            "august aug août agosto augustus augusti августа август sierpień sierpnia agustus",
+            "september sept sep septembre septiembre settembre setembro сентября сентябрь wrzesień września",
+            "october oct oktober octobre octubre ottobre outubro октября октябрь październik października",
+            "november nov novembre noviembre novembro ноября ноябрь listopad listopada",
+            "december dec dezember décembre diciembre dicembre dezembro desember декабря декабрь grudzień grudnia",
+        )
+    )
+    for word in words.split()
+}
+"""Names of days and months, in the languages that feeds are mostly in."""
+
+_NUMBERS = {
+    word: str(number)
+    for number, words in enumerate(
+        (
+            "two zwei deux dos due twee два",
+            "three drei trois tres três tre drie три",
+            "four vier quatre cuatro quatro quattro четыре",
+            "five fünf cinq cinco cinque vijf пять",
+            "six sechs seis sei zes шесть",
+            "seven sieben sept siete sete sette zeven семь",
+            "eight acht huit ocho oito otto восемь",
+            "nine neun neuf nueve nove negen девять",
+            "ten zehn dix diez dez dieci tien десять",
+            "eleven elf onze once undici elf одиннадцать",
+            "twelve zwölf douze doce doze dodici twaalf двенадцать",
+        ),
+        2,
+    )
+    for word in words.split()
+    if word not in CALENDAR
+}
+_MEANT = CALENDAR | _NUMBERS
+
+
+class Words(NamedTuple):
+    """The words of a text, in their order."""
+
+    texts: list[str]
+    """Without case. A number without separators of thousands; a day or month by its number."""
+    numbers: list[int]
+    """The places of numbers and dates."""
+    names: list[int]
+    """The places of words that are capitalised within a sentence."""
+
+
+def words_of(text: str) -> Words:
+    """Return the words of a text."""
+    tokens = _TOKENS.findall(_APOSTROPHES.sub("", unicodedata.normalize("NFKC", text)))
+    texts: list[str] = []
+    numbers: list[int] = []
+    names: list[int] = []
+    begins = True
+    for token in tokens:
+        first = token[0]
+        if first in _ENDS:
+            begins = True
+            continue
+        if first.isdecimal():
+            numbers.append(len(texts))
+            texts.append(_THOUSANDS.sub("", token))
+        else:
+            folded = token.casefold()
+            if folded in _MEANT:
+                numbers.append(len(texts))
+                folded = _MEANT[folded]
+            elif folded is not token and folded != token and not begins and len(token) > 1:
+                names.append(len(texts))
+            texts.append(folded)
+        begins = False
+    return Words(texts, numbers, names)

@@ -1,0 +1,209 @@
+"""Pure: whether two articles of different feeds are one story.
+
+They are if most of the shorter text stands in the other one, word by word, wherever it was cut, and nothing speaks
+against it: texts of a template (weather, quakes, results, earnings) are alike, too, but differ in numbers, dates or
+names between the same words. Where texts are missing or were written anew, a long title that both have tells it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from shared.wire.enrichment import Sketch
+
+LEAST_SHINGLES = 12
+"""Shorter texts tell nothing."""
+
+LEAST_SHARED = 8
+LEAST_SAMPLE = 16
+"""With less hashes in common a share of a sample is chance."""
+
+ENOUGH = 0.4
+"""The share of the shorter text that has to be in the other one."""
+
+ENOUGH_WITH_TITLE = 0.3
+"""The same if titles, or names and numbers, agree."""
+
+ENOUGH_ON_ONE_HOST = 0.8
+"""The same for two addresses of one host: it would rather have one for one story."""
+
+CONTRADICTING = 0.1
+"""Texts under one title that share less are two stories of a series."""
+
+BY_A_NAME = 8
+"""Shingles that another name of some words changes, at most."""
+
+COUNTED_KEYS = 48
+HEAD_KEYS = 8
+OTHER_KEYS = 4
+"""An article is indexed by the smallest hashes of its first 48 shingles, and the smallest of all others."""
+
+WANTED_BELOW = 1 << 30
+MOST_WANTED = 24
+"""It looks for articles that have one of its small hashes: where the other one begins and ends is not known."""
+
+
+class Match(NamedTuple):
+    """Why two articles are one story."""
+
+    kind: Literal["title", "text"]
+    score: float
+    """The share of the shorter text that is in the other one; for a title 1."""
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """An article as it is compared."""
+
+    feed_id: int
+    host: int
+    """A digest of its address' host."""
+    sketch: Sketch
+
+    @cached_property
+    def head(self) -> tuple[int, ...]:
+        """The hashes of the first shingles."""
+        return _unpack(self.sketch.head)
+
+    @cached_property
+    def rest(self) -> tuple[int, ...]:
+        """The smallest hashes of the others, ascending."""
+        return _unpack(self.sketch.rest)
+
+    @cached_property
+    def hashes(self) -> frozenset[int]:
+        """All hashes that are known."""
+        return frozenset(self.head + self.rest)
+
+    @cached_property
+    def bound(self) -> int:
+        """All of the text's hashes up to this one are known."""
+        is_whole = len(self.head) + len(self.rest) >= self.sketch.count
+        return 0xFFFFFFFF if is_whole or not self.rest else self.rest[-1]
+
+    @cached_property
+    def numbers(self) -> dict[int, set[int]]:
+        """The numbers between each two words."""
+        return _slots(self.sketch.numbers)
+
+    @cached_property
+    def names(self) -> dict[int, set[int]]:
+        """The names between each two words."""
+        return _slots(self.sketch.names)
+
+    def held(self) -> list[int]:
+        """Return the hashes by which it is found, as signed integers."""
+        first = sorted(self.head[:COUNTED_KEYS])[:HEAD_KEYS]
+        others = sorted((*self.head[COUNTED_KEYS:], *self.rest))[:OTHER_KEYS]
+        return [_signed(key) for key in (*first, *others, *self._title_key())]
+
+    def wanted(self) -> list[int]:
+        """Return the hashes of which a like article may have one: `held`, and more."""
+        small = [_signed(key) for key in self.head if key < WANTED_BELOW][:MOST_WANTED]
+        return list(dict.fromkeys((*self.held(), *small)))
+
+    def _title_key(self) -> Sequence[int]:
+        return [hash_title(self.sketch.title)] if self.sketch.is_telling else ()
+
+
+def hash_title(title: bytes) -> int:
+    """Return a digest of a title in 32 bits."""
+    digest = 0
+    for word in _unpack(title):
+        digest = (digest * 0x01000193 ^ word) & 0xFFFFFFFF
+    return digest
+
+
+def decide(one: Sketched, other: Sketched) -> Match | None:
+    """Return why two articles are one story; None if they are not."""
+    if one.feed_id == other.feed_id or one.sketch.version != other.sketch.version:
+        return None
+    if _differ(one.numbers, other.numbers):
+        return None
+    has_title = one.sketch.title == other.sketch.title != b""
+    is_short = min(one.sketch.count, other.sketch.count) < LEAST_SHINGLES
+    share = 0.0 if is_short else _share(one, other)
+    if not is_short and _are_others(one, other, share):
+        return None
+    if share >= _needed(one, other, has_title):
+        return Match("text", share)
+    if has_title and one.sketch.is_telling and one.host != other.host and (is_short or share >= CONTRADICTING):
+        return Match("title", 1.0)
+    return None
+
+
+def _needed(one: Sketched, other: Sketched, has_title: bool) -> float:
+    """Return the share of text that these two need."""
+    if one.host == other.host and not has_title:
+        return ENOUGH_ON_ONE_HOST
+    agree = has_title or _agree(one, other)
+    return ENOUGH_WITH_TITLE if agree else ENOUGH
+
+
+def _share(one: Sketched, other: Sketched) -> float:
+    """Return how much of the shorter text is in the other one, from 0 to 1.
+
+    What both are known to have is the least. Where both are samples, these tell more.
+    """
+    shared = len(one.hashes & other.hashes)
+    if shared < LEAST_SHARED:
+        return 0.0
+    least = shared / min(one.sketch.count, other.sketch.count)
+    bound = min(one.bound, other.bound)
+    first, second = ({key for key in each.hashes if key <= bound} for each in (one, other))
+    fewer = min(len(first), len(second))
+    sampled = len(first & second) / fewer if fewer >= LEAST_SAMPLE else 0.0
+    return min(1.0, max(least, sampled))
+
+
+def _differ(one: dict[int, set[int]], other: dict[int, set[int]]) -> bool:
+    """Whether numbers differ: between the same words stand others, or those of one text are hardly in the other."""
+    if any(one[words].isdisjoint(other[words]) for words in one.keys() & other.keys()):
+        return True
+    values, others = _values(one), _values(other)
+    fewer = min(len(values), len(others))
+    return fewer >= 2 and len(values & others) * 2 < fewer
+
+
+def _are_others(one: Sketched, other: Sketched, share: float) -> bool:
+    """Whether the texts are of a template: other names stand between the same words, and little else is changed."""
+    both = one.names.keys() & other.names.keys()
+    unlike = sum(one.names[words].isdisjoint(other.names[words]) for words in both)
+    missing = min(one.sketch.count, other.sketch.count) * (1 - share)
+    if unlike * 2 >= len(both) and (unlike >= 3 or 0 < missing <= unlike * BY_A_NAME):
+        return True
+    values, others = _values(one.names), _values(other.names)
+    fewer = min(len(values), len(others))
+    return fewer >= 2 and values.isdisjoint(others)
+
+
+def _agree(one: Sketched, other: Sketched) -> bool:
+    """Whether the names of the text that has less are nearly all in the other one, and no number speaks against it."""
+    values, others = _values(one.names), _values(other.names)
+    fewer = min(len(values), len(others))
+    return fewer >= 3 and len(values & others) * 3 >= fewer * 2
+
+
+def _signed(key: int) -> int:
+    return key - (1 << 32) if key >> 31 else key
+
+
+def _values(slots: dict[int, set[int]]) -> set[int]:
+    return set().union(*slots.values())
+
+
+def _slots(packed: bytes) -> dict[int, set[int]]:
+    slots: dict[int, set[int]] = {}
+    for slot in _unpack(packed):
+        slots.setdefault(slot & 0xFFFFF, set()).add(slot >> 20)
+    return slots
+
+
+def _unpack(packed: bytes) -> tuple[int, ...]:
+    """Return the numbers; a byte too many is left out."""
+    count = len(packed) // 4
+    return struct.unpack(f"<{count}I", packed[: count * 4])

@@ -1,0 +1,141 @@
+"""Which two articles are one story."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from services.enricher.similarity.sketching import sketch
+from services.writer.articles.similar import Match, Sketched, decide
+
+STORY = (
+    "The European Central Bank raised its key interest rate by 0.25 points to 3.5 per cent on Thursday,"
+    " saying inflation"
+    " was projected to stay too high for too long. President Christine Lagarde told reporters in Frankfurt that another"
+    " increase in July was very likely unless the outlook changed in a material way, while markets priced in two more"
+    " moves before the end of the year. Economists at Danske Bank had expected the pause that Italy and Portugal asked"
+    " for, and said that the pain for households with mortgages would grow. Shares in Milan and Madrid fell."
+)
+TITLE = "Central bank raises rates again and hints at more"
+QUAKE = (
+    "An earthquake with a magnitude of {} struck {} kilometres from {} on {}, the geological survey reported. The quake"
+    " had a depth of 40 kilometres and was felt in several towns. No tsunami warning was issued, and there were no"
+    " immediate reports of damage or casualties."
+)
+ALERT = (
+    "The law firm of Green Partners reminds investors of {} that a class action lawsuit has been filed on behalf of all"
+    " persons who purchased its securities. Investors who suffered a loss may ask the court to be appointed as lead"
+    " plaintiff. The complaint alleges that the company made false and misleading statements about its business."
+)
+GERMAN = (
+    "Die Europäische Zentralbank hat ihren Leitzins um 0,25 Punkte auf 3,5 Prozent erhöht, weil die"
+    " Inflation nach ihrer"
+    " Schätzung zu lange zu hoch bleibt. Präsidentin Christine Lagarde sagte in Frankfurt, eine weitere"
+    " Erhöhung im Juli"
+    " sei sehr wahrscheinlich. Die Märkte erwarten zwei weitere Schritte bis zum Ende des Jahres."
+)
+CHINESE = (
+    "中国人民银行周四宣布下调金融机构存款准备金率，以支持实体经济发展，保持流动性合理充裕。央行表示，此次调整不改变稳健的货币政策取向。"
+    "分析人士认为，这一举措将有助于降低银行资金成本，并促进社会综合融资成本稳中有降。"
+)
+
+
+def article(feed: int, body: str, title: str = "", host: int = 0) -> Sketched:
+    found = sketch(title or "abcdefg"[feed], body)
+    assert found
+    return Sketched(feed, host or feed, found)
+
+
+def is_one(one: str, other: str) -> bool:
+    match = decide(article(1, one), article(2, other))
+    assert bool(match) is bool(decide(article(2, other), article(1, one)))
+    return match is not None
+
+
+@pytest.mark.parametrize("text", [STORY, GERMAN, CHINESE])
+def test_a_text_is_the_same_wherever_it_is_cut(text: str) -> None:
+    assert is_one(text, text[: len(text) // 2])
+    assert is_one(text[: len(text) // 2], f"(Agency) {text} Read more")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        f"FRANKFURT, 15 June (Agency) - {STORY}",
+        f"By Ana Marić. {STORY[:300]} Sign up for our newsletter, and get the news of the day each morning.",
+        STORY.upper(),
+        STORY.replace("told reporters", "said").replace("projected", "expected").replace("households", "families"),
+        ". ".join(sorted(STORY.split(". "))),
+        STORY.replace("reporters", "reproters").replace("inflation", "inflaton").replace("Economists", "Econmists"),
+    ],
+)
+def test_edits_of_an_agencys_client_leave_the_story(other: str) -> None:
+    assert is_one(STORY, other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        STORY.replace("3.5", "3.75"),
+        STORY.replace("Thursday", "Friday"),
+        STORY.replace("July", "September"),
+        STORY.replace("0.25", "0.5").replace("3.5", "4"),
+        GERMAN,
+    ],
+)
+def test_other_numbers_dates_and_languages_are_other_stories(other: str) -> None:
+    assert not is_one(STORY, other)
+
+
+def test_texts_of_a_template_are_other_stories() -> None:
+    assert not is_one(QUAKE.format(5.4, 12, "Izmir", "Monday"), QUAKE.format(4.9, 30, "Lima", "Friday"))
+    assert not is_one(QUAKE.format(5.4, 12, "Izmir", "Monday"), QUAKE.format(5.4, 12, "Izmir", "Friday"))
+    assert not is_one(ALERT.format("Oslo Steel"), ALERT.format("Turin Foods"))
+    assert is_one(ALERT.format("Oslo Steel"), ALERT.format("Oslo Steel"))
+
+
+def test_a_short_text_tells_nothing() -> None:
+    assert not is_one("The ferry will not sail today.", "The ferry will not sail today.")
+
+
+def test_a_feed_has_no_duplicates_of_its_own() -> None:
+    assert decide(article(1, STORY), article(1, STORY)) is None
+
+
+def test_sketches_of_two_versions_are_not_compared() -> None:
+    one, other = article(1, STORY), article(2, STORY)
+    newer = replace(other, sketch=other.sketch.model_copy(update={"version": 2}))
+    assert decide(one, newer) is None
+
+
+def test_two_addresses_of_one_host_need_more() -> None:
+    changed = STORY[:300] + GERMAN
+    assert decide(article(1, STORY[:420]), article(2, changed)) is not None
+    assert decide(article(1, STORY[:420], host=9), article(2, changed, host=9)) is None
+    assert decide(article(1, STORY, host=9), article(2, STORY, host=9)) is not None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("", "", Match("title", 1.0)),
+        ("Read more.", STORY, Match("title", 1.0)),
+        (STORY[:400], GERMAN, None),
+        ("", "The bank has done it again. " * 2, Match("title", 1.0)),
+    ],
+)
+def test_a_long_title_counts_unless_the_texts_are_others(one: str, other: str, expected: Match | None) -> None:
+    assert decide(article(1, one, TITLE), article(2, other, TITLE)) == expected
+
+
+@pytest.mark.parametrize("title", ["Weather for Monday", "Morning briefing", "The most important news of Monday 3 May"])
+def test_the_title_of_a_series_counts_nothing(title: str) -> None:
+    assert decide(article(1, "", title), article(2, "", title)) is None
+
+
+def test_articles_that_are_one_story_share_keys() -> None:
+    one, other = article(1, STORY[:250]), article(2, f"(Agency) {STORY}")
+    assert set(one.held()) & set(other.wanted())
+    assert set(other.held()) & set(one.wanted())
+    assert all(-(1 << 31) <= key < 1 << 31 for key in one.wanted())
