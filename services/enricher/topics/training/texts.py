@@ -72,18 +72,28 @@ def read_texts(path: Path) -> list[Labelled]:
         BadTexts: there is a line that can't be used, or too few of a label.
         OSError: the file can't be read.
     """
-    csv.field_size_limit(10_000_000)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = list(_lines(path, csv.DictReader(file, strict=True)))
-    except UnicodeDecodeError as error:
-        raise BadTexts(f"{path} is no text in UTF-8 (byte {error.start})") from error
+    lines = read_lines(path)
     counts = Counter(line.label for line in lines)
     if len(counts) < 2:
         raise BadTexts(f"{path} has {len(counts)} label(s): a model tells two or more apart")
     if few := [f"{label!r} has {count}" for label, count in sorted(counts.items()) if count < FEWEST]:
         raise BadTexts(f"{path}: a label needs {FEWEST} texts or more, and {', '.join(few)}")
     return lines
+
+
+def read_lines(path: Path) -> list[Labelled]:
+    """Return the lines of such a CSV, however few.
+
+    Raises:
+        BadTexts: there is a line that can't be used.
+        OSError: the file can't be read.
+    """
+    csv.field_size_limit(10_000_000)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return list(_lines(path, csv.DictReader(file, strict=True)))
+    except UnicodeDecodeError as error:
+        raise BadTexts(f"{path} is no text in UTF-8 (byte {error.start})") from error
 
 
 def _lines(path: Path, rows: csv.DictReader[str]) -> Iterator[Labelled]:
