@@ -79,7 +79,7 @@ def test_a_file_that_is_no_model_is_said_to_be_none(tmp_path: Path) -> None:
     path.write_text("text,label\n")
     with pytest.raises(ConfigurationError, match="is no model of topics"):
         load_topics(path)
-    with pytest.raises(ConfigurationError, match="can't be read"):
+    with pytest.raises(ConfigurationError, match="No such file"):
         load_topics(tmp_path / "none.npz")
 
 
