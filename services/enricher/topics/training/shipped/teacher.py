@@ -70,4 +70,4 @@ def embed(texts: Sequence[str], data: Path) -> Floats:
 def _regression() -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(C=3, max_iter=40, tol=1e-3)
+    return LogisticRegression(C=3, max_iter=25, tol=1e-3)
