@@ -1,6 +1,8 @@
-# Feedmill's one image: every service is a command of it (`docker run feedmill:TAG scheduler`).
+# Feedmill's image: every service is a command of it (`docker run feedmill:TAG scheduler`).
 #
 #   docker build -t feedmill:dev .
+#   docker build --target enricher -t feedmill-enricher:dev .                  # with the packages of the enricher
+#   docker build --target enricher-models -t feedmill-enricher-models:dev .    # with spaCy and its models, too
 #   docker build --build-arg PYTHON_IMAGE=registry.example/python:3.13-slim -t feedmill:dev .    # another base
 #
 # Two builds of one commit on one base give the same layers: exact versions with their hashes, no time stamps in what is
@@ -21,7 +23,7 @@ RUN python -m venv --without-pip /opt/feedmill \
  && /opt/tools/bin/pip --python /opt/feedmill/bin/python install --quiet --no-compile \
       --require-hashes --only-binary :all: --requirement requirements.lock
 
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE scripts/stage_image.sh ./
 COPY shared shared
 COPY services services
 COPY local local
@@ -30,15 +32,22 @@ COPY feedmill_client feedmill_client
 RUN /opt/tools/bin/hatchling build --target wheel --directory /tmp/wheel >/dev/null \
  && /opt/tools/bin/pip --python /opt/feedmill/bin/python install --quiet --no-compile --no-deps --no-index /tmp/wheel/*.whl \
  && rm -f /opt/feedmill/lib/python3.*/site-packages/feedmill-*.dist-info/direct_url.json \
- && mkdir -p /opt/feedmill/share/feedmill \
- && /opt/tools/bin/cyclonedx-py environment --output-reproducible --of JSON \
-      --output-file /opt/feedmill/share/feedmill/sbom.cdx.json /opt/feedmill/bin/python 2>/dev/null \
- && python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/feedmill/lib \
- && mkdir -p /stage/opt \
- && cp -a /opt/feedmill /stage/opt/ \
- && find /stage -exec touch --no-dereference --date "@${SOURCE_DATE_EPOCH}" {} +
+ && /source/stage_image.sh /stage
 
-FROM ${PYTHON_IMAGE} AS image
+# Each image has all of the one before, and a layer with what is new.
+FROM build AS build-enricher
+COPY requirements-enrich.lock ./
+RUN /opt/tools/bin/pip --python /opt/feedmill/bin/python install --quiet --no-compile \
+      --require-hashes --only-binary :all: --requirement requirements-enrich.lock \
+ && /source/stage_image.sh /stage-enricher /stage
+
+FROM build-enricher AS build-models
+COPY requirements-entities.lock ./
+RUN /opt/tools/bin/pip --python /opt/feedmill/bin/python install --quiet --no-compile \
+      --require-hashes --only-binary :all: --requirement requirements-entities.lock \
+ && /source/stage_image.sh /stage-models /stage /stage-enricher
+
+FROM ${PYTHON_IMAGE} AS run
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Feedmill" \
@@ -64,3 +73,12 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
     CMD python -m services.cli.health "$FEEDMILL_METRICS_PORT"
 ENTRYPOINT ["feedmill"]
 CMD ["--help"]
+
+FROM run AS enricher
+COPY --from=build-enricher /stage-enricher/ /
+
+FROM enricher AS enricher-models
+COPY --from=build-models /stage-models/ /
+
+# The last one is what is built if none is named.
+FROM run AS image

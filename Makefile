@@ -8,6 +8,8 @@ ARGS ?=
 SETUP_FLAGS := $(if $(and $(FEEDMILL_AMQP_URL),$(FEEDMILL_DATABASE_URL)),--no-servers)
 
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
+# Tests start hundreds of processes, each of which would compile our code anew, and each worker all tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run up test test-quick lint fmt bench eval lock audit image sbom pin-images release-notes clean
@@ -77,9 +79,11 @@ audit: setup ## Look our locked packages up in the list of known vulnerabilities
 IMAGE ?= feedmill
 TAG ?= dev
 
-image: ## Build the image (IMAGE=feedmill TAG=dev)
-	@docker build --tag $(IMAGE):$(TAG) --build-arg VERSION=$(TAG) \
-	    --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
+image: ## Build the images: all services, with the enricher's packages, with spaCy's models (IMAGE=feedmill TAG=dev)
+	@for suffix in "" -enricher -enricher-models; do \
+	    target=$${suffix#-}; docker build --target $${target:-image} --tag $(IMAGE)$$suffix:$(TAG) --build-arg VERSION=$(TAG) \
+	        --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) . || exit; \
+	done
 
 sbom: ## Print the list of what is in the image, as CycloneDX (IMAGE=feedmill TAG=dev)
 	@docker run --rm --entrypoint cat $(IMAGE):$(TAG) /opt/feedmill/share/feedmill/sbom.cdx.json
@@ -98,7 +102,7 @@ clean: ## Delete .feedmill (environment, caches, the private servers' data); ref
 	    flock --nonblock "$$lock" true || { \
 	        echo "$$(dirname "$$lock") is in use by process $$(cat "$$lock"): stop it first" >&2; exit 1; }; \
 	done
-	@# PostgreSQL's data may stand outside of a directory that its user can't enter; a link leads there.
-	@find $(STATE) -maxdepth 5 -name cluster -type l -lname '/var/lib/feedmill-*' -printf '%l\0' 2>/dev/null | xargs -0 -r rm -rf --
+	@# The servers' data may stand outside of a directory that their users can't enter, or in memory; a link leads there.
+	@find $(STATE) -maxdepth 5 -name cluster -type l \( -lname '/var/lib/feedmill-*' -o -lname '/dev/shm/feedmill-*' \) -printf '%l\0' 2>/dev/null | xargs -0 -r rm -rf --
 	@rm -rf $(STATE) .ruff_cache .mypy_cache .pytest_cache .hypothesis
 	@find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

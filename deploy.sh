@@ -150,7 +150,8 @@ main() {
   source scripts/deploy/rollback.sh
 
   values=k8s/overlays/$environment/deploy.env
-  work='' child='' context='' digest='' stage='' outcome=failed reason='' git_tag='' locked=0 push=0 first=0 refusals=0
+  work='' child='' context='' digest='' stage='' outcome=failed reason='' git_tag='' locked=0 images=() to_push=() first=0 refusals=0
+  declare -gA digests=()
   # The record and the tag of git are called by the second: a deploy that follows within one waits for the next.
   while stamp=$(date -u +%Y%m%d-%H%M%S) && [[ -e .feedmill/deploys/$environment-$stamp.json ]]; do sleep 0.1; done
   started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
@@ -174,7 +175,7 @@ main() {
   check_secrets now
   check_manifests
   if ((build)); then
-    build_image
+    build_images "${images[@]}"
     return
   fi
   check_image
@@ -190,7 +191,7 @@ main() {
   step "Deploying"
   take_lock
   save_state
-  publish_image
+  publish_images
   tag_commit
   deploy
   outcome=incomplete   # the new type is up: from here on nothing is rolled back

@@ -16,7 +16,7 @@ from rich.console import Console
 from benchmarks.bench import Bench, open_bench
 from benchmarks.laps import BenchError
 from benchmarks.rows import Row, make_table, write_json
-from benchmarks.subjects import claims, fetcher, ledger, loop, memory, pending, pipeline, reader, sizing, writer
+from benchmarks.subjects import claims, enrich, fetcher, ledger, loop, memory, pending, pipeline, reader, sizing, writer
 from local.terminal import Interrupted, interrupt_on_sigterm, run_interruptible
 from shared.errors import FeedmillError
 
@@ -30,6 +30,7 @@ SUBJECTS: dict[str, Callable[[Bench], Awaitable[list[Row]]]] = {
     "claims": claims.run,
     "ledger": ledger.run,
     "pending": pending.run,
+    "enrich": enrich.run,
     "sizing": sizing.run,
 }
 

@@ -108,7 +108,7 @@ async def run_services(names: Sequence[str], environment: Mapping[str, str]) -> 
 
         def on_line(name: str, line: str) -> None:
             logs[name].write(line + "\n")
-            if '"message": "consuming"' in line or name == "scheduler":
+            if '"message": "consuming"' in line or name.partition("-")[0] == "scheduler":
                 consuming[name].set()
 
         processes = [Process(name, name.partition("-")[0]) for name in names]

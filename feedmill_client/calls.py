@@ -33,7 +33,7 @@ class Article:
     language: str | None
     flags: list[str]
     duplicate_of: str | None
-    """The md5 of the same article that came first under another address (FEEDMILL_DUPLICATES)."""
+    """The md5 of the article that came first with the same story (FEEDMILL_DUPLICATES)."""
     revision: int
     """Grows with every change of the text. Never let a lower one overwrite a higher one in your index."""
     retry_count: int
@@ -43,6 +43,18 @@ class Article:
     created_at: datetime
     claimed_until: datetime
     lease_id: UUID
+    # Older servers give out none of what follows.
+    detected_language: str | None = None
+    """The text's own (ISO 639-1), whatever the feed says in `language`; `und`: the text does not tell it."""
+    language_confidence: float | None = None
+    topic: str | None = None
+    topic_confidence: float | None = None
+    entities: list[dict[str, Any]] | None = None
+    """People, organisations, places, technologies: `name`, `kind`, `id` at Wikidata, `mentions`; None: not known."""
+    duplicate_kind: str | None = None
+    """Why `duplicate_of` is set: `address`, `title` or `text`."""
+    duplicate_score: float | None = None
+    """How much of the text is the same, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
 
 from feedmill_client import calls, sql
 from feedmill_client.calls import Article
@@ -40,7 +39,7 @@ class PendingArticles(Consumer):
 
     def claim(self, most: int = 50, lease: timedelta = calls.LEASE) -> list[Article]:
         """Claim up to `most` articles, the oldest first."""
-        with self._connect().cursor(row_factory=class_row(Article)) as cursor:
+        with self._connect().cursor(row_factory=sql.read_articles) as cursor:
             return cursor.execute(sql.CLAIM.encode(), [most, lease]).fetchall()
 
     def ack(self, articles: Sequence[Article]) -> int:

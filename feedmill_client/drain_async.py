@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.rows import class_row
 
 from feedmill_client import calls, sql
 from feedmill_client.calls import Article, Call
@@ -57,7 +56,7 @@ class AsyncPendingArticles:
     async def claim(self, most: int = 50, lease: timedelta = calls.LEASE) -> list[Article]:
         """Claim up to `most` articles, the oldest first."""
         connection = await self._connect()
-        async with connection.cursor(row_factory=class_row(Article)) as cursor:
+        async with connection.cursor(row_factory=sql.read_articles) as cursor:
             await cursor.execute(sql.CLAIM.encode(), [most, lease])
             return await cursor.fetchall()
 

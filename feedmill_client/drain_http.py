@@ -154,7 +154,7 @@ def _held(articles: Sequence[Article]) -> list[dict[str, str]]:
 
 
 def _read(row: Mapping[str, Any]) -> Article:
-    values = {field.name: row[field.name] for field in fields(Article)}
+    values = {field.name: row[field.name] for field in fields(Article) if field.name in row}
     for name in ("published_at", "updated_at", "created_at", "claimed_until"):
         values[name] = values[name] and datetime.fromisoformat(values[name])
     return Article(**values | {"lease_id": UUID(values["lease_id"])})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
@@ -31,7 +31,15 @@ CONNECT: dict[str, Any] = {
     "application_name": "feedmill consumer",
 }
 LISTEN = "LISTEN feedmill_pending"
-CLAIM = f"SELECT {', '.join(field.name for field in fields(Article))} FROM claim_pending_articles(%s, %s)"  # noqa: S608
+CLAIM = "SELECT * FROM claim_pending_articles(%s, %s)"
+_FIELDS = frozenset(field.name for field in fields(Article))
+
+
+def read_articles(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> Callable[[Sequence[Any]], Article]:
+    """Return what makes an article of a row (a row factory), whichever columns the server has."""
+    names = [column.name for column in cursor.description or ()]
+    places = [(place, name) for place, name in enumerate(names) if name in _FIELDS]
+    return lambda row: Article(**{name: row[place] for place, name in places})
 
 
 def ack(articles: Sequence[Article]) -> Statement:

@@ -156,11 +156,15 @@ FREE_PORTS = {"FEEDMILL_METRICS_PORT": "0"}
 """Several services on one machine can't share a fixed port. Each logs the port that it chose."""
 
 
-def all_processes(*, fetchers: int = 1, writers: int = 1) -> list[Process]:
-    """Return the processes of a whole pipeline (without the API, which it does not need)."""
+def all_processes(*, fetchers: int = 1, writers: int = 1, enrichers: int = 0) -> list[Process]:
+    """Return the processes of a whole pipeline (without the API, which it does not need).
+
+    Without enrichers results go straight to the writers, if FEEDMILL_ENRICHER says so, too.
+    """
     return [
         Process("scheduler", "scheduler"),
         *_replicas("fetcher", fetchers),
+        *_replicas("enricher", enrichers),
         *_replicas("writer", writers),
     ]
 

@@ -13,7 +13,7 @@ PROJECT_URL = "https://github.com/feedmill/feedmill"
 
 BUILD = Gauge(
     "feedmill_build_info",
-    "Always 1: a process of this component (scheduler, fetcher, writer, api) and version.",
+    "Always 1: a process of this component (scheduler, fetcher, enricher, writer, api) and version.",
     ["component", "version"],
 )
 MEMORY_LIMIT = Gauge(

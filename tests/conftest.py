@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -29,6 +30,10 @@ UNTIMED = settings(deadline=None, database=None, suppress_health_check=[HealthCh
 settings.register_profile("feedmill", UNTIMED, derandomize=True, max_examples=50)
 settings.register_profile("long", UNTIMED, max_examples=2000, print_blob=True)
 settings.load_profile("feedmill")
+
+# Tests interrupt processes, which would ignore that as we do if a script started us in the background.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 

@@ -9,6 +9,8 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -27,6 +29,8 @@ STOP_SECONDS = 30.0
 INITDB_SECONDS = 120.0
 VERSIONS = Path("/usr/lib/postgresql")
 CONNECT_SECONDS = 10
+STRATEGIES_VERSION = 15_00_00
+"""The first PostgreSQL that can be told how it copies a database; those before copy files."""
 # Not synchronous_commit: with it off, a server that is killed (our fault tests do) loses commits that it had reported.
 THROW_AWAY = {"fsync": "off", "full_page_writes": "off"}
 
@@ -104,7 +108,11 @@ class PrivatePostgres:
         Raises DatabaseUnavailable if it exists, if somebody is using the template, or if the server is away.
         """
         names = (sql.Identifier(name), sql.Identifier(template))
-        self._execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
+        with self._connect() as connection:
+            # A copy of files must be on the disk at once, but takes half the CPU time of one that the log has, too.
+            by_files = not self._durable and connection.info.server_version >= STRATEGIES_VERSION
+            strategy = sql.SQL("STRATEGY file_copy" if by_files else "")
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} {}").format(*names, strategy))
 
     def drop_database(self, name: str) -> None:
         """Drop a database, closing its connections; none of that name is fine too.
@@ -214,15 +222,19 @@ class PrivatePostgres:
             self.create_database(DEFAULT_DATABASE)
 
     def _execute(self, statement: sql.SQL | sql.Composed) -> None:
+        with self._connect() as connection:
+            connection.execute(statement)
+
+    @contextmanager
+    def _connect(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+        url = self.database_url("postgres")
         try:
-            with self._connect() as connection:
-                connection.execute(statement)
+            with psycopg.connect(
+                url, autocommit=True, connect_timeout=CONNECT_SECONDS, sslmode="disable"
+            ) as connection:
+                yield connection
         except psycopg.Error as error:
             raise DatabaseUnavailable(f"the private PostgreSQL: {error}") from error
-
-    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
-        url = self.database_url("postgres")
-        return psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS, sslmode="disable")
 
 
 def find_binaries(data: Path | None) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from local.servers.cluster import delete_cluster
+from local.servers.cluster import delete_cluster, place_in_memory
 from local.servers.postgres import PrivatePostgres, find_binaries
 from local.servers.rabbitmq import PrivateRabbitMQ
 from shared.errors import ConfigurationError
@@ -52,13 +52,17 @@ def private_servers(directory: Path, *, durable: bool = True) -> Iterator[Server
     """Run RabbitMQ and PostgreSQL on data in this directory while the context lasts.
 
     The directory keeps the data, credentials and (if they are still free) ports from run to run. With
-    `durable=False`, for data to be thrown away, they don't wait for the disk, and are killed instead of stopped.
+    `durable=False`, for data to be thrown away, it is in memory if there is room; they don't wait for the disk, and are
+    killed instead of stopped.
     The servers end with this process, however it ends; the next run ends any that are left.
     Raises ConfigurationError if another process uses the directory or a server can't be started.
     """
     with hold_directory(directory) as place:
         rabbitmq = PrivateRabbitMQ(place / "rabbitmq")
         postgres = PrivatePostgres(place / "postgres", durable=durable)
+        if not durable:
+            place_in_memory(rabbitmq.directory)
+            place_in_memory(postgres.directory)
         try:
             _side_by_side(rabbitmq.start, postgres.start, abort=lambda: _kill_both(rabbitmq, postgres))
             yield Servers(rabbitmq, postgres)

@@ -121,7 +121,8 @@ render() {
   if (($# == 1)); then kubectl kustomize "$overlay"; return; fi
   cat >"$work/kustomization.yaml" <<YAML
 resources: ["$(tr -dc / <<<"$work" | sed 's:/:../:g')${root#/}/$overlay"]
-images: [{name: "$2", newTag: "$3"${digest:+, digest: "$digest"}}]
+images:
+$(for one in "${images[@]}"; do echo "- {name: \"$one\", newTag: \"$3\"${digests[$one]:+, digest: \"${digests[$one]}\"}}"; done)
 transformers:
 - |-
   {apiVersion: builtin, kind: AnnotationsTransformer, metadata: {name: change-cause},
@@ -135,6 +136,8 @@ check_manifests() {
   local line validator found=0
   image=$(facts image | cut -f 2 | sed -E 's/@.*//; s|:[^/:]*$||' | grep -E '(^|/)feedmill$' | sort -u) || true
   [[ $image && $image != *$'\n'* ]] || stop "the manifests are wrong: feedmill's image must be in them, from one registry${image:+ (not: ${image//$'\n'/, })}"
+  images=("$image")
+  ! facts image | cut -f 2 | grep -qF "$image-enricher:" || images+=("$image-enricher")
   render "$type" "$image" "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the tag $tag (see above)"
   render "$other" | awk -f scripts/deploy/facts.awk >"$work/facts.other" ||
     stop "k8s/overlays/$environment/$other can't be rendered, and what of it must go is read from there (see above)"
@@ -171,7 +174,7 @@ check_manifests() {
 warn_of_tags() {
   local tagged
   [[ $environment == prod ]] || return 0
-  tagged=$(facts image | cut -f 2 | grep -vE '(@sha256:|(^|/)feedmill:)' | sort -u | paste -s -d ' ' -) || true
+  tagged=$(facts image | cut -f 2 | grep -vE '(@sha256:|(^|/)feedmill(-enricher)?:)' | sort -u | paste -s -d ' ' -) || true
   [[ -z $tagged ]] || complain "not pinned by a digest, so a node may pull another image tomorrow (make pin-images): $tagged"
 }
 

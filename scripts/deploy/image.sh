@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# The tag and the image. An image with a registry in its name is looked for there, and built and pushed if it is
-# missing; one without (dev) is built here and loaded into the cluster on this machine.
+# The tag and the images: Feedmill's, and the enricher's if the manifests name it. An image with a registry in its name is
+# looked for there, and built and pushed if it is missing; one without (dev) is built here and loaded into the cluster.
 
 # Uncommitted changes go into the tag: with one tag for two images, nodes would keep the one that they have.
 choose_tag() { # UNCOMMITTED-CHANGES
@@ -11,37 +11,46 @@ choose_tag() { # UNCOMMITTED-CHANGES
 }
 
 check_image() {
-  local full="$image:$tag" code=0
+  local one missing=()
   if [[ $image != */* && $environment != dev ]]; then
     refuse "the image $image has no registry in its name, where $environment could pull it from (newName in k8s/overlays/$environment)"
   fi
-  if [[ $image == */* ]]; then
-    in_registry "$full" || code=$?
-    ((code)) || { pin_image; return 0; }
-    # Missing is only what the registry says is missing: silence isn't, nor is a credential helper that is "not found".
-    if ((code == 124)) || ! grep -qiE "no such manifest|manifest .*(unknown|not found)|name.unknown|$full: not found\$" "$work/error"; then
-      refuse "the registry can't be asked for $full: $([[ -s $work/error ]] && error || echo "it gives no answer")"
-      return   # a dry run goes on
-    fi
-    push=1
-  elif docker image inspect "$full" >/dev/null 2>&1 && [[ $given_tag ]]; then return; fi
-
-  if [[ $given_tag ]]; then refuse "there is no image $full, and one that is named by -t is not built by a deploy (-b builds it)"
-  elif ((dry)); then say "$full would be built$( ((!push)) || printf ' and pushed')."
-  else build_image; fi
+  for one in "${images[@]}"; do is_there "$one:$tag" || missing+=("$one"); done
+  if ((${#missing[@]} == 0)); then pin_images; return 0; fi
+  [[ $image != */* ]] || to_push=("${missing[@]}")
+  if [[ $given_tag ]]; then refuse "there is no image ${missing[0]}:$tag, and one that is named by -t is not built by a deploy (-b builds it)"
+  elif ((dry)); then say "${missing[*]/%/:$tag} would be built$( ((${#to_push[@]} == 0)) || printf ' and pushed')."
+  else build_images "${missing[@]}"; fi
 }
 
-# A tag may mean another image tomorrow, and what nodes have pulled by then nobody knows: prod names the image by the
-# digest that the registry has for it, once it is there.
-pin_image() {
-  [[ $environment == prod && $image == */* ]] || return 0
-  digest=$(digest_in_registry "$image:$tag" 2>"$work/error") || digest=
-  if [[ ! $digest =~ ^sha256:[0-9a-f]{64}$ ]]; then
-    digest=
-    complain "the registry does not say the digest of $image:$tag ($(error)): it is deployed by its tag"
-    return
+is_there() { # IMAGE:TAG
+  local code=0
+  if [[ $1 != */* ]]; then docker image inspect "$1" >/dev/null 2>&1 && [[ $given_tag ]]; return; fi
+  in_registry "$1" || code=$?
+  ((code)) || return 0
+  # Missing is only what the registry says is missing: silence isn't, nor is a credential helper that is "not found".
+  if ((code == 124)) || ! grep -qiE "no such manifest|manifest .*(unknown|not found)|name.unknown|$1: not found\$" "$work/error"; then
+    refuse "the registry can't be asked for $1: $([[ -s $work/error ]] && error || echo "it gives no answer")"
+    return 0   # a dry run goes on
   fi
-  say "$image:$tag is $digest."
+  return 1
+}
+
+# A tag may mean another image tomorrow, and what nodes have pulled by then nobody knows: prod names its images by the
+# digests that the registry has for them, once they are there.
+pin_images() {
+  local one said
+  [[ $environment == prod && $image == */* ]] || return 0
+  for one in "${images[@]}"; do
+    said=$(digest_in_registry "$one:$tag" 2>"$work/error") || said=
+    if [[ ! $said =~ ^sha256:[0-9a-f]{64}$ ]]; then
+      complain "the registry does not say the digest of $one:$tag ($(error)): it is deployed by its tag"
+      continue
+    fi
+    digests[$one]=$said
+    say "$one:$tag is $said."
+  done
+  digest=${digests[$image]:-}
   render "$type" "$image" "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the digest (see above)"
 }
 
@@ -62,25 +71,32 @@ in_registry() {
   else echo "there is no docker, crane or skopeo" >&2; false; fi >/dev/null 2>"$work/error"
 }
 
-build_image() {
-  step "Building $image:$tag"
-  command -v docker >/dev/null || stop "docker is not installed, and $image:$tag would have to be built"
-  docker build --tag "$image:$tag" --label "org.opencontainers.image.revision=$commit" --label "org.opencontainers.image.version=$tag" \
-    --build-arg "SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)" . || stop "the image could not be built (see above)"
+build_images() { # IMAGE…
+  local one target
+  command -v docker >/dev/null || stop "docker is not installed, and $1:$tag would have to be built"
+  for one in "$@"; do
+    step "Building $one:$tag"
+    target=()
+    [[ $one == "$image" ]] || target=(--target "${one#"$image-"}")
+    docker build --tag "$one:$tag" --label "org.opencontainers.image.revision=$commit" --label "org.opencontainers.image.version=$tag" \
+      --build-arg "SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)" "${target[@]}" . || stop "the image could not be built (see above)"
+  done
 }
 
-publish_image() {
-  local full="$image:$tag"
+publish_images() {
+  local one
   if [[ $image == */* ]]; then
-    ((push)) || return 0
-    in_child docker push "$full" || stop "the image could not be pushed (see above)"
-    pin_image
+    ((${#to_push[@]})) || return 0
+    for one in "${to_push[@]}"; do in_child docker push "$one:$tag" || stop "the image could not be pushed (see above)"; done
+    pin_images
     return
   fi
-  case $context in
-    kind-*) in_child kind load docker-image "$full" --name "${context#kind-}" ;;
-    k3d-*) in_child k3d image import "$full" --cluster "${context#k3d-}" ;;
-    minikube) in_child minikube image load "$full" ;;
-    *) say "$full has no registry in its name: the nodes of $context must use the docker engine of this machine." ;;
-  esac || stop "the image could not be loaded into the cluster (see above)"
+  for one in "${images[@]/%/:$tag}"; do
+    case $context in
+      kind-*) in_child kind load docker-image "$one" --name "${context#kind-}" ;;
+      k3d-*) in_child k3d image import "$one" --cluster "${context#k3d-}" ;;
+      minikube) in_child minikube image load "$one" ;;
+      *) say "$one has no registry in its name: the nodes of $context must use the docker engine of this machine." ;;
+    esac || stop "the image could not be loaded into the cluster (see above)"
+  done
 }

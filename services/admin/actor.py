@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from psycopg.types.json import Json
-
-from shared.database.postgres import Connection
 from shared.observability.secrets import mask_within
+
+if TYPE_CHECKING:  # commands that import `Scope` should start at once
+    from shared.database.postgres import Connection
 
 
 class Scope(StrEnum):
@@ -67,6 +68,6 @@ async def audit(
             actor.address,
             action,
             None if target is None else str(target),
-            Json(mask_within(dict(details or {}))),
+            json.dumps(mask_within(dict(details or {}))),
         ],
     )

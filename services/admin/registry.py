@@ -16,7 +16,6 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Json
 
 from services.fetcher.http.options import BadOptions
-from services.fetcher.sources import find_source_type
 from shared.database.postgres import LIVELINESS, transaction_bounds
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.observability.secrets import mask_credentials
@@ -167,5 +166,7 @@ def registered_url(feed: NewFeed) -> str:
         BadUrl: the URL can't be fetched from.
         BadOptions: the source type is not installed, or the feed's own settings can't be used.
     """
+    from services.fetcher.sources import find_source_type  # the readers of feeds: a list of feeds needs none
+
     find_source_type(feed.source_type).read_config(feed.config)
     return clean_url(feed.url)

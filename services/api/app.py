@@ -4,48 +4,15 @@ from __future__ import annotations
 
 from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.api.access import Authenticate, Authenticated
 from services.api.access.bodies import JsonBodies
 from services.api.openapi import describe
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
-from services.api.routes import (
-    articles,
-    audit,
-    checks,
-    claims,
-    dead_letters,
-    feeds,
-    fires,
-    health,
-    hosts,
-    lists,
-    new_feeds,
-    session,
-    sources,
-    stats,
-    tokens,
-)
+from services.api.routes import find_routers
 from shared.build import read_version
-
-ROUTERS: tuple[APIRouter, ...] = (
-    checks.router,
-    lists.router,  # before /api/feeds/{…}
-    feeds.router,
-    new_feeds.router,
-    fires.router,
-    sources.router,
-    articles.router,
-    claims.router,
-    dead_letters.router,
-    health.router,
-    hosts.router,
-    stats.router,
-    tokens.router,
-    session.router,
-    audit.router,
-)
 
 
 def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
@@ -55,6 +22,29 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
         resources: what its handlers work with.
         authenticate: tells who asks.
     """
+    app = _make_frame(resources, authenticate)
+    for router in find_routers().values():
+        _include(app, router)
+    describe(app)
+    return app
+
+
+def make_app_of_command(resources: Resources, authenticate: Authenticate) -> ASGIApp:
+    """Return the API without its description, for few requests: what a request needs is imported when it comes."""
+    app = _make_frame(resources, authenticate)
+    included: set[str] = set()
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        for name, router in find_routers(f"{scope['method']} {scope['path']}").items():
+            if name not in included:
+                included.add(name)
+                _include(app, router)
+        await app(scope, receive, send)
+
+    return answer
+
+
+def _make_frame(resources: Resources, authenticate: Authenticate) -> FastAPI:
     app = FastAPI(
         title="Feedmill",
         version=read_version(),
@@ -68,12 +58,13 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
     )
     app.state.resources = resources
     app.state.authenticate = authenticate
+    app.state.routes = [route for route in app.routes if isinstance(route, Route)]
     app.add_middleware(JsonBodies)
     app.add_middleware(Authenticated, authenticate=authenticate)  # first: who asks
     handle_errors(app)
-    for router in ROUTERS:
-        app.include_router(router)
-    routes = (*app.routes, *(route for router in ROUTERS for route in router.routes))
-    app.state.routes = [route for route in routes if isinstance(route, Route)]
-    describe(app)
     return app
+
+
+def _include(app: FastAPI, router: APIRouter) -> None:
+    app.include_router(router)
+    app.state.routes += [route for route in router.routes if isinstance(route, Route)]

@@ -7,6 +7,7 @@ import binascii
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
@@ -56,8 +57,24 @@ def read_cursor(cursor: str | None, kinds: Sequence[type]) -> list[Any] | None:
         key = None
     fits = isinstance(key, list) and len(key) == len(kinds) and all(map(_is_of, key, kinds))
     if not fits:
-        raise Invalid("cursor: this is none of ours; give `next` of the page before as it is", "query.cursor")
+        raise made_up()
     return list(key)
+
+
+def read_moment(text: str) -> datetime:
+    """Return a moment that a cursor holds, in UTC. Raises Invalid if it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise made_up()
+
+
+def made_up() -> Invalid:
+    """Return the error of a cursor that no page had."""
+    return Invalid("cursor: this is none of this list; give `next` of the page before as it is", "query.cursor")
 
 
 def _is_of(value: Any, kind: type) -> bool:

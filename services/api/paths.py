@@ -16,4 +16,6 @@ class _Digits(StringConvertor):
 
 register_url_convertor("digits", _Digits())  # `/api/feeds/{feed:digits}` leaves `/api/feeds/import` to its own route
 
-FeedId = Annotated[int, Path(ge=1, le=2**63 - 1, description="The feed's id.")]
+MOST_ID = 2**63 - 1
+
+FeedId = Annotated[int, Path(ge=1, le=MOST_ID, description="The feed's id.")]

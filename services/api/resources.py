@@ -1,4 +1,7 @@
-"""What the handlers of requests work with."""
+"""What the handlers of requests work with.
+
+A command runs an API within itself for one call or two, so what few of them need is imported where it is needed.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
 from services.admin.access.remembered import Remembered
 from services.admin.feeds.urls import UrlRules
-from services.admin.health.looks import Look
-from services.admin.health.pipeline import watch
-from services.admin.health.pipeline.watch import HealthWatch
-from services.admin.health.queues import Levels, read_levels
-from services.admin.health.stats import StatsWatch
-from services.admin.health.status import read_thresholds
 from services.api.arrivals import Arrivals
 from services.api.settings import ApiSettings
 from services.api.turns import Turns
-from services.fetcher.outcomes import RetryRules
+from services.fetcher.retries import RetryRules
 from services.fetcher.settings import FetcherSettings
 from shared.broker.port import Broker, Session
-from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
 from shared.errors import ConfigurationError, Unavailable
 from shared.settings import read_settings
+
+if TYPE_CHECKING:
+    from services.admin.health.looks import Look
+    from services.admin.health.pipeline.watch import HealthWatch
+    from services.admin.health.queues import Levels
+    from services.admin.health.stats import StatsWatch
 
 SEARCHES = 8
 """Searches for feeds at a time; each has a thread and a connection of its own."""
@@ -92,6 +94,9 @@ class Resources:
     @cached_property
     def levels(self) -> Look[Levels]:
         """How full the queues are."""
+        from services.admin.health.looks import Look
+        from services.admin.health.pipeline import watch
+        from services.admin.health.queues import read_levels
 
         async def find() -> Levels:
             return await read_levels(self.broker(), self.topology)
@@ -101,11 +106,17 @@ class Resources:
     @cached_property
     def health(self) -> HealthWatch:
         """How the pipeline fares."""
+        from services.admin.health.pipeline.watch import HealthWatch
+        from services.admin.health.status import read_thresholds
+
         return HealthWatch(self.database, self.topology, read_thresholds(), self.levels)
 
     @cached_property
     def stats(self) -> StatsWatch:
         """How things stand."""
+        from services.admin.health.stats import StatsWatch
+        from services.admin.health.status import read_thresholds
+
         return StatsWatch(self.database, self.topology, read_thresholds(), self.levels)
 
     @asynccontextmanager
@@ -138,6 +149,8 @@ class Resources:
         """Return the broker; `name` is what its management UI shows."""
         if self.no_broker:
             return _NoBroker(self.no_broker)
+        from shared.broker.rabbitmq import RabbitMQ
+
         return RabbitMQ(str(self.settings.amqp_url), name=name, max_message_bytes=self.settings.max_message_bytes)
 
 
@@ -165,7 +178,7 @@ def open_database(settings: ApiSettings) -> Database:
     )
 
 
-def _resources(request: Request) -> Resources:
+async def _resources(request: Request) -> Resources:  # not async, it would wait for a thread
     found: Resources = request.app.state.resources
     return found
 

@@ -19,7 +19,7 @@ from services.batch.window import Window, max_in_progress
 from services.fetcher.__main__ import fetching
 from services.fetcher.backpressure import Backpressure
 from services.fetcher.clock import Clock
-from services.fetcher.outcomes import RetryRules
+from services.fetcher.retries import RetryRules
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.store import claim_due_feeds, release_claims

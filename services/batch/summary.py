@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.fetcher.outcomes import give_up
+from services.fetcher.retries import give_up
 from shared.wire.results import FeedFetched
 
 

@@ -52,6 +52,7 @@ for command in (
     services.migrate,
     services.scheduler,
     services.fetcher,
+    services.enricher,
     services.writer,
     services.api,
     local.farm,

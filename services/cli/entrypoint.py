@@ -12,7 +12,7 @@ import signal
 import sys
 from types import FrameType
 
-SERVICES = ("scheduler", "fetcher", "writer", "api")
+SERVICES = ("scheduler", "fetcher", "enricher", "writer", "api")
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 

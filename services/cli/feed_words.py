@@ -8,7 +8,6 @@ from typing import Any
 
 from services.admin.health.diagnosis import in_words
 from services.cli.output import Times
-from shared.wire.jobs import DEFAULT_SOURCE_TYPE
 from shared.wire.outcomes import words_of
 
 
@@ -50,6 +49,8 @@ def polling(row: dict[str, Any], times: Times) -> str:
 
 def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
     """Return what a person wants to know of a feed, in words; what has no value is left out."""
+    from shared.wire.jobs import DEFAULT_SOURCE_TYPE
+
     said = [
         ("feed", row["url"]),
         ("id", str(row["id"])),

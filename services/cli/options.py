@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
-
-from services.cli.settings import CliSettings
-from shared.settings import read_settings
-
-if TYPE_CHECKING:
-    from services.admin.registry import Connection
 
 YEAR_SECONDS = 31_536_000.0
 
@@ -46,13 +39,3 @@ def span(least: float = 0.0, *, or_zero: bool = False) -> Callable[[str], float]
         return seconds
 
     return read
-
-
-@contextmanager
-def connect_here() -> Iterator[Connection]:
-    """Yield a connection (`connect`) to the given database; without one, to this directory's private database."""
-    from local.addresses import open_database  # a command from afar needs neither
-    from services.admin.registry import connect
-
-    with open_database(read_settings(CliSettings)) as database_url, connect(database_url) as connection:
-        yield connection

@@ -3,34 +3,81 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
+import gc
+import logging
 from concurrent.futures import ThreadPoolExecutor
 
+from prometheus_client import Gauge
+
 from services.enricher.handler import EnrichResults
+from services.enricher.parts import Parts
 from services.enricher.settings import EnricherSettings
-from shared.broker.consumer import Batching, Consumer
+from shared.background import beside
+from shared.broker.consumer import DRAIN_SECONDS, Batching, Consumer
 from shared.broker.rabbitmq import RabbitMQ
 from shared.observability.telemetry import Health
 from shared.service import run_service
+from shared.waiting import pause
 from shared.wire.results import FeedFetched
+
+log = logging.getLogger(__name__)
+
+MISSING = Gauge("feedmill_enricher_part_missing", "1 if this part is asked for and not installed.", ["part"])
+
+CONCURRENCY = 8
+"""Results in hand at the same time: one is computed, while the broker confirms the others (measured)."""
+
+STUCK_SECONDS = 60.0
+"""A text that a part computes for so long ends the process: the broker hands it out again, and in the end past us."""
+
+LOOK_SECONDS = 5.0
 
 
 async def serve(settings: EnricherSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
+    parts = settings.parts()
+    gc.freeze()  # the models, too
+    report_missing(parts, health)
     topology = settings.topology()
     stage = topology.stage("enricher")
+    broker = RabbitMQ(str(settings.amqp_url), name="feedmill enricher", max_message_bytes=settings.max_message_bytes)
     with ThreadPoolExecutor(1, thread_name_prefix="enrich") as thread:
+        handler = EnrichResults(stage, parts, thread, most_bytes=lambda: broker.max_message_bytes)
         consumer = Consumer(
-            RabbitMQ(str(settings.amqp_url), name="feedmill enricher", max_message_bytes=settings.max_message_bytes),
+            broker,
             topology,
             stage,
             FeedFetched,
-            EnrichResults(stage, settings.parts(), thread),
+            handler,
             prefetch=settings.enricher_prefetch,
             failures=settings.message_retries,
-            batching=Batching(concurrency=2),  # one is published while the next is computed
+            batching=Batching(concurrency=CONCURRENCY),
         )
         health.add_check("broker", consumer.check)
-        await consumer.run(stop)
+        async with beside(stop, end_if_stuck(handler, stop)):
+            await consumer.run(stop)
+    faulthandler.cancel_dump_traceback_later()
+
+
+def report_missing(parts: Parts, health: Health) -> None:
+    """Say what is not installed, in log, metrics and on the health page."""
+    for name, said in parts.missing.items():
+        log.warning("articles go on without %s: %s", name, said)
+        MISSING.labels(name).set(1)
+        health.add_warning(name, lambda said=said: said)  # type: ignore[misc]
+
+
+async def end_if_stuck(handler: EnrichResults, stop: asyncio.Event) -> None:
+    """End the process, with a traceback, if a text keeps it busy for `STUCK_SECONDS`, or a stop waits for one.
+
+    A timer of C, since a regular expression without end lets no other thread run.
+    """
+    while not stop.is_set():
+        if handler.busy_seconds() < STUCK_SECONDS:
+            faulthandler.dump_traceback_later(STUCK_SECONDS + LOOK_SECONDS, exit=True)
+        await pause(LOOK_SECONDS, stop)
+    faulthandler.dump_traceback_later(DRAIN_SECONDS + LOOK_SECONDS, exit=True)
 
 
 if __name__ == "__main__":

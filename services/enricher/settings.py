@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -17,6 +18,15 @@ class EnrichSettings(BrokerSettings):
 
     enrich: str = Field(
         "language,duplicates,topics,entities", description="What the enricher looks for, comma-separated."
+    )
+
+    languages: str = Field(
+        "ar,bg,bn,ca,cs,da,de,el,en,es,et,fa,fi,fr,gl,gu,he,hi,hr,hu,hy,id,is,it,ja,ka,kk,kn,ko,lt,lv,mk,ml,mr,ms,nl,no,"
+        "pa,pl,pt,ro,ru,sk,sl,sq,sr,sv,sw,ta,te,th,tr,uk,ur,vi,zh",
+        description="The languages that are told (ISO 639-1), comma-separated. A text in another gets `und`.",
+    )
+    topics_model: Path | None = Field(
+        None, description="A file that `feedmill enrich train` wrote: its labels in place of IPTC's topics."
     )
 
     def parts(self) -> Parts:
@@ -44,7 +54,9 @@ class EnrichSettings(BrokerSettings):
         return Parts(**loaded, missing=missing)
 
     def _load_languages(self) -> Languages:
-        raise Missing("this version can't tell languages")
+        from services.enricher.language import load_languages
+
+        return load_languages(self.languages)
 
     def _load_sketches(self) -> Sketches:
         from services.enricher.similarity import load_sketches
@@ -52,7 +64,9 @@ class EnrichSettings(BrokerSettings):
         return load_sketches()
 
     def _load_topics(self) -> Topics:
-        raise Missing("this version can't tell topics")
+        from services.enricher.topics import load_topics
+
+        return load_topics(self.topics_model)
 
     def _load_entities(self) -> Entities:
         raise Missing("this version can't find entities")

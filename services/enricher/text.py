@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
 
 from shared.wire.results import Entry
 
@@ -23,10 +24,21 @@ class Text:
     label: str | None = None
     """The language that the entry or its feed claims, as it is written there."""
     is_cut: bool = False
+    sections: tuple[str, ...] = ()
+    """The folders of its address, which are often named for a section (`/sport/football/…`)."""
 
     @classmethod
     def of(cls, entry: Entry, feed_language: str | None) -> Text:
         """Return the text of an entry of a feed that claims this language."""
         is_cut = len(entry.title) > MOST_TITLE or len(entry.body) > MOST_BODY
         label = entry.language or feed_language
-        return cls(entry.title[:MOST_TITLE], entry.body[:MOST_BODY], entry.categories, label, is_cut)
+        return cls(entry.title[:MOST_TITLE], entry.body[:MOST_BODY], entry.categories, label, is_cut, _folders(entry.url))
+
+
+def _folders(url: str) -> tuple[str, ...]:
+    """Return the folders of a URL, without the article itself; three are enough."""
+    try:
+        path = unquote(urlsplit(url).path[:300])
+    except ValueError:
+        return ()
+    return tuple(part for part in path.split("/")[:-1] if part)[:3]

@@ -15,11 +15,11 @@ from services.fetcher.backpressure import Backpressure
 from services.fetcher.clock import Clock, ClockSync
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.http.client import ClientLimits, FeedClient
-from services.fetcher.outcomes import RetryRules
 from services.fetcher.politeness.metrics import BoardWatch, TimedLock
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.politeness.workers import Workers
+from services.fetcher.retries import RetryRules
 from services.fetcher.settings import FetcherSettings
 from services.fetcher.shards.lease import Lease, lease_seconds
 from services.fetcher.shards.ownership import Shards

@@ -14,11 +14,11 @@ from services.fetcher.attempt import FeedFetcher
 from services.fetcher.clock import Clock
 from services.fetcher.findings import Findings
 from services.fetcher.http.options import BadOptions
-from services.fetcher.outcomes import RetryRules, decide_retry
 from services.fetcher.politeness.decisions import FastDelay, Refusal, Report, Skip
 from services.fetcher.politeness.slot_request import Progress, Sent
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import FeedRequest, prepare_request
+from services.fetcher.retries import RetryRules, decide_retry
 from shared.broker.port import Outgoing
 from shared.broker.shards import front_of
 from shared.broker.topology import TRIALS, Stage

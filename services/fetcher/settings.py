@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
-from services.fetcher.attempt import FetchLimits
 from services.fetcher.http.address_guard import Network
 from services.fetcher.http.options import MOST_TIMEOUT_SECONDS
 from services.fetcher.politeness.limits import Limits, parse_policies
@@ -21,6 +20,9 @@ from shared.settings import (
     Seconds,
     TelemetrySettings,
 )
+
+if TYPE_CHECKING:
+    from services.fetcher.attempt import FetchLimits
 
 
 def _check_networks(text: str) -> str:
@@ -114,6 +116,8 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
 
     def fetch_limits(self) -> FetchLimits:
         """Return the limits of one fetch."""
+        from services.fetcher.attempt import FetchLimits  # the API and the command read settings, and fetch nothing
+
         return FetchLimits(
             self.fetch_deadline_seconds,
             self.max_entries,

@@ -49,7 +49,8 @@ _LOGGED_AS_SENT = (
 
 _LOGGED = (
     *(*_LOGGED_AS_SENT, "started_at", "ok", "outcome"),
-    *("items_seen", "items_new", "items_dated", "items_full", "items_duplicate"),
+    *("items_seen", "items_new", "items_dated", "items_full", "items_enriched", "items_language", "items_topic"),
+    *("items_duplicate", "items_duplicate_title", "items_duplicate_text"),
 )
 _LOG = f"""
 INSERT INTO feed_fetch_log ({", ".join(_LOGGED)})
@@ -121,7 +122,12 @@ def _log_row(fetched: FeedFetched, new: NewItems, now: datetime) -> dict[str, ob
         "items_new": new.count,
         "items_dated": len(new.published),
         "items_full": new.full,
+        "items_enriched": new.enriched,
+        "items_language": new.with_language,
+        "items_topic": new.with_topic,
         "items_duplicate": new.duplicates,
+        "items_duplicate_title": new.duplicates_by_title,
+        "items_duplicate_text": new.duplicates_by_text,
     }
 
 

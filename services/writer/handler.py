@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import get_args
 
 from prometheus_client import Counter, Histogram
 
+from services.writer.article import DuplicateKind
 from services.writer.fires.tasks import end_fires
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, write_batch
@@ -23,8 +25,12 @@ ARTICLES = Counter(
     "feedmill_articles_total", "Articles written: new, updated, or repeated (known already).", ["result"]
 )
 DUPLICATES = Counter(
-    "feedmill_duplicates_total", "New articles that had come before under another address (FEEDMILL_DUPLICATES)."
+    "feedmill_duplicates_total",
+    "New articles that had come before, by what tells it: address, title or text (FEEDMILL_DUPLICATES).",
+    ["kind"],
 )
+for _kind in get_args(DuplicateKind):
+    DUPLICATES.labels(_kind)  # 0 until there is one: a rate begins with it
 CLAIMS = Counter(
     "feedmill_claims_ended_total",
     "Claims that ended with a result: completed, failed, or dropped (stale job); late: the claim was over before.",
@@ -70,7 +76,8 @@ class WriteArticles:
         articles = {"new": written.new, "updated": written.updated, "repeated": written.repeated}
         for result, count in articles.items():
             ARTICLES.labels(result).inc(count)
-        DUPLICATES.inc(written.duplicates)
+        for article in written.duplicate_articles():
+            DUPLICATES.labels(article.duplicate_kind).inc()
         for how, count in written.claims.items():
             CLAIMS.labels(how).inc(count)
         log.info(

@@ -6,7 +6,7 @@ Rows are inserted first, in the order of md5, then changed in that order, then d
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
 
@@ -14,14 +14,14 @@ from services.writer.article import Article, Column, arrays, chunks, insert_stat
 from shared.database.postgres import Connection
 
 
-def _list_of(name: str) -> Callable[[Article], str]:
-    """Return a function that returns an entry's list of texts in PostgreSQL's array syntax."""
+def _array(texts: Iterable[str]) -> str:
+    """Return texts in PostgreSQL's array syntax."""
+    return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
 
-    def read(article: Article) -> str:
-        texts = getattr(article.entry, name)
-        return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
 
-    return read
+def _flags(article: Article) -> str:
+    enrichment = article.entry.enrichment
+    return _array((*article.entry.flags, *(enrichment.flags if enrichment else ())))
 
 
 def _enclosures(article: Article) -> str:
@@ -57,10 +57,10 @@ COLUMNS = (
     _entry("published_at", "timestamptz"),
     _entry("updated_at", "timestamptz", follows_text=True),
     _entry("author"),
-    Column("categories", "text[]", _list_of("categories")),
+    Column("categories", "text[]", lambda article: _array(article.entry.categories)),
     Column("enclosures", "jsonb", _enclosures),
     _entry("language"),
-    Column("flags", "text[]", _list_of("flags")),
+    Column("flags", "text[]", _flags),
     _found("detected_language", field="language"),
     _found("language_confidence", "real"),
     _found("topic"),

@@ -7,7 +7,7 @@ new rows first. So any number of writers, consumers and operators can work side 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -26,6 +26,7 @@ from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, l
 from services.writer.listings import Relisting, add_known, read_listings, write_listings
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from shared.database.postgres import Connection
+from shared.wire.enrichment import UNDETERMINED
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
 
@@ -89,6 +90,11 @@ class Written:
     articles: Mapping[str, Article] = field(default_factory=dict, compare=False)
     """Theirs, by name."""
     changes: Changes | None = field(default=None, compare=False)
+
+    def duplicate_articles(self) -> Iterator[Article]:
+        """Yield the new articles that came before."""
+        new = self.changes.new if self.changes else ()
+        return (self.articles[name] for name in new if self.articles[name].duplicate_of is not None)
 
 
 async def write_batch(
@@ -271,9 +277,16 @@ def _count_new(batch: Sequence[FeedFetched], new: Sequence[Article]) -> dict[UUI
 
 
 def _describe(new: Sequence[Article]) -> NewItems:
+    kinds = Counter(article.duplicate_kind for article in new)
+    found = [article.entry.enrichment for article in new if article.entry.enrichment]
     return NewItems(
         count=len(new),
         published=sure_dates(article.entry for article in new),
         full=sum(article.entry.content_quality == "full" for article in new),
         duplicates=sum(article.duplicate_of is not None for article in new),
+        duplicates_by_title=kinds["title"],
+        duplicates_by_text=kinds["text"],
+        enriched=len(found),
+        with_language=sum(enrichment.language not in {None, UNDETERMINED} for enrichment in found),
+        with_topic=sum(enrichment.topic is not None for enrichment in found),
     )

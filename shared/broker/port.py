@@ -42,6 +42,8 @@ class Outgoing:
     message: Message
     routing_key: str
     exchange: str = EXCHANGE
+    encoded: tuple[bytes, str | None] | None = field(default=None, repr=False)
+    """What `message.encode` returned, where the handler has called it on a thread."""
 
     @classmethod
     def into(cls, queue: str, message: Message) -> Outgoing:
@@ -49,11 +51,11 @@ class Outgoing:
         return cls(message, routing_key=queue)
 
     @classmethod
-    def onward(cls, stage: Stage, result: FeedFetched) -> Outgoing:
+    def onward(cls, stage: Stage, result: FeedFetched, encoded: tuple[bytes, str | None] | None = None) -> Outgoing:
         """Return `result` addressed to the stage behind `stage`, whichever that is for it."""
         key = stage.next_key if result.entries else stage.next_key_if_empty
         assert key is not None
-        return cls(result, routing_key=key)
+        return cls(result, routing_key=key, encoded=encoded)
 
     @classmethod
     def after(cls, delay: str, message: Message, *, then: str) -> Outgoing:
@@ -62,7 +64,7 @@ class Outgoing:
 
     def to_publication(self) -> Publication:
         """Return the bytes and headers that go on the wire."""
-        body, encoding = self.message.encode()
+        body, encoding = self.encoded or self.message.encode()
         return Publication(
             routing_key=self.routing_key,
             exchange=self.exchange,

@@ -27,9 +27,12 @@ def shard_name(number: int) -> str:
     return f"fetcher.{number:02d}"
 
 
+_SHARD_NAMES = frozenset(map(shard_name, range(MOST_SHARDS)))
+
+
 def is_shard(queue: str) -> bool:
     """Return whether a queue is a shard, whatever the number of shards."""
-    return any(queue == shard_name(number) for number in range(MOST_SHARDS))
+    return queue in _SHARD_NAMES
 
 
 def in_ranges(queues: Iterable[str]) -> str:

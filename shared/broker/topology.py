@@ -144,6 +144,10 @@ class Stage:
     """The routing key of what it hands on to the next stage; None: it is the last stage."""
     next_key_if_empty: str | None = None
     """The same for results without entries."""
+    is_optional: bool = False
+    """Whether results may go on without it."""
+    is_on: bool = True
+    """False: it is optional, and results pass it by."""
 
     @property
     def message_retry(self) -> str:
@@ -251,6 +255,8 @@ def build_topology(
             input_key=key,
             next_key=_next_key(later[place:], switched_off),
             next_key_if_empty=_next_key(later[place:], (), is_empty=True),
+            is_optional=entry.is_optional,
+            is_on=entry.service not in switched_off,
         )
         stages.append(stage)
         exchanges.append(stage.retry)

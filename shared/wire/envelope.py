@@ -84,10 +84,20 @@ class Message(Record):
 
     def encode(self) -> tuple[bytes, str | None]:
         """Return the body and its content encoding (`gzip`, or None for plain JSON)."""
-        body = self.model_dump_json().encode()
-        if len(body) <= COMPRESS_ABOVE_BYTES:
-            return body, None
-        return gzip.compress(body, compresslevel=1, mtime=0), "gzip"
+        return _pack(self.model_dump_json().encode())
+
+    def encode_within(self, max_message_bytes: int) -> tuple[bytes, str | None]:
+        """Return what `encode` does.
+
+        Raises:
+            MessageTooLarge: `decode_sized` would refuse it, or the broker.
+        """
+        plain = self.model_dump_json().encode()
+        self._require_size(plain, DECODED_MULTIPLE * max_message_bytes)
+        body, encoding = _pack(plain)
+        if len(body) > max_message_bytes:
+            raise MessageTooLarge(f"the body has {len(body)} bytes, more than {max_message_bytes}")
+        return body, encoding
 
     def headers(self) -> dict[str, str | int]:
         """Return what the management UI shows of this message beside the body."""
@@ -124,12 +134,20 @@ class Message(Record):
         """Return the message as `decode` does, and how many bytes its JSON has."""
         most = DECODED_MULTIPLE * max_message_bytes
         plain = unpack(body, content_encoding, min(most, cls.MOST_BYTES or most))
+        values = cls._require_size(plain, most)
+        is_small = values <= FULLY_CHECKED_VALUES or not has_more_values(plain, FULLY_CHECKED_VALUES)
+        return cls._validate(plain, is_small, on_unknown), len(plain)
+
+    @classmethod
+    def _require_size(cls, plain: bytes, most_bytes: int) -> int:
+        """Return at most how many values this JSON has. Raises MessageTooLarge."""
+        if len(plain) > most_bytes:
+            raise MessageTooLarge(f"the body unfolds to more than {most_bytes} bytes")
         # An upper bound, since it also counts within texts. Most messages pass by it alone.
         values = plain.count(b",") + plain.count(b"[") + plain.count(b"{")
         if values > cls.MOST_VALUES and has_more_values(plain, cls.MOST_VALUES):
             raise MessageTooLarge(f"the body holds more than {cls.MOST_VALUES} values")
-        is_small = values <= FULLY_CHECKED_VALUES or not has_more_values(plain, FULLY_CHECKED_VALUES)
-        return cls._validate(plain, is_small, on_unknown), len(plain)
+        return values
 
     @classmethod
     def _validate(cls, plain: bytes, is_small: bool, on_unknown: Callable[[set[str]], None] | None) -> Self:
@@ -233,6 +251,12 @@ def unpack_beginning(body: bytes, content_encoding: str | None, most_bytes: int)
 
 # Matches up to the next comma or opening bracket outside of strings. It always matches, so its time is linear.
 _TO_NEXT_VALUE = re.compile(rb'(?:[^",\[{]++|"(?:[^"\\]++|\\.?)*+(?:"|\Z))*+(?:[,\[{]|\Z)', re.DOTALL)
+
+
+def _pack(plain: bytes) -> tuple[bytes, str | None]:
+    if len(plain) <= COMPRESS_ABOVE_BYTES:
+        return plain, None
+    return gzip.compress(plain, compresslevel=1, mtime=0), "gzip"
 
 
 def has_more_values(plain: bytes, most: int) -> bool:

@@ -17,7 +17,7 @@ from tests.compose.stack import LONGEST_SECONDS, Stack, management, run
 
 pytestmark = pytest.mark.e2e
 
-SERVICES = ("scheduler", "fetcher", "writer", "api")
+SERVICES = ("scheduler", "fetcher", "enricher", "writer", "api")
 
 
 def test_up_waits_until_all_is_healthy_and_every_article_is_there_once(stack: Stack) -> None:
@@ -42,7 +42,7 @@ def test_management_ui_shows_the_queues_by_their_names(stack: Stack) -> None:
         name for name, queue in queues.items() if (queue.get("operator_policy") or "").startswith(("jobs", "results"))
     }
     own = {queue.name for queue in topology.queues if "x-max-length-bytes" in queue.arguments}
-    assert bounded == {queue.name for queue in topology.queues} - {topology.fetcher.dead, topology.writer.dead} - own
+    assert bounded == {queue.name for queue in topology.queues} - {stage.dead for stage in topology.stages} - own
 
 
 def test_ports_are_open_on_loopback_only(stack: Stack) -> None:
@@ -87,6 +87,7 @@ def test_the_fetcher_reaches_no_database_and_the_writer_nothing_outside(stack: S
         return {name.removeprefix(f"{stack.project}_") for name in names}
 
     assert networks("fetcher") == {"broker", "web", "farm"}
+    assert networks("enricher") == {"broker"}
     assert networks("writer") == networks("scheduler") == {"broker", "database"}
     look_up = "import socket; socket.create_connection(('postgres', 5432), 3)"
     assert "gaierror" in stack("exec", "-T", "fetcher", "python", "-c", look_up, check=False)
@@ -98,7 +99,9 @@ def test_the_fetcher_reaches_no_database_and_the_writer_nothing_outside(stack: S
 def test_killed_in_the_middle_nothing_is_lost_and_nothing_comes_twice(stack: Stack) -> None:
     """By the restart policies of the containers; tests/faults kills each process by itself."""
     before = stack.count()["expected"]
-    killed = {service: stack.containers(service)[0] for service in ("fetcher", "rabbitmq", "postgres", "writer")}
+    killed = {
+        service: stack.containers(service)[0] for service in ("fetcher", "enricher", "rabbitmq", "postgres", "writer")
+    }
     started = {service: stack.inspect(container)["State"]["StartedAt"] for service, container in killed.items()}
     stack.publish()
     for service in killed:

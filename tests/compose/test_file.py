@@ -16,6 +16,7 @@ from services.api.server import DRAIN_SECONDS as API_DRAIN_SECONDS
 from services.api.settings import ApiSettings
 from services.cli.broker_users import service_rights
 from services.cli.settings import CliSettings
+from services.enricher.settings import EnricherSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, type[BaseSettings]] = {
     "scheduler": SchedulerSettings,
     "fetcher": FetcherSettings,
+    "enricher": EnricherSettings,
     "writer": WriterSettings,
     "api": ApiSettings,
     "farm": FarmSettings,
@@ -78,7 +80,7 @@ def test_a_service_is_handed_its_own_passwords(compose: dict[str, Any]) -> None:
         assert (at_database != "''") == ("database_url" in cls.model_fields), name
     users = re.search(r"for user in ([\w ]+);", script)
     assert users is not None
-    assert set(users[1].split()) == {"scheduler", "fetcher", "writer", "api", "command"}
+    assert set(users[1].split()) == {"scheduler", "fetcher", "enricher", "writer", "api", "command"}
     assert set(users[1].split()) <= service_rights(BrokerSettings().topology()).keys()
 
 

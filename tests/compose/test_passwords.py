@@ -67,7 +67,7 @@ def test_each_service_is_a_user_of_its_own_with_the_rights_of_its_room(stack: St
     wanted = {
         name: rights
         for name, rights in service_rights(settings.topology()).items()
-        if name in {"scheduler", "fetcher", "writer", "api", "command"}
+        if name in {"scheduler", "fetcher", "enricher", "writer", "api", "command"}
     }
     keys: dict[str, dict[str, str]] = {name: {} for name in wanted}
     for one in management(stack, "topic-permissions"):
@@ -78,7 +78,7 @@ def test_each_service_is_a_user_of_its_own_with_the_rights_of_its_room(stack: St
         if one["user"] != "feedmill"
     }
     assert found == wanted
-    for service in ("scheduler", "fetcher", "writer"):
+    for service in ("scheduler", "fetcher", "enricher", "writer"):
         assert {
             one["user"]
             for one in management(stack, "connections")
@@ -87,7 +87,7 @@ def test_each_service_is_a_user_of_its_own_with_the_rights_of_its_room(stack: St
 
 
 @needs_engine
-@pytest.mark.parametrize("service", ["scheduler", "fetcher", "writer", "api", "farm"])
+@pytest.mark.parametrize("service", ["scheduler", "fetcher", "enricher", "writer", "api", "farm"])
 def test_a_service_can_read_its_own_passwords_only(stack: Stack, service: str) -> None:
     files = stack("exec", "-T", service, "sh", "-c", "find /run/feedmill -type f 2>/dev/null || true").split()
     assert files

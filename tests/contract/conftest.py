@@ -15,3 +15,11 @@ def broker(request: pytest.FixtureRequest) -> Broker:
     if request.param == "memory":
         return MemoryBroker(max_message_bytes=MOST_BYTES, turns=2)
     return RabbitMQ(request.getfixturevalue("amqp_url"), name="conformance", max_message_bytes=MOST_BYTES)
+
+
+@pytest.fixture(params=["memory", "rabbitmq"])
+def ticking(request: pytest.FixtureRequest) -> Broker:
+    """A broker whose delay queues expire messages."""
+    if request.param == "memory":
+        return MemoryBroker(ticking=True)
+    return RabbitMQ(request.getfixturevalue("amqp_url"), name="contract", max_message_bytes=100_000)

@@ -122,7 +122,7 @@ async def test_purged_letters_are_gone_and_the_others_are_not(broker: Broker) ->
 
 
 def test_an_unknown_service_is_named_with_those_that_there_are() -> None:
-    with pytest.raises(ConfigurationError, match=r"'nobody'.*fetcher, writer"):
+    with pytest.raises(ConfigurationError, match=r"'nobody'.*fetcher, enricher, writer"):
         select_stages(TOPOLOGY, "nobody")
 
 

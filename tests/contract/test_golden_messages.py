@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from shared.errors import DecodeError
+from shared.wire.enrichment import Enrichment, Entity, Mention, Sketch
 from shared.wire.envelope import COMPRESS_ABOVE_BYTES, Message
 from shared.wire.jobs import FetchFeed, ResumeState
 from shared.wire.outcomes import Outcome, OutcomeClass
@@ -72,6 +73,22 @@ def everything_filled_in() -> list[Message]:
                     language="de",
                     id_is_given=True,
                     flags=("date_clamped",),
+                    enrichment=Enrichment(
+                        language="de",
+                        language_confidence=0.99,
+                        topic="politics",
+                        topic_confidence=0.75,
+                        entities=(
+                            Entity(
+                                name="World",
+                                kind="place",
+                                id="Q16502",
+                                mentions=(Mention(field="title", start=7, end=9),),
+                            ),
+                        ),
+                        sketch=Sketch(words=5, shingles=b"\0\1\2\xff", numbers=b"\3", title=b"\4"),
+                        flags=("text_cut",),
+                    ),
                 ),
             ),
             error_class="none",
@@ -93,6 +110,10 @@ def test_a_golden_message_is_read_as_what_was_written(message: Message) -> None:
 
 def test_html_that_is_not_kept_is_not_sent_so_that_older_writers_take_the_message() -> None:
     assert b'"html"' not in make_result(entries=(make_entry(1),)).encode()[0]
+
+
+def test_an_entry_that_no_enricher_saw_is_sent_as_before_so_that_older_writers_take_the_message() -> None:
+    assert b"enrichment" not in make_result(entries=(make_entry(1),)).encode()[0]
 
 
 def test_every_kind_has_a_golden_file_and_every_file_a_kind() -> None:

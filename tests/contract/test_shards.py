@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 
 from shared.broker.port import Broker, Delivery, Outgoing, Publication, Session
-from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.shards import front_of, is_front
 from shared.broker.topology import FETCHERS, Queue, build_topology, fetch_routing_key
 from shared.errors import BrokerUnavailable, Unroutable
 from shared.wire.jobs import FetchFeed
 from tests.contract.test_broker_conformance import until
 from tests.factories import make_job
-from tests.fakes.memory_broker import MemoryBroker
 
 SHARDS = 12
 TOPOLOGY = build_topology(
@@ -88,14 +86,6 @@ async def test_several_queues_are_consumed_side_by_side_each_with_its_own_prefet
         await until(lambda: len(got) == 7)
         await asyncio.sleep(0.05)
         assert [delivery.queue for delivery in got[5:]] == ["fetcher.04"] * 2
-
-
-@pytest.fixture(params=["memory", "rabbitmq"])
-def ticking(request: pytest.FixtureRequest) -> Broker:
-    """A broker whose delay queues expire messages."""
-    if request.param == "memory":
-        return MemoryBroker(ticking=True)
-    return RabbitMQ(request.getfixturevalue("amqp_url"), name="contract", max_message_bytes=100_000)
 
 
 @pytest.mark.parametrize("delay", [TOPOLOGY.fetcher.fast_delay, TOPOLOGY.fetcher.retry])

@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import pytest
+
 from services.admin.dead_letters.letters import read_letters, requeue_letters, select_stages
 from services.cli.broker_users import service_rights
 from shared.broker.consumer import Consumer
-from shared.broker.port import Broker, Outgoing, Session
+from shared.broker.port import Broker, Delivery, Outgoing, Session
+from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import CHAIN, EXCHANGE, Stage, StageEntry, Topology, build_topology, fetch_routing_key
 from shared.errors import Unprocessable
 from shared.settings import BrokerSettings
@@ -137,6 +140,69 @@ async def keys_of(stage: Stage) -> list[str]:
     return [item.routing_key for item in await harness.handler([make_job()])]
 
 
+class TestAStageThatResultsCanDoWithout:
+    """The enricher's place in the chain."""
+
+    ON = build_topology(**DELAYS, fetcher_shards=1)
+    OFF = build_topology(**DELAYS, fetcher_shards=1, switched_off=["enricher"])
+    FULL, EMPTY = make_result(entries=(make_entry(1),)), make_result()
+
+    @pytest.mark.parametrize(
+        ("topology", "service", "result", "key"),
+        [
+            (ON, "fetcher", FULL, "enricher"),
+            (ON, "fetcher", EMPTY, "feed.fetched.v1"),
+            (OFF, "fetcher", FULL, "feed.fetched.v1"),
+            (OFF, "fetcher", EMPTY, "feed.fetched.v1"),
+            (ON, "enricher", FULL, "feed.fetched.v1"),
+            (OFF, "enricher", FULL, "feed.fetched.v1"),  # what waits while it is switched off
+            (OFF, "enricher", EMPTY, "feed.fetched.v1"),
+        ],
+    )
+    def test_results_without_entries_pass_it_by_and_all_do_while_it_is_off(
+        self, topology: Topology, service: str, result: FeedFetched, key: str
+    ) -> None:
+        assert Outgoing.onward(topology.stage(service), result).routing_key == key
+
+    def test_its_queues_are_there_while_it_is_off(self) -> None:
+        assert self.OFF.queues == self.ON.queues
+        assert [stage.is_on for stage in self.OFF.stages] == [True, False, True]
+
+    async def test_what_nobody_takes_in_time_goes_on_to_the_next_stage(
+        self, ticking: Broker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("shared.broker.topology.OPTIONAL_SECONDS", 0.2)
+        hurried = build_topology(**DELAYS, fetcher_shards=1)
+        async with ticking.connect(hurried) as session:
+            await session.publish(Outgoing.onward(hurried.fetcher, self.FULL).to_publication())
+            await until_ready(session, "writer", 1)
+            await until_ready(session, "enricher", 0)
+            services = Services(ticking, hurried)
+            async with services.running("writer"):
+                await until(lambda: len(services.written) == 1)
+        assert services.written == [self.FULL]
+
+    async def test_what_comes_back_again_and_again_goes_on_to_the_next_stage(
+        self, amqp_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("shared.broker.topology.OPTIONAL_DELIVERY_LIMIT", 2)
+        topology, broker = (
+            build_topology(**DELAYS, fetcher_shards=1),
+            RabbitMQ(amqp_url, name="t", max_message_bytes=10**6),
+        )
+        async with broker.connect(topology) as session:
+            await session.publish(Outgoing.onward(topology.fetcher, self.FULL).to_publication())
+        deliveries: list[Delivery] = []
+        for time in (1, 2, 3):  # each time its enricher dies
+            async with broker.connect(topology) as session:
+                await session.consume("enricher", prefetch=1, deliver=deliveries.append)
+                while len(deliveries) < time:
+                    await asyncio.sleep(0.01)
+        async with broker.connect(topology) as session:
+            await until_ready(session, "writer", 1)
+            await until_ready(session, "enricher", 0)
+
+
 def test_the_users_of_a_new_stage_may_do_its_work_and_no_more() -> None:
     rights = service_rights(ENRICHED)
     names = {queue.name for queue in ENRICHED.queues}
@@ -164,6 +230,8 @@ def test_the_alerts_and_dashboards_watch_every_stage_of_the_chain() -> None:
     (recorded,) = re.findall(r'queue_messages_ready\{queue=~"(\(.+?)"\}\)', rules)
     assert all(re.fullmatch(recorded, queue) for queue in queues)
     (without_reader,) = re.findall(r'queue_consumers\{queue=~"(.+?)"', rules)
-    assert all(re.fullmatch(without_reader, queue) for queue in work)
+    optional = {stage.queue for stage in BrokerSettings().topology().stages if stage.is_optional}
+    assert {queue for queue in work if not re.fullmatch(without_reader, queue)} == optional
+    assert all(f'queue_consumers{{queue="{queue}"}}' in rules for queue in optional)
     for dead in set(re.findall(r'queue=~"([^"]*\[\.\]dead)"', panels)):
         assert all(re.fullmatch(dead, stage.dead) for stage in BrokerSettings().topology().stages)

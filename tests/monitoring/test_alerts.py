@@ -66,6 +66,16 @@ def api_bucket(operation: str, limit: str) -> str:
     return f'feedmill_api_request_seconds_bucket{{operation="{operation}",le="{limit}"}}'
 
 
+def fewer(what: str, label: str, nothing: str) -> Case:
+    """Return a case of labels: six hours with one article in ten without, then three with four, or with two."""
+    found, without = (f'feedmill_enriched_{what}_total{{{label}="{name}"}}' for name in ("found", nothing))
+    return Case(
+        {found: "0+9x360 3246+6x180", without: "0+1x360 364+4x180"},
+        {found: "0+9x360 3248+8x180", without: "0+1x360 362+2x180"},
+        at=540,
+    )
+
+
 LATENESS, BATCH = "feedmill_claim_lateness_seconds", "feedmill_write_batch_seconds"
 
 CASES: dict[str, Case] = {
@@ -160,6 +170,12 @@ CASES: dict[str, Case] = {
         also={ready("writer.dead"): "5x60"},
     ),
     "FeedmillWriterBacklog": Case({ready("writer"): "900+20x60"}, {ready("writer"): "4000-20x60"}),
+    "FeedmillEnricherIdle": Case(
+        {consumers("enricher"): "0x60", ready("enricher"): "5x60"},
+        {consumers("enricher"): "0x60", ready("enricher"): "0x60"},
+        also={consumers("writer"): "0x60"},
+    ),
+    "FeedmillEnricherBacklog": Case({ready("enricher"): "400+20x60"}, {ready("enricher"): "4000-20x60"}),
     "FeedmillBackpressure": Case({"feedmill_backpressure": "1x60"}, {"feedmill_backpressure": "0 0 1 " * 20}),
     "FeedmillFetcherBacklog": Case(
         {ready("fetcher.00"): "2100x60", ready("fetcher.01"): "2100x60"},
@@ -177,6 +193,19 @@ CASES: dict[str, Case] = {
         also={outcome("fetched"): "0+100x90"},
     ),
     "FeedmillThreadsBusy": Case({"feedmill_jobs_ready": "100x60"}, {"feedmill_jobs_ready": "0 100 " * 30}),
+    "FeedmillEnrichmentFails": Case(
+        {'feedmill_enriched_results_total{result="late"}': "0+2x60"},
+        {'feedmill_enrichment_failures_total{part="topics"}': "0+1x60"},
+        also={
+            'feedmill_enriched_results_total{result="enriched"}': "0+100x60",
+            "feedmill_enriched_articles_total": "0+200x60",
+        },
+    ),
+    "FeedmillEnricherPartMissing": Case(
+        {'feedmill_enricher_part_missing{part="topics",instance="2"}': "1x60"},
+        {'feedmill_enricher_part_missing{part="topics",instance="2"}': "1x40 stale"},
+        also={'feedmill_enricher_part_missing{part="topics",instance="1"}': "0x60"},
+    ),
     "FeedmillBatchesSlow": Case(
         {bucket(BATCH, "5.0"): "0+9x60", bucket(BATCH, "10.0"): "0+10x60", bucket(BATCH, "+Inf"): "0+10x60"},
         {bucket(BATCH, "5.0"): "0+99x60", bucket(BATCH, "10.0"): "0+100x60", bucket(BATCH, "+Inf"): "0+100x60"},
@@ -224,6 +253,8 @@ CASES: dict[str, Case] = {
             'feedmill_build_info{component="writer",namespace="feeds"}': "1x60",
         },
     ),
+    "FeedmillFewerLanguages": fewer("languages", "language", "und"),
+    "FeedmillFewerTopics": fewer("topics", "topic", "none"),
 }
 
 

@@ -59,7 +59,7 @@ FOREIGN: dict[str, set[str]] = {
 
 def known_metrics() -> dict[str, set[str]]:
     """Return all known series with their labels: ours from the code, and those of other programs."""
-    for service in ("scheduler", "fetcher", "writer", "api"):
+    for service in ("scheduler", "fetcher", "enricher", "writer", "api"):
         importlib.import_module(f"services.{service}.__main__")
     known = dict(FOREIGN) | {rule.name: {"queue"} for rule in RULES if rule.kind == "record"}
     for collector in REGISTRY._collector_to_names:
@@ -200,7 +200,7 @@ def test_dashboards_link_to_one_another() -> None:
 
 def test_compose_scrapes_what_the_rules_need() -> None:
     text = (ROOT / "monitoring" / "prometheus.yml").read_text(encoding="utf-8")
-    for service in ("scheduler", "fetcher", "writer", "api"):
+    for service in ("scheduler", "fetcher", "enricher", "writer", "api"):
         assert re.search(rf"dns_sd_configs:\n      - names: \[{service}\]\n        type: A\n        port: 8000\n", text)
     assert "metrics_path: /metrics/detailed" in text
     assert "family: [queue_coarse_metrics, queue_consumer_count]" in text

@@ -18,8 +18,9 @@ NAMED = 20
 
 COLUMNS: LiteralString = (
     "md5, feed_id, entry_id, url, title, body, html, content_quality, content_hash, published_at, updated_at, author,"
-    " categories, enclosures, language, flags, duplicate_of, revision, retry_count, expiries, created_at,"
-    " claimed_until, lease_id"
+    " categories, enclosures, language, flags, detected_language, language_confidence, topic,"
+    " topic_confidence, entities, duplicate_of, duplicate_kind, duplicate_score, revision, retry_count, expiries,"
+    " created_at, claimed_until, lease_id"
 )
 
 Leases = Sequence[UUID] | None

@@ -47,11 +47,16 @@ AND (%(text)s::text IS NULL OR strpos(lower(title || ' ' || url), lower(%(text)s
 AND (%(tag)s::text IS NULL OR feed_id IN (SELECT id FROM feeds WHERE {HAS_TAG}))
 AND (%(language)s::text IS NULL OR lower(language) = lower(%(language)s)
     OR starts_with(lower(language), lower(%(language)s) || '-'))
+AND (%(detected_language)s::text IS NULL OR detected_language = lower(%(detected_language)s))
+AND (%(topic)s::text IS NULL OR coalesce(topic, 'none') = %(topic)s)
+AND (%(duplicate_kind)s::text IS NULL
+    OR CASE WHEN duplicate_of IS NULL THEN 'none' ELSE coalesce(duplicate_kind, 'address') END = %(duplicate_kind)s)
 AND (%(md5)s::text IS NULL OR (md5 >= %(md5)s AND md5 < %(md5)s || 'g'))
 """  # noqa: S608 - our own text; keys are hexadecimal, so that `g` ends those that begin so
 
 _COLUMNS: LiteralString = """
-md5, feed_id, title, url, retry_count, expiries, revision, published_at, language, content_hash, created_at
+md5, feed_id, title, url, retry_count, expiries, revision, published_at, language, detected_language,
+language_confidence, topic, topic_confidence, duplicate_of, duplicate_kind, duplicate_score, content_hash, created_at
 """
 
 _CAME: LiteralString = """
@@ -94,6 +99,16 @@ _PARTS: dict[State, tuple[dict[int, LiteralString], LiteralString]] = {
 
 
 @dataclass(frozen=True)
+class Labels:
+    """Which labels an article of a list has; None: no matter which. `none`: it has none."""
+
+    detected_language: str | None = None
+    """`und`: its text does not tell it."""
+    topic: str | None = None
+    duplicate_kind: str | None = None
+
+
+@dataclass(frozen=True)
 class Filter:
     """Which articles a list has; None: no matter which."""
 
@@ -104,7 +119,7 @@ class Filter:
     tag: str | None = None
     """Of the feed."""
     language: str | None = None
-    """With all its regions: `en` is also `en-GB`."""
+    """As the feed says, with all its regions: `en` is also `en-GB`."""
     md5: str | None = None
     """The beginning of the key."""
     since: datetime | None = None
@@ -112,6 +127,7 @@ class Filter:
     """When they came, or died: from `since` to before `until`."""
     exact: bool = False
     """Whether a feed is found by a URL with credentials."""
+    labels: Labels = Labels()
 
 
 @dataclass(frozen=True)
@@ -234,6 +250,7 @@ async def _find_key(connection: Connection, key: str) -> str:
 async def _values(connection: Connection, chosen: Filter, limit: int) -> dict[str, Any]:
     return {
         **vars(chosen),
+        **vars(chosen.labels),
         "feed": None if chosen.feed is None else await find_feed(connection, chosen.feed, exact=chosen.exact),
         "tag": None if chosen.tag is None else clean_tag(chosen.tag, "query.tag"),
         "md5": None if chosen.md5 is None else chosen.md5.lower(),

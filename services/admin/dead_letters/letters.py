@@ -12,12 +12,15 @@ from typing import Any
 
 from services.admin.errors import Invalid
 from shared.broker.port import Broker, Delivery, Publication, Session
-from shared.broker.topology import EXCHANGE, Stage, Topology
+from shared.broker.topology import CHAIN, EXCHANGE, Stage, Topology
 from shared.errors import DecodeError, MessageTooLarge
 from shared.observability.display import readable_json, safe_to_show
 from shared.observability.secrets import MASK, mask_credentials, mask_within
 from shared.waiting import pause
 from shared.wire.envelope import has_more_values, unpack, unpack_beginning
+
+SERVICES = tuple(entry.service for entry in CHAIN)
+"""Those that have a dead queue."""
 
 IDLE_SECONDS = 2.0
 """If no message comes for so long, the broker has delivered all that it will."""

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping
 
 from services.admin.doctor.findings import Finding, error, warning, well
+from services.enricher.settings import EnrichSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings
@@ -48,6 +49,28 @@ def check_settings(environment: Mapping[str, str], classes: Collection[type[Feed
     if not wrong and not unknown:
         number = sum(name.upper() in known for name in environment if name.startswith(PREFIX))
         yield well("settings", f"{number} variables are set, and all of them fit")
+
+
+def check_parts(settings: EnrichSettings, *, is_here: bool) -> Iterator[Finding]:
+    """Yield what the enricher can't do here; nothing if it is switched off.
+
+    Args:
+        settings: the enricher's.
+        is_here: whether it runs in this environment, as with `feedmill up`. Else it may have packages of its own.
+    """
+    if not settings.enricher and (not is_here or "enricher" in settings.model_fields_set):
+        return
+    try:
+        missing = settings.parts().missing
+    except ConfigurationError as wrong:
+        yield error("enricher", str(wrong), f"correct it; {PAGE} lists all settings")
+        return
+    for name, said in missing.items() if is_here else ():
+        yield warning(
+            "enricher", f"articles come without {name}: {said}", "install it, or take it out of FEEDMILL_ENRICH"
+        )
+    if not missing or not is_here:
+        yield well("enricher", f"it looks for {settings.enrich}")
 
 
 def find_unreadable(classes: Collection[type[FeedmillSettings]]) -> list[str]:

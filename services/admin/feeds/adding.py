@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from services.admin import registry
 from services.admin.feeds import discovery
-from services.admin.feeds.configs import check_config
+from services.admin.feeds.configs import check_config, config_for
 from services.admin.feeds.discovery import Found
 from services.admin.feeds.edits import check_spans
-from services.admin.feeds.host_slot import LeftAlone, Sent, host_slot
+from services.admin.feeds.host_slot import patient_slot
 from services.admin.feeds.tags import changed_tags
 from services.admin.feeds.urls import UrlRules
 from services.admin.registry import NewFeed
@@ -73,7 +72,7 @@ def check_feed(given: Mapping[str, Any], rules: UrlRules, found_at: str | None =
     return replace(
         feed,
         url=url,
-        config=discovery.config_for(config, rules.read(found_at), url) if found_at else config,
+        config=config_for(config, rules.read(found_at), url) if found_at else config,
         tags=tuple(changed_tags((), feed.tags, (), "body.tags")),
     )
 
@@ -128,14 +127,7 @@ def look(database_url: str, feed: NewFeed, settings: FetcherSettings, how: How) 
             return Looked(Found(feed.url))
         connection.commit()  # the slots begin transactions of their own
         client = make_client(settings)
-
-        @contextmanager
-        def slot(group: str, seconds: float) -> Iterator[Sent]:
-            if seconds > PATIENCE_SECONDS:
-                raise LeftAlone(f"requests to {group} are {seconds:g} s apart (FEEDMILL_HOST_POLICIES)")
-            with host_slot(connection, group, seconds, wait_seconds=end - time.monotonic()) as sent:
-                yield sent
-
+        slot = patient_slot(connection, PATIENCE_SECONDS, lambda: end - time.monotonic())
         try:
             search = discovery.Discovery(client, settings, config, slot, source_type=feed.source_type)
             return Looked(discovery.choose_feed(feed.url, search, choose, notes.append), tuple(notes))
@@ -154,7 +146,7 @@ def _in_a_hurry(settings: FetcherSettings, config: dict[str, Any]) -> tuple[Fetc
 def found_feed(feed: NewFeed, found: Found) -> tuple[NewFeed, FeedFetched | None]:
     """Return the feed to register for what was found, and the result of its first poll, if it was requested."""
     fetched = found.fetched if found.fetched and found.fetched.status is not None else None
-    config = discovery.config_for(feed.config, feed.url, found.url)
+    config = config_for(feed.config, feed.url, found.url)
     return replace(feed, url=found.url, config=config), fetched
 
 

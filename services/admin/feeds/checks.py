@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from services.admin.errors import NotFound
-from services.admin.feeds.host_slot import HostBusy, LeftAlone, host_slot
+from services.admin.feeds.host_slot import HostBusy, LeftAlone, Sent, patient_slot
 from services.admin.feeds.preview import ReadingFailed, parse_body
 from services.admin.feeds.single_fetch import SingleFetch
 from services.admin.feeds.tags import HAS_TAG, clean_tag
@@ -140,12 +140,11 @@ def _read_feeds(database_url: str, chosen: Row) -> Iterator[Row]:
 def _check(client: Client, database_url: str, settings: FetcherSettings, feed: Row, stopped: threading.Event) -> Row:
     with connect(database_url) as connection:
         connection.commit()  # the slots begin transactions of their own
+        patient = patient_slot(connection, PATIENCE_SECONDS, lambda: PATIENCE_SECONDS)
 
         @contextmanager
-        def slot(group: str, seconds: float) -> Iterator[Callable[[], None]]:
-            if seconds > PATIENCE_SECONDS:
-                raise LeftAlone(f"requests to {group} are {seconds:g} s apart (FEEDMILL_HOST_POLICIES)")
-            with host_slot(connection, group, seconds, wait_seconds=PATIENCE_SECONDS) as sent:
+        def slot(group: str, seconds: float) -> Iterator[Sent]:
+            with patient(group, seconds) as sent:
                 if stopped.is_set():
                     raise LeftAlone("the series was stopped")
                 yield sent

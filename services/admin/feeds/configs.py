@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from services.admin.errors import Invalid
-from services.fetcher.http.options import BadOptions
-from services.fetcher.sources import find_source_type
+from services.fetcher.http.options import BadOptions, RequestConfig, read_config
 from shared.observability.display import safe_to_show
 from shared.observability.secrets import MASK, is_secret_name, mask_within
 
@@ -22,6 +22,8 @@ def check_config(source_type: str, config: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         Invalid: the source type is not installed, or a setting is unknown, or its value can't be used.
     """
+    from services.fetcher.sources import find_source_type  # the readers of feeds: a list of feeds needs none
+
     try:
         source = find_source_type(source_type)
     except BadOptions as error:
@@ -70,18 +72,40 @@ def merge_config(config: Mapping[str, Any], changes: Mapping[str, Any] | None) -
     return merged
 
 
+def config_for(config: dict[str, Any], origin: str, url: str) -> dict[str, Any]:
+    """Return the settings of a feed at `url` that a page at `origin` led to.
+
+    Headers and credentials for one origin are not given to another one. The same holds for redirects.
+    """
+    own = read_config(RequestConfig, config).for_url(origin, url)
+    if own.headers or own.credentials:
+        return config
+    return {name: value for name, value in config.items() if name not in {"headers", "user", "password"}}
+
+
 def mask_config(source_type: str, config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a feed's settings to be shown: without headers' values, passwords, and what its type calls a secret."""
+    if not config:
+        return {}
+    from services.fetcher.sources import find_source_type
+
     try:
-        properties = find_source_type(source_type).config.model_json_schema().get("properties", {})
+        schema: type[RequestConfig] = find_source_type(source_type).config
+        secret = _secret_names(schema)
     except (BadOptions, ValueError):
-        properties = {}
-    secret = {name for name, schema in properties.items() if _is_write_only(schema)}
+        secret = frozenset()
     shown = {name: MASK if name in secret or is_secret_name(name) else value for name, value in config.items()}
     if isinstance(shown.get("headers"), dict):
         shown["headers"] = dict.fromkeys(shown["headers"], MASK)
     masked: dict[str, Any] = mask_within(shown)
     return masked
+
+
+@cache
+def _secret_names(schema: type[RequestConfig]) -> frozenset[str]:
+    """Return the settings that a source type calls secrets."""
+    properties = schema.model_json_schema().get("properties", {})
+    return frozenset(name for name, schema in properties.items() if _is_write_only(schema))
 
 
 def _is_write_only(schema: Mapping[str, Any]) -> bool:

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from services.admin.feeds.host_slot import LeftAlone
-from services.admin.feeds.single_fetch import SingleFetch, Slot
+from services.admin.feeds.configs import config_for
+from services.admin.feeds.host_slot import LeftAlone, Slot
+from services.admin.feeds.single_fetch import SingleFetch
 from services.admin.feeds.urls import without_feed
 from services.fetcher.attempt import Client
 from services.fetcher.clock import Clock
 from services.fetcher.http.address_guard import Blocked, check_host
-from services.fetcher.http.options import RequestConfig, read_config
 from services.fetcher.outcomes import WAIT_STATUSES
 from services.fetcher.parse.document import read_attributes
 from services.fetcher.parse.text.links import absolute
@@ -175,14 +175,3 @@ def choose_feed(
     chosen = choose(found) if len(found) > 1 else found[0]
     say(f"a page with {len(found)} feed{'s' if len(found) > 1 else ''}; took {safe_to_show(chosen.url)}")
     return chosen
-
-
-def config_for(config: dict[str, Any], origin: str, url: str) -> dict[str, Any]:
-    """Return the settings of a feed at `url` that a page at `origin` led to.
-
-    Headers and credentials for one origin are not given to another one. The same holds for redirects.
-    """
-    own = read_config(RequestConfig, config).for_url(origin, url)
-    if own.headers or own.credentials:
-        return config
-    return {name: value for name, value in config.items() if name not in {"headers", "user", "password"}}

@@ -14,8 +14,7 @@ from psycopg.types.json import Json
 from services.admin import registry
 from services.admin.actor import Actor, audit
 from services.admin.errors import Conflict, Invalid
-from services.admin.feeds import discovery
-from services.admin.feeds.configs import check_config, merge_config
+from services.admin.feeds.configs import check_config, config_for, merge_config
 from services.admin.feeds.listing import no_feed
 from services.admin.feeds.tags import changed_tags
 from services.admin.feeds.urls import UrlRules
@@ -187,7 +186,7 @@ def _plan_reading(feed: Mapping[str, Any], given: Mapping[str, Any], rules: UrlR
     columns: dict[str, Any] = {}
     config, source_type = feed["source_config"], given.get("source_type", feed["source_type"])
     if "url" in given and (url := rules.read(given["url"])) != feed["url"]:
-        config = discovery.config_for(config, feed["url"], url)  # secrets stay with the origin that they are for
+        config = config_for(config, feed["url"], url)  # secrets stay with the origin that they are for
         columns |= _FRESH | {"url": url, "politeness_group": rules.group_of(url)}
     if source_type != feed["source_type"]:
         columns |= _FRESH | {"source_type": source_type}

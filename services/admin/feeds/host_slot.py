@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from psycopg import errors
 
@@ -37,6 +37,23 @@ class HostBusy(Unavailable):
             f"{group}: others are asking this host just now, one after the other; try again in a minute, or add the"
             " feed's own URL without a check (`--no-check`)"
         )
+
+
+Slot = Callable[[str, float], AbstractContextManager[Sent]]
+"""Waits until a request to a group may start, whose requests are so many seconds apart."""
+
+
+def patient_slot(connection: Connection, most_seconds: float, wait_seconds: Callable[[], float]) -> Slot:
+    """Return the slots of a command that waits so long for others; hosts slower than `most_seconds` are left alone."""
+
+    @contextmanager
+    def slot(group: str, seconds: float) -> Iterator[Sent]:
+        if seconds > most_seconds:
+            raise LeftAlone(f"requests to {group} are {seconds:g} s apart (FEEDMILL_HOST_POLICIES)")
+        with host_slot(connection, group, seconds, wait_seconds=wait_seconds()) as sent:
+            yield sent
+
+    return slot
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 from services.admin.errors import Invalid, NotFound
 from services.admin.feeds.configs import mask_config
 from services.admin.feeds.tags import HAS_TAG, clean_tag
-from services.fetcher.outcomes import RetryRules
+from services.fetcher.retries import RetryRules
 from shared.database.postgres import Connection
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl, clean_url

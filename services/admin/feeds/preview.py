@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from services.enricher.enriching import enrich_entries
+from services.enricher.settings import EnrichSettings
 from services.fetcher.__main__ import make_client
 from services.fetcher.http.decoding import BodyBroken, BodyTooLarge, decode_body
 from services.fetcher.http.failure import FetchFailed
@@ -67,6 +70,21 @@ def parse_body(body: bytes, url: str, content_type: str | None, settings: Fetche
         raise ReadingFailed(outcome_of_parse_error(error), str(error)) from error
 
 
+def enrich(parsed: ParsedFeed) -> tuple[ParsedFeed, Mapping[str, str]]:
+    """Return the feed with what the enricher finds out about its entries, and the parts that are not installed.
+
+    Raises:
+        ConfigurationError: FEEDMILL_ENRICH, or a setting of a part, is wrong.
+    """
+    parts = read_settings(EnrichSettings).parts()
+    found = enrich_entries(parsed.entries, parsed.feed.language, parts)
+    entries = (
+        entry.model_copy(update={"enrichment": enrichment})
+        for entry, enrichment in zip(parsed.entries, found, strict=True)
+    )
+    return replace(parsed, entries=tuple(entries)), parts.missing
+
+
 def _unpacked(body: bytes, limit: int) -> bytes:
     """Return a file's content, unpacked if it is gzip or zstd, as the fetcher does without being told."""
     try:
@@ -101,7 +119,10 @@ def as_json(parsed: ParsedFeed) -> dict[str, Any]:
         "format": parsed.format,
         "tier": parsed.tier,
         "warnings": list(parsed.warnings),
-        "entries": [entry.model_dump(mode="json", exclude={"id_is_given"}) for entry in parsed.entries],
+        "entries": [
+            entry.model_dump(mode="json", exclude={"id_is_given": True, "enrichment": {"sketch"}})
+            for entry in parsed.entries
+        ],
     }
 
 

@@ -16,7 +16,7 @@ from services.admin.actor import Actor
 from services.admin.dead_letters.letters import holding, way_back
 from services.admin.feeds.edits import make_due
 from services.admin.feeds.listing import read_feed
-from services.fetcher.outcomes import RetryRules
+from services.fetcher.retries import RetryRules
 from shared.broker.port import Broker, Delivery
 from shared.broker.topology import Topology
 from shared.database.postgres import Connection, Database

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+from services.admin.feeds.host_slot import Slot
 from services.fetcher.attempt import Client, FeedFetcher
 from services.fetcher.clock import Clock
 from services.fetcher.http.client import HttpResponse
 from services.fetcher.http.request import HttpRequest
-from services.fetcher.outcomes import RetryRules, decide_retry
 from services.fetcher.request import FeedRequest, prepare_request
+from services.fetcher.retries import RetryRules, decide_retry
 from services.fetcher.settings import FetcherSettings
 from shared.politeness import politeness_group
 from shared.wire.jobs import DEFAULT_SOURCE_TYPE, FetchFeed
 from shared.wire.results import FeedFetched
-
-Slot = Callable[[str, float], AbstractContextManager[Callable[[], None]]]
-"""Waits until a request to a politeness group may start (`host_slot`); yields what to call when it leaves."""
 
 
 class SingleFetch:
@@ -92,7 +88,7 @@ class SingleFetch:
             if not self.may_ask:
                 return job, None
             self.requests += 1
-            with self._slot(found.group, self._limits.policy(found.group).min_interval_seconds or 0.0) as sent:
+            with self._slot(found.group, self._limits.interval_of(found.group)) as sent:
                 found, _ = self._reader.make_request(found, sent)
         return job, found
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.broker.topology import OPTIONAL_SECONDS
 
 LATE_SECONDS = 60.0
 """A feed that has been due for longer is overdue. Schedulers look every second."""
+
+
+class HostState(StrEnum):
+    """By what hosts can be chosen."""
+
+    THROTTLED = "throttled"
+    DOWN = "down"
+    BACKLOG = "backlog"
+    FAILING = "failing"
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,8 @@ class Situation:
     """Politeness groups with the most jobs under way, and how many."""
     limits: Thresholds
     """From the settings of this environment. The services should have the same."""
+    optional: Collection[str] = ()
+    """Queues of stages that results can do without."""
 
 
 def explain(at: Situation) -> list[str]:
@@ -74,7 +88,7 @@ def explain(at: Situation) -> list[str]:
     if at.counts.feeds == at.counts.disabled:
         return ["all feeds are disabled: `feedmill feeds list` tells why"]
     fetcher = in_all(at.shards.values())
-    if fetcher is None or None in at.behind.values():
+    if fetcher is None or any(level is None and queue not in at.optional for queue, level in at.behind.items()):
         return ["the queues are not declared: no service has run on this broker yet"]
     return [*_at_queues(fetcher, at), *_at_claims(fetcher, at), *_at_feeds(at.counts, at.limits)]
 
@@ -99,11 +113,22 @@ def _at_queues(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
         )
     for queue, level in behind.items():
         if level.ready and not level.consumers:
-            yield f"nobody reads `{queue}`, where {level.ready:,} results wait: is a {queue} running?"
+            is_optional = queue in at.optional
+            yield (
+                unread_optional(queue, level.ready)
+                if is_optional
+                else f"nobody reads `{queue}`, where {level.ready:,} results wait: is a {queue} running?"
+            )
     if fetcher.ready and not fetcher.consumers and not choked:
         yield f"nobody reads the fetchers' shards, where {fetcher.ready:,} jobs wait: is a fetcher running?"
     elif not choked:
         yield from _at_shards(at.shards)
+
+
+def unread_optional(queue: str, ready: int) -> str:
+    """Return what it means that nobody reads the queue of a stage that results can do without."""
+    wait = in_words(OPTIONAL_SECONDS)
+    return f"nobody reads `{queue}`, where {ready:,} results wait: each goes on without it after {wait}"
 
 
 def _at_shards(shards: Mapping[str, QueueLevel | None]) -> Iterator[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 from services.admin.errors import NotFound
 from services.admin.feeds.listing import FAILING
+from services.admin.health.diagnosis import HostState
 from services.admin.health.looks import bound
 from shared.database.postgres import Connection
 from shared.observability.display import safe_to_show
@@ -17,15 +17,6 @@ SAMPLE_FEEDS, SAMPLE_ATTEMPTS = 5, 4
 
 SECONDS = 10.0
 """A list may take so long."""
-
-
-class State(StrEnum):
-    """By what hosts can be chosen."""
-
-    THROTTLED = "throttled"
-    DOWN = "down"
-    BACKLOG = "backlog"
-    FAILING = "failing"
 
 
 # A feed whose last attempt could not connect, and so its host, as fetchers see it.
@@ -46,20 +37,20 @@ _IN_TROUBLE = """(
 
 _NAMES = {
     None: "SELECT politeness_group FROM feeds WHERE {chosen} GROUP BY politeness_group",
-    State.THROTTLED: _THROTTLED + " AND {chosen}",
-    State.DOWN: """
+    HostState.THROTTLED: _THROTTLED + " AND {chosen}",
+    HostState.DOWN: """
         SELECT politeness_group FROM down WHERE {chosen}
             AND failed_at > coalesce((
                 SELECT max(last_success_at) FROM feeds WHERE feeds.politeness_group = down.politeness_group
             ), '-infinity')
     """,
-    State.BACKLOG: """
+    HostState.BACKLOG: """
         SELECT politeness_group FROM feeds WHERE enabled AND due_at <= now() AND {chosen}
         UNION
         SELECT politeness_group FROM feeds
         WHERE enabled AND issued_at IS NOT NULL AND claim_expires_at > now() AND {chosen}
     """,
-    State.FAILING: f"""
+    HostState.FAILING: f"""
         SELECT DISTINCT politeness_group FROM feeds WHERE {_IN_TROUBLE} AND {FAILING} AND {{chosen}}
     """,  # noqa: S608 - our own text
 }
@@ -112,7 +103,7 @@ async def list_hosts(
     connection: Connection,
     *,
     connect_failure_seconds: float,
-    state: State | None = None,
+    state: HostState | None = None,
     text: str | None = None,
     limit: int,
     after: str | None = None,

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 
 from services.admin.health.diagnosis import Thresholds
 from services.admin.health.looks import Look, bound
+from services.admin.health.pipeline.figures import read_quality
+from services.admin.health.pipeline.picture import Quality
 from services.admin.health.queues import Levels
 from services.admin.health.status import Counts, Hour, find_reasons, read_counts, read_hours
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
+from shared.errors import Unavailable
 
 KEEP_SECONDS = 5.0
 KEEP_HOURS_SECONDS = 60.0
+KEEP_QUALITY_SECONDS = 300.0
+QUALITY_SECONDS = 5.0
+"""A count over a week may take longer; then the answer goes without it."""
 PATIENCE_SECONDS = 20.0
 """A person waits for it, and the broker's figures are of no use without the database's."""
 
@@ -26,6 +32,8 @@ class Stats:
     reasons: list[str]
     """What keeps feeds from being fetched, each a sentence."""
     hours: list[Hour]
+    quality: Quality | None = None
+    """What new articles are like; None: not counted yet."""
 
 
 class StatsWatch:
@@ -49,6 +57,9 @@ class StatsWatch:
         self._hours = Look(
             self._count_hours, what="PostgreSQL", keep_seconds=KEEP_HOURS_SECONDS, patience_seconds=PATIENCE_SECONDS
         )
+        self._quality = Look(
+            self._count_quality, what="PostgreSQL", keep_seconds=KEEP_QUALITY_SECONDS, patience_seconds=QUALITY_SECONDS
+        )
 
     async def look(self) -> Stats:
         """Return how things stand.
@@ -58,9 +69,10 @@ class StatsWatch:
         """
         # One after the other: none may outlive the pool of a command that ends with the first error.
         counts, hours = await self._counts.get(), await self._hours.get()
+        quality = await self._look_at_quality()
         levels = await self._levels.get(patience_seconds=PATIENCE_SECONDS)
         reasons = find_reasons(levels, self._topology, counts, self._limits)
-        return Stats(levels, counts, reasons, hours)
+        return Stats(levels, counts, reasons, hours, quality)
 
     async def _count(self) -> Counts:
         async with self._database.transaction() as connection:
@@ -71,3 +83,14 @@ class StatsWatch:
         async with self._database.transaction() as connection:
             await bound(connection, PATIENCE_SECONDS)
             return await read_hours(connection)
+
+    async def _look_at_quality(self) -> Quality | None:
+        try:
+            return await self._quality.get()
+        except Unavailable:
+            return None
+
+    async def _count_quality(self) -> Quality:
+        async with self._database.transaction() as connection:
+            await bound(connection, QUALITY_SECONDS)
+            return await read_quality(connection)

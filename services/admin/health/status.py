@@ -54,8 +54,10 @@ def read_thresholds() -> Thresholds:
 def find_reasons(levels: Levels, topology: Topology, counts: Counts, limits: Thresholds) -> list[str]:
     """Return what keeps feeds from being fetched, each a sentence."""
     queues = by_stage(levels, topology)
-    behind = {stage.queue: queues.behind[stage.service] for stage in topology.behind(topology.fetcher)}
-    return explain(Situation(counts.feeds, queues.shards, behind, counts.busiest, limits))
+    stages = topology.behind(topology.fetcher)
+    behind = {stage.queue: queues.behind[stage.service] for stage in stages}
+    optional = [stage.queue for stage in stages if stage.is_optional]
+    return explain(Situation(counts.feeds, queues.shards, behind, counts.busiest, limits, optional))
 
 
 _COUNTS = f"""

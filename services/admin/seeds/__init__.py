@@ -41,9 +41,9 @@ def load_seeds(database_url: str, file: str) -> Seeded:
         DatabaseUnavailable: as `connect`.
     """
     settings = read_settings(FetcherSettings)
-    limits, proxy_hosts = settings.limits(), settings.proxy_host_set()
+    proxy_hosts = settings.proxy_host_set()
     feeds = read_seeds(file)
-    first_polls = FirstPolls(lambda group: limits.policy(group).min_interval_seconds or 0.0)
+    first_polls = FirstPolls(settings.limits().interval_of)
     done = Seeded(len(feeds))
     with connect(database_url) as connection:
         connection.commit()

@@ -21,11 +21,10 @@ Fact = dict[str, dict[str, Any]]
 
 def make_rules(settings: FetcherSettings, tags: tuple[str, ...], *, dry_run: bool) -> Rules:
     """Return the rules of an import by the fetcher's settings; `tags` are in the form that `clean_tag` returns."""
-    limits = settings.limits()
     return Rules(
         allowed=settings.allowed(),
         proxy_hosts=settings.proxy_host_set(),
-        interval_of=lambda group: limits.policy(group).min_interval_seconds or 0.0,
+        interval_of=settings.limits().interval_of,
         tags=tags,
         dry_run=dry_run,
     )

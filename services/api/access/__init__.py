@@ -17,13 +17,14 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from services.admin.actor import Actor, Scope
+from services.api.access.bodies import LOGIN
 from services.api.access.cookies import CSRF_HEADER, SECURE_NAME
 from services.api.problems import ProblemError, answer_error
 
 Authenticate = Callable[[Request], Awaitable[Actor]]
 """Returns who asks. Raises ProblemError (401) if that is unknown."""
 
-OPEN = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/session")})
+OPEN = frozenset({LOGIN})
 """What needs no token."""
 
 _BEARER = HTTPBearer(

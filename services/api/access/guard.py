@@ -26,8 +26,6 @@ _HEADERS = {
 }
 """Of each answer that does not set them itself."""
 
-_HEALTH = frozenset({"/healthz", "/readyz"})
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -83,7 +81,7 @@ class Guard:
             await self._check_length(scope, receive)
             if is_login:  # nobody without a token holds a place while others wait for his body
                 await body.read_ahead()
-            async with self._place(scope), self._time(body, answer):
+            async with self._place(), self._time(body, answer):
                 await self._app(scope, body.receive, answer.send)
         except Exception as error:
             if answer.status is not None:
@@ -102,9 +100,9 @@ class Guard:
             raise bodies.TooLarge(most)
 
     @contextlib.asynccontextmanager
-    async def _place(self, scope: Scope) -> AsyncIterator[None]:
+    async def _place(self) -> AsyncIterator[None]:
         """Hold a place among the requests that run."""
-        if self._running >= self._limits.requests and scope["path"] not in _HEALTH:
+        if self._running >= self._limits.requests:
             raise ProblemError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"{self._running} requests run already: try again",

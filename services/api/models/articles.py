@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from services.api.models.claims import CLAIMED, MD5
+from services.api.models.labels import Confidence, DetectedLanguage, Entities, Kind, Original, Score, Topic
 
 _ROW: dict[str, JsonValue] = {
     name: CLAIMED[name]
@@ -22,6 +23,13 @@ _ROW: dict[str, JsonValue] = {
         "revision",
         "published_at",
         "language",
+        "detected_language",
+        "language_confidence",
+        "topic",
+        "topic_confidence",
+        "duplicate_of",
+        "duplicate_kind",
+        "duplicate_score",
         "content_hash",
         "created_at",
     )
@@ -37,7 +45,14 @@ class _Row(BaseModel):
     expiries: Annotated[int, Field(description="Leases on this text that ran out.")]
     revision: int
     published_at: datetime | None
-    language: str | None
+    language: Annotated[str | None, Field(description="As the feed says.")]
+    detected_language: DetectedLanguage
+    language_confidence: Confidence
+    topic: Topic
+    topic_confidence: Confidence
+    duplicate_of: Original
+    duplicate_kind: Kind
+    duplicate_score: Score
     content_hash: str
     created_at: datetime
 
@@ -83,7 +98,7 @@ class Article(_Row):
     categories: list[str]
     enclosures: list[dict[str, Any]]
     flags: list[str]
-    duplicate_of: str | None
+    entities: Entities
     claimed_until: datetime | None = None
     lease_id: UUID | None = None
     claimed_hash: str | None = None

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictInt, StrictStr
 
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
+from services.api.models.texts import PLAIN
 
 EXAMPLE: dict[str, JsonValue] = {
     "feed_id": 1,
@@ -70,10 +71,10 @@ class ChosenFeeds(BaseModel):
     feeds: Annotated[
         list[
             Annotated[StrictInt, Field(ge=1, lt=2**63)]
-            | Annotated[StrictStr, Field(min_length=1, max_length=2000, pattern=r"^[^\x00]*$")]
+            | Annotated[StrictStr, Field(min_length=1, max_length=2000, pattern=PLAIN)]
         ]
         | None,
         Field(max_length=1000, description="By id or URL."),
     ] = None
-    tag: Annotated[str | None, Field(max_length=MAX_TAG_CHARACTERS, pattern=r"^[^\x00]*$")] = None
-    source_type: Annotated[str | None, Field(max_length=100, pattern=r"^[^\x00]*$")] = None
+    tag: Annotated[str | None, Field(max_length=MAX_TAG_CHARACTERS, pattern=PLAIN)] = None
+    source_type: Annotated[str | None, Field(max_length=100, pattern=PLAIN)] = None

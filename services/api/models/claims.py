@@ -8,6 +8,19 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from services.api.models.chosen import these_or_all
+from services.api.models.labels import (
+    LABELS,
+    Confidence,
+    DetectedLanguage,
+    Entities,
+    Kind,
+    Original,
+    Score,
+    Topic,
+)
+from services.api.models.texts import PLAIN
+
 MOST = 1000
 """Articles of one call."""
 
@@ -31,7 +44,7 @@ CLAIMED: dict[str, JsonValue] = {
     "enclosures": [{"url": "https://news.example/1.mp3", "type": "audio/mpeg", "length": 1000}],
     "language": "en",
     "flags": [],
-    "duplicate_of": None,
+    **LABELS,
     "revision": 0,
     "retry_count": 0,
     "expiries": 0,
@@ -41,7 +54,7 @@ CLAIMED: dict[str, JsonValue] = {
 }
 
 Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="The article's key.")]
-Hash = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+Hash = Annotated[str, Field(max_length=200, pattern=PLAIN)]
 # An error's text may quote anything; PostgreSQL takes no NUL.
 Text = Annotated[str, Field(max_length=100_000), AfterValidator(lambda text: text.replace("\0", ""))]
 LeaseSeconds = Annotated[
@@ -88,9 +101,16 @@ class ClaimedArticle(BaseModel):
     author: str | None
     categories: list[str]
     enclosures: list[dict[str, Any]]
-    language: str | None
+    language: Annotated[str | None, Field(description="As the feed says.")]
     flags: list[str]
-    duplicate_of: Annotated[str | None, Field(description="The same article that came first under another address.")]
+    detected_language: DetectedLanguage
+    language_confidence: Confidence
+    topic: Topic
+    topic_confidence: Confidence
+    entities: Entities
+    duplicate_of: Original
+    duplicate_kind: Kind
+    duplicate_score: Score
     revision: Annotated[int, Field(description="Grows with every change of the text.")]
     retry_count: Annotated[int, Field(description="Failures reported of this text.")]
     expiries: Annotated[int, Field(description="Leases on this text that ran out.")]
@@ -250,7 +270,7 @@ class Buried(BaseModel):
 class ReviveRequest(_Body):
     """Dead articles: their keys, or all."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"md5s": [MD5["md5"]]}})
+    model_config = ConfigDict(json_schema_extra={"example": {"md5s": [MD5["md5"]]}, **these_or_all("md5s")})
 
     md5s: Annotated[list[Md5], Field(max_length=MOST)] = []
     all: Annotated[bool, Field(description="In place of keys.")] = False

@@ -6,6 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from services.admin.dead_letters.letters import SERVICES
+from services.api.models.chosen import these_or_all
+from services.api.models.texts import PLAIN
+
 MOST = 10_000
 
 _LETTER: dict[str, JsonValue] = {
@@ -21,10 +25,8 @@ _LETTER: dict[str, JsonValue] = {
     "bytes": 420,
 }
 
-_SERVICES = "fetcher|writer"
-
-Service = Annotated[str, Field(pattern=f"^(?:{_SERVICES})$", description="Only in this service's dead queue.")]
-MessageId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
+Service = Annotated[str, Field(pattern=f"^(?:{'|'.join(SERVICES)})$", description="Only in this service's dead queue.")]
+MessageId = Annotated[str, Field(min_length=1, max_length=255, pattern=PLAIN)]
 Look = Annotated[int, Field(ge=1, le=MOST, description="Look at so many letters of each queue, the oldest first.")]
 
 
@@ -69,7 +71,8 @@ class LettersRequest(BaseModel):
     """Which letters."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"ids": [_LETTER["message_id"]], "service": "fetcher"}}
+        extra="forbid",
+        json_schema_extra={"example": {"ids": [_LETTER["message_id"]], "service": "fetcher"}, **these_or_all("ids")},
     )
 
     ids: Annotated[list[MessageId], Field(max_length=2 * MOST, description="Message ids, or their beginnings.")] = []

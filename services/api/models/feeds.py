@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from services.admin.feeds.retries import Polling
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
+from services.api.models.texts import PLAIN
 
 YEAR_SECONDS = 31_536_000
 
@@ -67,7 +68,7 @@ CHANGES_EXAMPLE: dict[str, JsonValue] = {"name": "News", "interval_seconds": 600
 NEW_EXAMPLE: dict[str, JsonValue] = {"url": "https://news.example/", "tags": ["news"], "check": None, "choose": "ask"}
 
 Url = Annotated[str, Field(max_length=10_000, description="http(s), as it is polled; `feed://` stands for http.")]
-Name = Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$", description="For people.")]
+Name = Annotated[str, Field(max_length=500, pattern=PLAIN, description="For people.")]
 Tag = Annotated[str, Field(max_length=MAX_TAG_CHARACTERS)]
 Tags = Annotated[list[Tag], Field(max_length=100, description="Such as `news` or `a/b`, a folder within a folder.")]
 Priority = Annotated[int, Field(ge=-1000, le=1000, description="Higher goes first when many feeds are due.")]
@@ -240,7 +241,7 @@ class FeedUrl(BaseModel):
         extra="forbid", strict=True, json_schema_extra={"example": {"url": "https://news.example/feed"}}
     )
 
-    url: Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
+    url: Annotated[str, Field(max_length=10_000, pattern=PLAIN)]
 
 
 class Attempt(BaseModel):

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from services.api.models.labels import Kind, Score
 from shared.wire.results import ContentQuality
 
 _ROW: dict[str, JsonValue] = {
@@ -35,7 +36,11 @@ _ENTRY: dict[str, JsonValue] = {
     "content_quality": "summary",
     "flags": [],
     "state": "new",
-    "duplicate_of": None,
+    "detected_language": None,
+    "topic": None,
+    "duplicate_of": "9e107d9d372bb6826bd81d3542a419d6",
+    "duplicate_kind": "address",
+    "duplicate_score": None,
 }
 
 
@@ -82,7 +87,11 @@ class FireEntry(BaseModel):
     content_quality: ContentQuality
     flags: list[str]
     state: Annotated[Literal["new", "changed", "known"], Field(description="What it would be.")]
-    duplicate_of: Annotated[str | None, Field(description="The article that came before under another address.")]
+    detected_language: Annotated[str | None, Field(description="Null: no enricher saw it, as in most dry runs.")] = None
+    topic: str | None = None
+    duplicate_of: Annotated[str | None, Field(description="The article that came before with the same story.")]
+    duplicate_kind: Kind = None
+    duplicate_score: Score = None
 
 
 class Fire(FireRow):

@@ -8,13 +8,33 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from services.admin.health.diagnosis import in_all
-from services.admin.health.pipeline.picture import Attempts, Picture, Quality, TierQuality
+from services.admin.health.pipeline.picture import Attempts, Picture, Quality, TierQuality, part
 from services.admin.health.pipeline.rules import Verdict, in_sum, judge_all, judge_quality, judge_stages
 from shared.wire.outcomes import Outcome
 
-_WHOLE: dict[str, JsonValue] = {"articles": 1240, "share": 1.0, "dated": 0.97, "full": 0.41}
-_CHANGE: dict[str, JsonValue] = {"dated": 0.01, "full": -0.02}
-_COMPARED: dict[str, JsonValue] = {"day": _WHOLE, "week": {**_WHOLE, "articles": 8400}, "change": _CHANGE}
+_WHOLE: dict[str, JsonValue] = {
+    "articles": 1240,
+    "share": 1.0,
+    "dated": 0.97,
+    "full": 0.41,
+    "enriched": 1.0,
+    "language": 0.96,
+    "topic": 0.71,
+    "duplicate_address": 0.02,
+    "duplicate_title": 0.01,
+    "duplicate_text": 0.05,
+}
+_CHANGE: dict[str, JsonValue] = {
+    "dated": 0.01,
+    "full": -0.02,
+    "enriched": 0.0,
+    "language": 0.0,
+    "topic": -0.01,
+    "duplicate_address": 0.0,
+    "duplicate_title": 0.0,
+    "duplicate_text": 0.02,
+}
+COMPARED: dict[str, JsonValue] = {"day": _WHOLE, "week": {**_WHOLE, "articles": 8400}, "change": _CHANGE}
 
 EXAMPLE: dict[str, JsonValue] = {
     "status": "degraded",
@@ -33,7 +53,7 @@ EXAMPLE: dict[str, JsonValue] = {
             "shares": {"duplicates": 0.02, "known": 0.94},
         }
     ],
-    "quality": {"status": "healthy", "reasons": [], **_COMPARED, "tiers": {"strict": _COMPARED}},
+    "quality": {"status": "healthy", "reasons": [], **COMPARED, "tiers": {"strict": COMPARED}},
     "batches": {"runs": 0, "seconds_since": None},
 }
 
@@ -61,6 +81,12 @@ class Shares(BaseModel):
     share: Annotated[float | None, Field(description="Of all new articles; null: there are none.")]
     dated: Annotated[float | None, Field(description="The share with a sure date.")]
     full: Annotated[float | None, Field(description="The share with the whole text.")]
+    enriched: Annotated[float | None, Field(description="The share that an enricher saw.")] = None
+    language: Annotated[float | None, Field(description="Of these, the share whose text tells its language.")] = None
+    topic: Annotated[float | None, Field(description="Of these, the share with a topic.")] = None
+    duplicate_address: Annotated[float | None, Field(description="The share known by another address.")] = None
+    duplicate_title: Annotated[float | None, Field(description="The share that came before by its title.")] = None
+    duplicate_text: Annotated[float | None, Field(description="The share that came before by its text.")] = None
 
 
 class Change(BaseModel):
@@ -68,6 +94,12 @@ class Change(BaseModel):
 
     dated: float | None
     full: float | None
+    enriched: float | None = None
+    language: float | None = None
+    topic: float | None = None
+    duplicate_address: float | None = None
+    duplicate_title: float | None = None
+    duplicate_text: float | None = None
 
 
 class Compared(BaseModel):
@@ -80,9 +112,15 @@ class Compared(BaseModel):
     @classmethod
     def of(cls, day: TierQuality, week: TierQuality, all_day: int, all_week: int) -> Self:
         """Return the comparison; `all_day` and `all_week` count the articles of all tiers."""
-        today, before = _shares(day, all_day), _shares(week, all_week)
-        change = Change(dated=_less(today.dated, before.dated), full=_less(today.full, before.full))
-        return cls(day=today, week=before, change=change)
+        now, before = day.shares, week.shares
+        change = Change(**{name: _less(now[name], before[name]) for name in now})
+        return cls(day=_shares(day, all_day), week=_shares(week, all_week), change=change)
+
+    @classmethod
+    def of_all(cls, found: Quality) -> Self:
+        """Return the comparison of the articles of all tiers together."""
+        day, week = in_sum(found.day), in_sum(found.week)
+        return cls.of(day, week, day.articles, week.articles)
 
 
 class QualityHealth(Compared):
@@ -166,20 +204,20 @@ def _shares_of(name: str, attempts: Attempts) -> dict[str, float | None]:
         case "fetcher":
             failed = attempts.failures
             return {
-                "not_modified": _part(attempts.outcomes.get(Outcome.NOT_MODIFIED, 0), attempts.fetches),
-                "failed": _part(sum(failed.values()), attempts.fetches),
-                **{f"failed_{kind}": _part(failed.get(kind, 0), attempts.fetches) for kind in ("soft", "hard")},
+                "not_modified": part(attempts.outcomes.get(Outcome.NOT_MODIFIED, 0), attempts.fetches),
+                "failed": part(sum(failed.values()), attempts.fetches),
+                **{f"failed_{kind}": part(failed.get(kind, 0), attempts.fetches) for kind in ("soft", "hard")},
             }
         case "parser":
             tiers = {"strict": 0, **attempts.tiers}
             return {
-                **{tier: _part(number, attempts.read) for tier, number in tiers.items()},
-                "unparseable": _part(attempts.unparseable, attempts.read + attempts.unparseable),
+                **{tier: part(number, attempts.read) for tier, number in tiers.items()},
+                "unparseable": part(attempts.unparseable, attempts.read + attempts.unparseable),
             }
         case "writer":
             return {
-                "duplicates": _part(attempts.duplicates, attempts.new),
-                "known": _part(max(attempts.listed - attempts.new, 0), attempts.listed),
+                "duplicates": part(attempts.duplicates, attempts.new),
+                "known": part(max(attempts.listed - attempts.new, 0), attempts.listed),
             }
     return {}
 
@@ -194,7 +232,7 @@ def _quality(found: Quality, verdict: Verdict) -> QualityHealth:
         tier: Compared.of(compare(found.day, tier), compare(found.week, tier), day.articles, week.articles)
         for tier in sorted(found.day.keys() | found.week.keys())
     }
-    whole = Compared.of(day, week, day.articles, week.articles)
+    whole = Compared.of_all(found)
     return QualityHealth(
         status=verdict.status.value,
         reasons=list(verdict.reasons),
@@ -206,16 +244,7 @@ def _quality(found: Quality, verdict: Verdict) -> QualityHealth:
 
 
 def _shares(of: TierQuality, articles: int) -> Shares:
-    return Shares(
-        articles=of.articles,
-        share=_part(of.articles, articles),
-        dated=_part(of.dated, of.articles),
-        full=_part(of.full, of.articles),
-    )
-
-
-def _part(number: int, whole: int) -> float | None:
-    return round(number / whole, 4) if whole else None
+    return Shares(articles=of.articles, share=part(of.articles, articles), **of.shares)
 
 
 def _less(now: float | None, before: float | None) -> float | None:

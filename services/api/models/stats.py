@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from services.admin.health.stats import Stats
+from services.api.models.health import COMPARED, Compared
 
 EXAMPLE: dict[str, JsonValue] = {
     "queues": {"fetcher.00": 12, "fetcher.01": 0, "writer": 3},
@@ -30,6 +31,7 @@ EXAMPLE: dict[str, JsonValue] = {
     "reasons": ["1,200 feeds that are overdue wait for hosts that asked to be left alone for a while"],
     "articles": {"pending": 5120, "claimed": 200, "dead": 0, "ledger": 812000},
     "hours": [{"at": "2026-11-22T12:00:00Z", "succeeded": 2210, "failed": 40, "articles": 318}],
+    "quality": COMPARED,
 }
 
 
@@ -84,6 +86,7 @@ class StatsAnswer(BaseModel):
     reasons: Annotated[list[str], Field(description="What keeps feeds from being fetched.")]
     articles: Articles
     hours: Annotated[list[HourRow], Field(description="The last 24, the present one last.")]
+    quality: Annotated[Compared | None, Field(description="What new articles are like; null: not counted.")] = None
 
     @classmethod
     def of(cls, found: Stats) -> Self:
@@ -96,4 +99,5 @@ class StatsAnswer(BaseModel):
             reasons=found.reasons,
             articles=Articles(**found.counts.articles),
             hours=[HourRow.model_validate(hour) for hour in found.hours],
+            quality=found.quality and Compared.of_all(found.quality),
         )

@@ -4,48 +4,66 @@ from __future__ import annotations
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
 
 from services.admin.actor import Scope
 from services.admin.articles import ledger, pending
-from services.admin.articles.pending import Filter, Place, State, to_utc
+from services.admin.articles.pending import Filter, Labels, Place, State, to_utc
 from services.admin.errors import Invalid
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
 from services.api.access import ArticleReader, Reader
 from services.api.models.articles import Article, ArticleCounts, DeadArticle, LedgerRow, PendingArticle
 from services.api.models.claims import Md5
+from services.api.models.texts import PLAIN
 from services.api.moments import Moment
-from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
+from services.api.paging import Cursor, Limit, Page, made_up, read_cursor, read_moment, write_cursor
 from services.api.problems import answers
 from services.api.resources import Here
 
 router = APIRouter(tags=["articles"])
 
-NO_NUL = r"^[^\x00]*$"
-
 Feed = Annotated[
-    str | None, Query(min_length=1, max_length=2000, pattern=NO_NUL, description="Only of this feed: its id or URL.")
+    str | None, Query(min_length=1, max_length=2000, pattern=PLAIN, description="Only of this feed: its id or URL.")
 ]
 
 
-def _filter(
+async def _labels(
+    detected_language: Annotated[
+        str | None, Query(max_length=50, pattern=PLAIN, description="Only texts in it; `und`: which do not tell it.")
+    ] = None,
+    topic: Annotated[
+        str | None, Query(max_length=200, pattern=PLAIN, description="Only with this topic; `none`: without.")
+    ] = None,
+    duplicate_kind: Annotated[
+        Literal["address", "title", "text", "none"] | None,
+        Query(description="Only duplicates of this kind; `none`: only what is no duplicate."),
+    ] = None,
+) -> Labels:
+    return Labels(detected_language, topic, duplicate_kind)
+
+
+async def _filter(
     actor: ArticleReader,
+    labels: Annotated[Labels, Depends(_labels)],
     feed: Feed = None,
     q: Annotated[
-        str | None, Query(max_length=1000, pattern=NO_NUL, description="Only with this text in title or URL.")
+        str | None, Query(max_length=1000, pattern=PLAIN, description="Only with this text in title or URL.")
     ] = None,
     tag: Annotated[str | None, Query(max_length=MAX_TAG_CHARACTERS, description="Only of feeds with this tag.")] = None,
     language: Annotated[
-        str | None, Query(max_length=50, pattern=NO_NUL, description="Only in this language; `en` is also `en-GB`.")
+        str | None,
+        Query(max_length=50, pattern=PLAIN, description="Only those whose feed says this; `en` is also `en-GB`."),
     ] = None,
     md5: Annotated[str | None, Query(pattern="^[0-9a-fA-F]{4,32}$", description="The beginning of the key.")] = None,
     since: Annotated[Moment | None, Query(description="Only those that came (died) then or later.")] = None,
     until: Annotated[Moment | None, Query(description="Only those that came (died) before.")] = None,
 ) -> Filter:
-    return Filter(feed, q, tag, language, md5, _given(since, "since"), _given(until, "until"), actor.may(Scope.WRITE))
+    return Filter(
+        feed, q, tag, language, md5, _given(since, "since"), _given(until, "until"), actor.may(Scope.WRITE), labels
+    )
 
 
 def _given(moment: datetime | None, name: str) -> datetime | None:
@@ -88,18 +106,8 @@ def _read_place(cursor: str | None) -> Place | None:
     if key is None:
         return None
     as_of, part, claimed_until, created_at, md5 = key
-    return Place(_moment(as_of), part, _moment(claimed_until) if claimed_until else None, _moment(created_at), md5)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return to_utc(datetime.fromisoformat(text))
-    except (ValueError, Invalid) as error:
-        raise _made_up() from error
-
-
-def _made_up() -> Invalid:
-    return Invalid("cursor: this is none of this list; give `next` of the page before as it is", "query.cursor")
+    held = read_moment(claimed_until) if claimed_until else None
+    return Place(read_moment(as_of), part, held, read_moment(created_at), md5)
 
 
 @router.get("/api/articles/dead", summary="List dead articles", responses=answers(HTTPStatus.NOT_FOUND))
@@ -108,7 +116,7 @@ async def list_dead_articles(
 ) -> Page[DeadArticle]:
     """Articles that no consumer could digest, the latest first. 404: there is no feed of that URL."""
     key = read_cursor(cursor, [str, str])
-    after = (_moment(key[0]), key[1]) if key else None
+    after = (read_moment(key[0]), key[1]) if key else None
     async with here.database.transaction() as connection:
         rows = await pending.list_dead(connection, chosen, limit, after)
     last = rows[-1] if len(rows) == limit else None
@@ -133,7 +141,7 @@ async def show_article(
     here: Here,
     _actor: ArticleReader,
     md5: Annotated[
-        str, Path(max_length=100, pattern=NO_NUL, description="Its key, or four or more characters of the beginning.")
+        str, Path(max_length=100, pattern=PLAIN, description="Its key, or four or more characters of the beginning.")
     ],
 ) -> Article:
     """All columns of one article, pending or dead. 409: several keys begin so."""
@@ -173,4 +181,4 @@ def _after_entry(cursor: str | None) -> tuple[str, str] | None:
     try:
         return key[0] and str(UUID(key[0])), key[1]
     except ValueError as error:
-        raise _made_up() from error
+        raise made_up() from error

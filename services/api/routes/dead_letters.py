@@ -27,6 +27,7 @@ from services.api.models.dead_letters import (
     Service,
     WholeLetter,
 )
+from services.api.models.texts import PLAIN
 from services.api.problems import answers
 from services.api.resources import Here
 from shared.errors import DatabaseUnavailable
@@ -36,7 +37,6 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"])
 
-NO_NUL = r"^[^\x00]*$"
 UNCLEAR = answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
@@ -46,7 +46,7 @@ async def list_dead_letters(
     actor: Reader,
     service: Annotated[Service | None, Query()] = None,
     feed: Annotated[
-        str | None, Query(min_length=1, max_length=2000, pattern=NO_NUL, description="Only of this feed: id or URL.")
+        str | None, Query(min_length=1, max_length=2000, pattern=PLAIN, description="Only of this feed: id or URL.")
     ] = None,
     q: Annotated[str | None, Query(max_length=1000, description="Only with this text in one of the fields.")] = None,
     limit: Annotated[Look, Query()] = 100,

@@ -18,6 +18,7 @@ from services.admin.feeds.listing import SORTS, Filters, State
 from services.api.access import Editor, Reader
 from services.api.etags import IfMatch, check_match, quote
 from services.api.models.feeds import Attempt, Feed, FeedChanges, FeedRow, FeedUrl, PolledFeed, RemovedFeed, TagRow
+from services.api.models.texts import PLAIN
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.paths import FeedId
 from services.api.problems import answers
@@ -26,7 +27,6 @@ from shared.observability.secrets import mask_credentials
 
 router = APIRouter(tags=["feeds"])
 
-PLAIN = r"^[^\x00]*$"
 Text = Annotated[
     str | None, Query(max_length=1000, pattern=PLAIN, description="Only feeds with this text in name, title or URL.")
 ]
@@ -58,7 +58,7 @@ Order = Annotated[
 ]  # fmt: skip
 
 
-def _filters(
+async def _filters(
     q: Text = None,
     tag: Tag = None,
     state: InState = None,

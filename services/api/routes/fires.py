@@ -8,23 +8,21 @@ from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 
-from services.admin.errors import Invalid
 from services.admin.feeds import fires
 from services.api.access import Editor, Reader
 from services.api.access.idempotency import CreatingRoute
 from services.api.models.fires import Fire, FireRequest, FireRow
-from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
+from services.api.paging import Cursor, Limit, Page, made_up, read_cursor, read_moment, write_cursor
+from services.api.paths import MOST_ID, FeedId
 from services.api.problems import ProblemError, answers
 from services.api.resources import Here
 
 router = APIRouter(tags=["fires"], route_class=CreatingRoute)
 
 MOST_WAIT_SECONDS = 30.0
-MOST_ID = 2**63 - 1
 
-FeedId = Annotated[int, Path(ge=1, le=MOST_ID, description="The feed's id.")]
 OfFeed = Annotated[int | None, Query(ge=1, le=MOST_ID, description="Only those of this feed.")]
 Wait = Annotated[
     float,
@@ -75,7 +73,6 @@ def _read_place(cursor: str | None) -> tuple[datetime, UUID] | None:
     if key is None:
         return None
     try:
-        queued_at = datetime.fromisoformat(key[0]).astimezone()
-        return queued_at, UUID(key[1])
-    except (ValueError, OverflowError):
-        raise Invalid("cursor: this is none of ours; give `next` of the page before as it is", "query.cursor") from None
+        return read_moment(key[0]), UUID(key[1])
+    except ValueError:
+        raise made_up() from None

@@ -8,23 +8,22 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from services.admin.health import hosts
+from services.admin.health.diagnosis import HostState
 from services.api.access import Reader
 from services.api.models.hosts import HostRow
+from services.api.models.texts import PLAIN
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.problems import answers
 from services.api.resources import Here
 
 router = APIRouter(prefix="/api/hosts", tags=["hosts"])
 
-NO_NUL = r"^[^\x00]*$"
-"""PostgreSQL has no such character."""
-
 Text = Annotated[
-    str | None, Query(max_length=1000, pattern=NO_NUL, description="Only hosts with this text in their name.")
+    str | None, Query(max_length=1000, pattern=PLAIN, description="Only hosts with this text in their name.")
 ]
-InState = Annotated[hosts.State | None, Query(description="Only hosts in this state.")]
+InState = Annotated[HostState | None, Query(description="Only hosts in this state.")]
 Host = Annotated[
-    str, Path(min_length=1, max_length=2000, pattern=NO_NUL, description="As `host` in the list: without a scheme.")
+    str, Path(min_length=1, max_length=2000, pattern=PLAIN, description="As `host` in the list: without a scheme.")
 ]
 
 

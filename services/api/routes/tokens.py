@@ -11,6 +11,7 @@ from services.admin.access import tokens
 from services.api.access import Admin, Known
 from services.api.access.idempotency import SecretRoute
 from services.api.models.access import CreatedToken, Me, NewToken, TokenRow
+from services.api.models.texts import PLAIN
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.problems import answers
 from services.api.resources import Here
@@ -18,7 +19,7 @@ from services.api.resources import Here
 router = APIRouter(prefix="/api", tags=["access"], route_class=SecretRoute)
 
 TokenId = Annotated[int, Path(ge=1, lt=2**63, description="A token's id.")]
-Name = Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$", description="Only tokens of this name.")]
+Name = Annotated[str | None, Query(max_length=100, pattern=PLAIN, description="Only tokens of this name.")]
 
 
 @router.get("/me", summary="Say who asks")

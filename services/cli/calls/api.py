@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
-import os
 from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import httpx
-from pydantic import PostgresDsn, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from services.cli.calls.address import open_client
-from services.cli.calls.failures import Refused, check, is_problem, no_answer, not_of_this_version
-from services.cli.settings import CliSettings
-from shared.errors import ConfigurationError
-from shared.settings import read_settings
-
-if TYPE_CHECKING:
-    from services.api.settings import ApiSettings
-
-__all__ = ["Api", "Refused", "open_api"]
+from services.cli.calls.failures import check, is_problem, no_answer, not_of_this_version
 
 T = TypeVar("T")
 
@@ -161,72 +149,3 @@ class Api:
 
 async def _next(parts: Any) -> bytes | None:
     return await anext(parts, None)
-
-
-@contextmanager
-def open_api(*, database: bool = True, create: bool = False) -> Iterator[Api]:
-    """Yield the API at FEEDMILL_API_URL; without one, an API in this process, on the servers that commands find.
-
-    Args:
-        database: whether the calls need the database; without one that is given or runs, a private one is started.
-        create: create a private database if there is none yet.
-    """
-    settings = read_settings(CliSettings)
-    with ExitStack() as stack:
-        runner = stack.enter_context(asyncio.Runner())
-        if settings.api_url:
-            client = open_client(settings)
-        else:
-            opened = AsyncExitStack()
-            own = _own_settings(stack, settings, database=database, create=create)
-            stack.callback(lambda: runner.run(opened.aclose()))
-            client = runner.run(_within(opened, *own))
-        api = Api(runner, client)
-        stack.callback(api.close)
-        yield api
-
-
-def _own_settings(
-    stack: ExitStack, settings: CliSettings, *, database: bool, create: bool
-) -> tuple[ApiSettings, str | None]:
-    """Return the settings of an API in this process, and why it has no broker, if it has none.
-
-    A database that was started for it ends with `stack`.
-    """
-    from local.addresses import find_broker, open_database  # these imports take as long as a call over HTTP
-    from services.api.settings import ApiSettings
-
-    changes: dict[str, Any] = {}
-    if database:
-        changes["database_url"] = PostgresDsn(stack.enter_context(open_database(settings, create=create)))
-    no_broker = None
-    try:
-        changes["amqp_url"] = find_broker(settings)
-    except ConfigurationError as error:  # most calls need none
-        no_broker = str(error)
-    return read_settings(ApiSettings).model_copy(update=changes), no_broker
-
-
-async def _within(stack: AsyncExitStack, settings: ApiSettings, no_broker: str | None) -> httpx.AsyncClient:
-    from services.admin.actor import Actor, Scope
-    from services.api.app import make_app
-    from services.api.resources import Resources, open_database
-    from services.cli.calls.within import WithinProcess
-
-    database = await stack.enter_async_context(open_database(settings).open())
-    actor = Actor(f"command {_user()}", frozenset({Scope.ADMIN}))
-
-    async def authenticate(_request: object) -> Actor:
-        return actor
-
-    resources = Resources(settings, database, no_broker=no_broker)
-    stack.callback(resources.arrivals.close)
-    app = make_app(resources, authenticate)
-    return httpx.AsyncClient(transport=WithinProcess(app), base_url="http://feedmill", timeout=None)  # noqa: S113
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        return f"user {os.getuid()}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from services.cli.calls.api import Api
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from services.cli.calls.api import Api
 
 
 def find_feed(api: Api, feed: str) -> int:

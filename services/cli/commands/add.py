@@ -7,21 +7,21 @@ import warnings
 from collections.abc import Sequence
 from getpass import GetPassWarning
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
 from local.terminal import Interrupted, Terminal
-from services.cli.calls.api import Api, open_api
-from services.cli.calls.failures import Refused
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, Yes, span
 from services.cli.output import console
-from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json, safe_to_show
 from shared.observability.secrets import is_secret_name
-from shared.settings import read_settings
+
+if TYPE_CHECKING:
+    from services.cli.calls.api import Api
 
 MOST_BYTES = 65_536
 """The most that is read of a file with a password or headers."""
@@ -70,6 +70,9 @@ def add(
     If the URL is a page's, its feeds are looked for: a terminal asks which one, otherwise (`--yes`) the first is
     taken. If the look itself has fetched the feed, that counts as its first poll, and its articles are written.
     """
+    from services.cli.settings import CliSettings
+    from shared.settings import read_settings
+
     settings = read_settings(CliSettings)
     _warn_of_secrets(url, user, header or [])
     config = _make_config(
@@ -94,6 +97,8 @@ def add(
 
 def _add(api: Api, body: dict[str, Any]) -> dict[str, Any]:
     """Return the feed that was added. Of a page with several feeds a person chooses one; that costs no request."""
+    from services.cli.calls.failures import Refused
+
     try:
         added: dict[str, Any] = api.call("POST", "/api/feeds", body=body).json()
     except Refused as refused:

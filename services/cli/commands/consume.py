@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from services.admin.ids import KEY_CHARACTERS, PREFIX_CHARACTERS, the_one
-from services.cli.calls.api import Api, open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, span
 from services.cli.output import console
 from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json
+
+if TYPE_CHECKING:
+    from services.cli.calls.api import Api
 
 POLL_SECONDS = 30.0
 """The longest wait of one request."""

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from services.cli.calls.api import Api, open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, Grep, OfFeed, Utc, Wide, Yes
 from services.cli.output import Column, Times, confirm, console, print_table
 from shared.errors import ConfigurationError
@@ -17,10 +17,11 @@ from shared.observability.display import ascii_json
 
 if TYPE_CHECKING:
     from services.api.models.dead_letters import Purged
+    from services.cli.calls.api import Api
 
 app = typer.Typer(help="Messages that could not be handled: look, requeue, purge.", no_args_is_help=True)
 
-Service = Annotated[str | None, typer.Option(help="Only this service's dead queue: fetcher or writer.")]
+Service = Annotated[str | None, typer.Option(help="Only this service's dead queue, such as writer.")]
 Limit = Annotated[
     int,
     typer.Option(

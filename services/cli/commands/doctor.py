@@ -7,21 +7,22 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from local.addresses import Addresses, find
 from services.admin.doctor.findings import EXIT_CODES, Finding, Severity, error, warning, well, worst_of
-from services.cli.calls.api import Api, open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson
 from services.cli.output import console
-from services.cli.settings import CliSettings
-from shared.broker.topology import Topology
-from shared.build import read_version
 from shared.errors import ConfigurationError, FeedmillError, Unavailable
 from shared.observability.display import ascii_json, safe_to_show
-from shared.settings import BrokerSettings, read_settings
+
+if TYPE_CHECKING:
+    from local.addresses import Addresses
+    from services.cli.calls.api import Api
+    from services.cli.settings import CliSettings
+    from shared.broker.topology import Topology
 
 MARKS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"), Severity.ERROR: ("error", "red")}
 
@@ -56,13 +57,16 @@ def _show(finding: Finding) -> None:
 
 def _look(probe: str | None) -> Iterator[Finding]:
     from services.admin.doctor import machine
-    from services.admin.doctor.settings import check_settings, find_unreadable
+    from services.admin.doctor.settings import check_parts, check_settings, find_unreadable
     from services.api.settings import ApiSettings
+    from services.cli.settings import CliSettings
+    from services.enricher.settings import EnricherSettings
     from services.fetcher.settings import FetcherSettings
     from services.scheduler.settings import SchedulerSettings
     from services.writer.settings import WriterSettings
+    from shared.settings import read_settings
 
-    classes = (SchedulerSettings, FetcherSettings, WriterSettings, ApiSettings, CliSettings)
+    classes = (SchedulerSettings, FetcherSettings, EnricherSettings, WriterSettings, ApiSettings, CliSettings)
     yield from check_settings(os.environ, classes)
     if find_unreadable(classes):
         return  # nobody knows which servers are meant
@@ -71,6 +75,7 @@ def _look(probe: str | None) -> Iterator[Finding]:
     if settings.api_url:
         yield from _from_afar(settings.api_url)
     else:
+        yield from check_parts(read_settings(EnricherSettings), is_here=settings.amqp_url is None)
         yield machine.check_open_files(read_settings(FetcherSettings))
         yield from _servers(settings)
     if probe is not None:
@@ -78,6 +83,9 @@ def _look(probe: str | None) -> Iterator[Finding]:
 
 
 def _servers(settings: CliSettings) -> Iterator[Finding]:
+    from local.addresses import find
+    from shared.settings import BrokerSettings, read_settings
+
     try:
         there = find(settings)
     except ConfigurationError as nowhere:
@@ -107,6 +115,8 @@ async def _ask_servers(there: Addresses, settings: CliSettings, topology: Topolo
 
 
 def _from_afar(url: str) -> Iterator[Finding]:
+    from shared.build import read_version
+
     with open_api(database=False) as api:
         try:
             said = api.call("GET", "/api/openapi.json").json()["info"]["version"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, OfTag, Utc
 from services.cli.output import Times, console
 from shared.errors import Unavailable

@@ -6,19 +6,21 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
-import httpx
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from local.terminal import Interrupted, Terminal, interrupt_on_sigterm
 from services.admin.health.diagnosis import in_words
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, OfTag
 from services.cli.output import console
 from shared.errors import ConfigurationError, Unavailable
 from shared.observability.display import ascii_json, safe_to_show
+
+if TYPE_CHECKING:
+    import httpx
 
 EXIT_REFUSED = 3
 """Done, but feeds of the list were refused."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from services.cli import feed_words
-from services.cli.calls.api import Api, open_api
 from services.cli.calls.feeds import find_feed
+from services.cli.calls.opening import open_api
 from services.cli.commands.add import add
 from services.cli.commands.feed_checks import check
 from services.cli.commands.feed_lists import export, import_
@@ -17,6 +17,9 @@ from services.cli.options import AsJson, Grep, OfTag, Utc, Wide, Yes, span
 from services.cli.output import Column, Times, confirm, console, print_facts, print_json_rows, print_table
 from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json
+
+if TYPE_CHECKING:
+    from services.cli.calls.api import Api
 
 app = typer.Typer(help="The registry: which feeds are polled.", no_args_is_help=True)
 app.command("add")(add)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from services.cli.calls.api import open_api
 from services.cli.calls.feeds import find_feed
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, Utc, Wide
 from services.cli.output import Column, Times, console, print_facts, print_table
 from shared.observability.display import ascii_json, safe_to_show

@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 import typer
 
-from services.admin.health.hosts import State
-from services.cli.calls.api import open_api
+from services.admin.health.diagnosis import HostState
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, Grep, Utc, Wide
 from services.cli.output import Column, Times, print_facts, print_table
 from shared.observability.display import ascii_json
 
 Name = Annotated[str | None, typer.Argument(help="A host, as the list shows it; without one, all are listed.")]
-InState = Annotated[State | None, typer.Option(help="Only hosts in this state.")]
+InState = Annotated[HostState | None, typer.Option(help="Only hosts in this state.")]
 
 
 def hosts(

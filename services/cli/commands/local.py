@@ -11,14 +11,18 @@ import typer
 from local.terminal import Interrupted, Terminal, interrupt_on_sigterm, run_interruptible
 from services.cli.options import AsJson, span
 from services.cli.output import console
-from services.cli.settings import CliSettings
 from shared.observability.display import ascii_json
-from shared.settings import read_settings
 
 
 def up(
     fetchers: Annotated[int, typer.Option(min=1, help="Fetcher processes.")] = 1,
     writers: Annotated[int, typer.Option(min=1, help="Writer processes.")] = 1,
+    enrichers: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Enricher processes; 0: articles come without labels. By default 1, if not switched off."
+        ),
+    ] = None,
     api: Annotated[bool, typer.Option(help="Run the HTTP API, open to this machine without a token.")] = True,
     api_port: Annotated[
         int | None,
@@ -32,10 +36,13 @@ def up(
     process as `instance`. With FEEDMILL_METRICS_PORT the processes take that port and the next ones.
     """
     from services.cli.commands.up import up as run
+    from services.cli.settings import CliSettings
+    from shared.settings import read_settings
 
     interrupt_on_sigterm()
     with contextlib.suppress(Interrupted, KeyboardInterrupt):  # the usual way to end it
-        run(read_settings(CliSettings), fetchers=fetchers, writers=writers, api=api, api_port=api_port)
+        settings, numbers = read_settings(CliSettings), {"fetchers": fetchers, "writers": writers}
+        run(settings, **numbers, enrichers=enrichers, api=api, api_port=api_port)
 
 
 def demo(as_json: AsJson = False) -> None:
@@ -46,6 +53,8 @@ def demo(as_json: AsJson = False) -> None:
     from local.demo import report as demo_report
     from local.demo.demo import Demo
     from local.demo.sandbox import open_sandbox
+    from services.cli.settings import CliSettings
+    from shared.settings import read_settings
 
     interrupt_on_sigterm()
     shown = Terminal(stderr=True) if as_json else console

@@ -9,8 +9,9 @@ from urllib.parse import quote
 import typer
 
 from services.admin.health.diagnosis import in_words
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.commands import consume
+from services.cli.label_words import in_words_of_people
 from services.cli.options import AsJson, Grep, OfFeed, OfTag, Utc, Wide
 from services.cli.output import Column, Times, console, print_facts, print_table
 from shared.observability.display import ascii_json, safe_to_show
@@ -24,9 +25,19 @@ for command in (consume.claim, consume.ack, consume.fail, consume.renew, consume
 
 Md5 = Annotated[str, typer.Argument(help="The article's key, or its beginning (four characters or more).")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="So many at most.")]
-Language = Annotated[str | None, typer.Option(help="Only those in this language; `en` is also `en-GB`.")]
+Language = Annotated[str | None, typer.Option(help="Only those whose feed says this; `en` is also `en-GB`.")]
+Detected = Annotated[str | None, typer.Option(help="Only texts in this language (`en`); und: which do not tell it.")]
+Topic = Annotated[str | None, typer.Option(help="Only with this topic; none: without.")]
+Duplicate = Annotated[str | None, typer.Option(help="Only duplicates by address, title or text; none: no duplicates.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only from then on: 2026-11-22T12:00:00Z.")]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only from before.")]
+
+LABELS = (
+    Column("language", lambda row: row["detected_language"] or row["language"]),
+    Column("topic"),
+    Column("duplicate", "duplicate_kind"),
+)
+"""What the enricher and the writer found out; a terminal shows no column without any value."""
 
 
 @app.callback()
@@ -53,6 +64,9 @@ def list_pending(
     tag: OfTag = None,
     state: Annotated[str, typer.Option(help="pending (all), claimable, claimed or waiting (for a retry).")] = "pending",
     language: Language = None,
+    detected_language: Detected = None,
+    topic: Topic = None,
+    duplicate_kind: Duplicate = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
@@ -64,6 +78,7 @@ def list_pending(
     from services.api.models.articles import PendingArticle
 
     chosen = {"feed": feed, "q": grep, "tag": tag, "state": state, "language": language, "since": since, "until": until}
+    chosen |= {"detected_language": detected_language, "topic": topic, "duplicate_kind": duplicate_kind}
     with open_api() as api:
         rows = [row.model_dump() for row in api.rows("/api/articles", PendingArticle, limit=limit, **chosen)]
     if as_json:
@@ -74,6 +89,7 @@ def list_pending(
         Column("created", lambda row: times(row["created_at"])),
         Column("feed", "feed_id", right=True),
         Column("title", flexible=True),
+        *LABELS,
         Column("state"),
         Column("failures", lambda row: row["retry_count"] + row["expiries"] or None, right=True),
         Column("error", "last_error", flexible=True),
@@ -89,6 +105,9 @@ def list_dead(
     grep: Grep = None,
     tag: OfTag = None,
     language: Language = None,
+    detected_language: Detected = None,
+    topic: Topic = None,
+    duplicate_kind: Duplicate = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
@@ -100,6 +119,7 @@ def list_dead(
     from services.api.models.articles import DeadArticle
 
     chosen = {"feed": feed, "q": grep, "tag": tag, "language": language, "since": since, "until": until}
+    chosen |= {"detected_language": detected_language, "topic": topic, "duplicate_kind": duplicate_kind}
     with open_api() as api:
         rows = [row.model_dump() for row in api.rows("/api/articles/dead", DeadArticle, limit=limit, **chosen)]
     if as_json:
@@ -110,6 +130,7 @@ def list_dead(
         Column("died", lambda row: times(row["failed_at"])),
         Column("feed", "feed_id", right=True),
         Column("title", flexible=True),
+        *LABELS,
         Column("error", flexible=True),
         Column("md5", cut=8),
         Column("url", only_wide=True),
@@ -155,7 +176,7 @@ def show(md5: Md5, utc: Utc = False, as_json: AsJson = False) -> None:
         print(ascii_json(row))
         return
     times = Times(utc=utc)
-    for name, value in row.items():
+    for name, value in in_words_of_people(row).items():
         if value not in (None, [], ""):
             shown = times.with_zone(value) if isinstance(value, datetime) else _of_article(name, value)
             console.print(f"{name}: {shown}", soft_wrap=True, highlight=False)

@@ -8,15 +8,10 @@ from typing import Annotated
 
 import typer
 
-from local.addresses import find_broker, find_database
 from local.terminal import interrupt_on_sigterm, print_error
 from services.cli.options import AsJson, span
 from services.cli.output import console
-from services.cli.seeding import load_seed_file
-from services.cli.settings import CliSettings
 from shared.errors import ConfigurationError
-from shared.service import EXIT_MISCONFIGURED
-from shared.settings import TelemetrySettings, read_settings
 
 
 def scheduler() -> None:
@@ -27,6 +22,11 @@ def scheduler() -> None:
 def fetcher() -> None:
     """Run a fetcher: takes jobs, polls feeds, publishes what it found."""
     _become("fetcher")
+
+
+def enricher() -> None:
+    """Run an enricher: takes results on their way to the writer, and labels their articles."""
+    _become("enricher")
 
 
 def writer() -> None:
@@ -65,6 +65,8 @@ def batch(
     ones, whose data is kept.
     """
     from services.cli.commands.batch import batch as run
+    from services.cli.settings import CliSettings
+    from shared.settings import read_settings
 
     interrupt_on_sigterm()
     run(read_settings(CliSettings), most_seconds=most_seconds, writer=writer, as_json=as_json)
@@ -75,8 +77,13 @@ def migrate() -> None:
 
     The broker is left alone unless FEEDMILL_BROKER_USERS names its users' passwords.
     """
+    from local.addresses import find_broker, find_database
     from services.cli.broker_users import prepare_broker
+    from services.cli.seeding import load_seed_file
+    from services.cli.settings import CliSettings
     from shared.database.migrate import migrate as run
+    from shared.service import EXIT_MISCONFIGURED
+    from shared.settings import read_settings
 
     try:
         settings = read_settings(CliSettings)
@@ -101,6 +108,7 @@ def migrate() -> None:
 def health() -> None:
     """Ask the service on FEEDMILL_METRICS_PORT of this machine whether it is ready. Exit code 1 if not."""
     from services.cli import health as check
+    from shared.settings import TelemetrySettings, read_settings
 
     settings = read_settings(TelemetrySettings)
     if not settings.metrics_port:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, Wide
 from services.cli.output import Column, console, print_facts, print_table
 from shared.observability.display import ascii_json

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from local.addresses import find
 from services.admin.health.diagnosis import QueueLevel, in_all, in_words
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
-from services.cli.settings import CliSettings
 from shared.broker.shards import is_front, is_shard
 from shared.observability.display import ascii_json, safe_to_show
-from shared.settings import read_settings
 
 if TYPE_CHECKING:
     from services.api.models.health import PipelineHealth, QualityHealth, StageHealth
@@ -26,9 +23,24 @@ Health = Annotated[
     bool, typer.Option("--health", help="Show a verdict on each stage instead; exit 1 unless all are healthy.")
 ]
 
+QUALITIES = {
+    "dated": "with a sure date",
+    "full": "with the whole text",
+    "enriched": "that the enricher saw",
+    "language": "of these, that tell their language",
+    "topic": "of these, with a topic",
+    "duplicate_address": "that came before under another address",
+    "duplicate_title": "that came before by their title",
+    "duplicate_text": "that came before in nearly these words",
+}
+
 
 def status(health: Health = False, as_json: AsJson = False) -> None:
     """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
+    from local.addresses import find
+    from services.cli.settings import CliSettings
+    from shared.settings import read_settings
+
     settings = read_settings(CliSettings)
     if not settings.api_url:
         find(settings)  # it starts no private servers: they would have nothing to tell
@@ -140,10 +152,11 @@ def _shares_in_words(stage: StageHealth) -> str:
 
 def _quality_facts(quality: QualityHealth) -> Iterator[tuple[str, str]]:
     yield "new articles of the last day", f"{quality.day.articles:,}"
-    for what, of_day, change in (
-        ("with a sure date", quality.day.dated, quality.change.dated),
-        ("with the whole text", quality.day.full, quality.change.full),
-    ):
+    of_days, changes = quality.day.model_dump(), quality.change.model_dump()
+    for name, what in QUALITIES.items():
+        of_day, change = of_days[name], changes[name]
+        if of_day is None and name not in {"dated", "full"}:
+            continue  # nothing passed an enricher
         against = "" if change is None else f" ({change * 100:+.1f} points against the week before)"
         yield f"  {what}", "–" if of_day is None else f"{of_day:.1%}{against}"
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from services.admin.actor import Scope
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, Utc, Wide, span
 from services.cli.output import Column, Times, console, print_table
 from shared.errors import ConfigurationError

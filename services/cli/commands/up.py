@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -24,20 +24,30 @@ from shared.database.migrate import migrate
 from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json
 from shared.observability.secrets import mask_credentials
-from shared.settings import TelemetrySettings, read_settings
+from shared.settings import BrokerSettings, TelemetrySettings, read_settings
 from shared.waiting import until_any
 
 API_PORT = "FEEDMILL_API_PORT"
 METRICS_PORT = "FEEDMILL_METRICS_PORT"
+ENRICHER = "FEEDMILL_ENRICHER"
 
 
-def up(settings: CliSettings, *, fetchers: int, writers: int, api: bool = True, api_port: int | None = None) -> None:
+def up(
+    settings: CliSettings,
+    *,
+    fetchers: int,
+    writers: int,
+    enrichers: int | None = None,
+    api: bool = True,
+    api_port: int | None = None,
+) -> None:
     """Run everything until Ctrl-C or SIGTERM.
 
     Args:
         settings: the servers.
         fetchers: processes.
         writers: processes.
+        enrichers: processes; None: one, unless it is switched off.
         api: run the API, too.
         api_port: its port; 0: any. None: that of its settings, by default 8080 or a free one.
 
@@ -49,7 +59,12 @@ def up(settings: CliSettings, *, fetchers: int, writers: int, api: bool = True, 
     as_json = "log_format" in telemetry.model_fields_set and telemetry.log_format == "json"
     terminal = Terminal(stderr=True) if as_json else console  # then standard output is for the services' lines
     http_api = [_api_process(read_settings(ApiSettings), api_port)] if api else []
-    processes = _with_ports([*all_processes(fetchers=fetchers, writers=writers), *http_api], telemetry)
+    if enrichers is None:
+        broker = read_settings(BrokerSettings)
+        enrichers = int(broker.enricher or "enricher" not in broker.model_fields_set)
+    pipeline = all_processes(fetchers=fetchers, writers=writers, enrichers=enrichers)
+    processes = _with_ports([*pipeline, *http_api], telemetry)
+    switches = {ENRICHER: str(bool(enrichers)).lower()}
     terminal.print("starting RabbitMQ and PostgreSQL ...")
     with open_servers(settings) as (addresses, servers):
         for line in _where(addresses, settings, processes):
@@ -59,19 +74,20 @@ def up(settings: CliSettings, *, fetchers: int, writers: int, api: bool = True, 
         load_seed_file(addresses.database_url, settings, terminal.print)
         try:
             show = print_json if as_json else LogPrinter(console).show
-            run_interruptible(_supervise(addresses, servers, terminal, processes, show))
+            environment = child_environment(addresses.environment() | FREE_PORTS | switches)
+            run_interruptible(_supervise(servers, terminal, processes, environment, show))
         finally:
             terminal.print("stopping")
 
 
 async def _supervise(
-    addresses: Addresses,
     servers: Servers | None,
     terminal: Terminal,
     processes: list[Process],
+    environment: Mapping[str, str],
     show: Callable[[str, str], None],
 ) -> None:
-    supervisor = Supervisor(processes, child_environment(addresses.environment() | FREE_PORTS), show)
+    supervisor = Supervisor(processes, environment, show)
     async with supervisor.run(), keep_running(servers, terminal.print):
         await until_any(supervisor.failed)
     raise ConfigurationError("a service refused its configuration; see its line above")

@@ -56,6 +56,10 @@ class Limits:
             self.host_min_interval_seconds if interval is None else interval,
         )
 
+    def interval_of(self, name: str) -> float:
+        """Return the seconds between two requests to a group."""
+        return self.policy(name).min_interval_seconds or 0.0
+
 
 def parse_policies(text: str) -> tuple[HostPolicy, ...]:
     """Return the policies in their order: `*.slow.example concurrency=1 interval=10; feeds.example concurrency=8`.

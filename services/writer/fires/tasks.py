@@ -13,9 +13,11 @@ from typing import Any
 from psycopg.types.json import Json
 from pydantic_core import to_json
 
+from services.writer.article import Article
 from services.writer.store import Reading, Written
 from shared.database.postgres import Connection
-from shared.wire.results import FeedFetched
+from shared.wire.enrichment import Enrichment
+from shared.wire.results import Entry, FeedFetched
 
 MOST_ENTRIES = 500
 """The most entries that a dry run shows."""
@@ -113,13 +115,25 @@ def show_entries(written: Written, number: int) -> list[dict[str, Any]]:
             "content_quality": entry.content_quality,
             "flags": entry.flags,
             "state": state,
-            "duplicate_of": written.articles[name].duplicate_of if state == "new" else None,
+            **_labels(entry, written.articles[name] if state == "new" else None),
         }
         size += len(to_json(row))
         if size > MOST_BYTES:
             break
         shown.append(row)
     return shown
+
+
+def _labels(entry: Entry, new: Article | None) -> dict[str, Any]:
+    """Return what was found out about an entry, and which article it would repeat."""
+    found = entry.enrichment or Enrichment()
+    return {
+        "detected_language": found.language,
+        "topic": found.topic,
+        "duplicate_of": new and new.duplicate_of,
+        "duplicate_kind": new and new.duplicate_kind,
+        "duplicate_score": new and new.duplicate_score,
+    }
 
 
 def _states(written: Written, number: int) -> Iterator[tuple[str, str]]:

@@ -95,4 +95,11 @@ class NewItems:
     full: int = 0
     """How many have their whole text."""
     duplicates: int = 0
-    """How many came before under another address."""
+    """How many came before."""
+    duplicates_by_title: int = 0
+    duplicates_by_text: int = 0
+    enriched: int = 0
+    """How many an enricher saw."""
+    with_language: int = 0
+    """How many have a text that tells its language."""
+    with_topic: int = 0

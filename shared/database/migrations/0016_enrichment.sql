@@ -25,6 +25,16 @@ COMMENT ON COLUMN dead_articles.topic IS 'One of the taxonomy''s labels; null: n
 COMMENT ON COLUMN dead_articles.entities IS 'People, organisations, places and technologies: name, kind, id at Wikidata, mentions.';
 COMMENT ON COLUMN dead_articles.duplicate_kind IS 'Why duplicate_of is set: address, title or text.';
 
+-- Shares are shares. Not valid: the rows that are there have none, and are not read for it.
+ALTER TABLE pending_articles
+    ADD CONSTRAINT pending_articles_shares CHECK (
+        language_confidence BETWEEN 0 AND 1 AND topic_confidence BETWEEN 0 AND 1 AND duplicate_score BETWEEN 0 AND 1
+    ) NOT VALID;
+ALTER TABLE dead_articles
+    ADD CONSTRAINT dead_articles_shares CHECK (
+        language_confidence BETWEEN 0 AND 1 AND topic_confidence BETWEEN 0 AND 1 AND duplicate_score BETWEEN 0 AND 1
+    ) NOT VALID;
+
 -- As before, with the columns above.
 SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
 

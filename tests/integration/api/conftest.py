@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
+from typing import cast
 
 import httpx
 import pytest
+from fastapi import FastAPI, Request
 from pydantic import AmqpDsn, PostgresDsn
 
 from services.admin.access.tokens import create_token
 from services.admin.actor import Actor, Scope
+from services.api.access import Authenticate
 from services.api.access.bearer import TokenAccess
 from services.api.access.guard import Guard
 from services.api.app import make_app
 from services.api.resources import Resources, open_database
 from services.api.settings import ApiSettings
 from services.cli.calls.within import WithinProcess
+from shared.broker.port import Broker
 
 
 @dataclass
@@ -36,18 +41,51 @@ def caller() -> Caller:
     return Caller()
 
 
+WHEN_USED = AmqpDsn("amqp://when-it-is-used/")
+
+
+@dataclass
+class _Resources(Resources):
+    find_broker: Callable[[], str] = field(kw_only=True)
+
+    def broker(self, name: str = "feedmill api") -> Broker:
+        if self.settings.amqp_url == WHEN_USED:
+            self.settings = self.settings.model_copy(update={"amqp_url": AmqpDsn(self.find_broker())})
+        return super().broker(name)
+
+
 @pytest.fixture
-async def resources(database_url: str, amqp_url: str) -> AsyncIterator[Resources]:
-    settings = ApiSettings(database_url=PostgresDsn(database_url), amqp_url=AmqpDsn(amqp_url))
+async def resources(database_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Resources]:
+    """Their virtual host is made when it is first used, which few tests do."""
+    settings = ApiSettings(database_url=PostgresDsn(database_url), amqp_url=WHEN_USED)
     async with open_database(settings).open() as database:
-        made = Resources(settings, database)
+        made = _Resources(settings, database, find_broker=lambda: request.getfixturevalue("amqp_url"))
         yield made
         made.arrivals.close()
 
 
+@cache
+def _app(_use: str) -> FastAPI:
+    async def authenticate(request: Request) -> Actor:
+        actor: Actor = await request.app.state.authenticate(request)
+        return actor
+
+    return make_app(cast("Resources", None), authenticate)
+
+
+def app_on(resources: Resources, authenticate: Authenticate, use: str) -> FastAPI:
+    """Return the API for the length of one test. All tests share it: its first request takes longer than most of them.
+
+    Two at a time are two uses.
+    """
+    app = _app(use)
+    app.state.resources, app.state.authenticate = resources, authenticate
+    return app
+
+
 @pytest.fixture
 async def api(resources: Resources, caller: Caller) -> AsyncIterator[httpx.AsyncClient]:
-    transport = WithinProcess(make_app(resources, caller.authenticate))
+    transport = WithinProcess(app_on(resources, caller.authenticate, "api"))
     async with httpx.AsyncClient(transport=transport, base_url="http://feedmill") as client:
         yield client
 
@@ -78,7 +116,7 @@ def make_token(resources: Resources) -> MakeToken:
 async def closed(resources: Resources) -> AsyncIterator[httpx.AsyncClient]:
     """The API as it stands on the network: closed to those without a token."""
     access = TokenAccess(resources.database, resources.remembered)
-    guard = Guard(make_app(resources, access.authenticate), frozenset({"feeds.example"}))
+    guard = Guard(app_on(resources, access.authenticate, "closed"), frozenset({"feeds.example"}))
     async with httpx.AsyncClient(transport=WithinProcess(guard), base_url="https://feeds.example") as client:
         yield client
 

@@ -19,8 +19,9 @@ from services.api.access import OPEN
 from services.api.access.bearer import TokenAccess
 from services.api.access.cookies import SECURE_NAME
 from services.api.access.failures import BURST, LOOK_SECONDS, SECONDS_EACH
-from services.api.app import ROUTERS, make_app
+from services.api.app import make_app
 from services.api.resources import Resources
+from services.api.routes import find_routers
 from services.cli.calls.within import WithinProcess
 from tests.integration.api.conftest import MakeToken, bearer
 
@@ -192,7 +193,7 @@ async def test_an_open_api_serves_anybody_but_wrong_tokens_and_proxies(resources
 
 def test_every_change_is_audited() -> None:
     missing, names = [], set()
-    for context in iter_route_contexts([route for router in ROUTERS for route in router.routes]):
+    for context in iter_route_contexts([route for router in find_routers().values() for route in router.routes]):
         route = context.original_route
         if not isinstance(route, APIRoute) or set(route.methods or ()) <= {"GET", "HEAD"}:
             continue

@@ -105,6 +105,33 @@ async def test_filters(api: httpx.AsyncClient, db: Connection) -> None:
     assert await md5s_of(api, "/api/articles/dead", until="2026-01-01T00:00:00Z") == []
 
 
+async def test_filters_by_label(api: httpx.AsyncClient, db: Connection) -> None:
+    md5s = fill(db, 4)
+    labels = [("en", "politics", None, None), ("de", "sport", md5s[0], "text"), ("und", None, md5s[0], None)]
+    for md5, values in zip(md5s, labels, strict=False):
+        db.execute(
+            "UPDATE pending_articles SET (detected_language, topic, duplicate_of, duplicate_kind) = (%s, %s, %s, %s)"
+            " WHERE md5 = %s",
+            [*values, md5],
+        )
+    queries: list[tuple[dict[str, str], list[int]]] = [
+        ({"detected_language": "EN"}, [0]),
+        ({"detected_language": "und"}, [2]),
+        ({"topic": "sport"}, [1]),
+        ({"topic": "none"}, [2, 3]),
+        ({"duplicate_kind": "text"}, [1]),
+        ({"duplicate_kind": "address"}, [2]),  # a writer that knew no other kind
+        ({"duplicate_kind": "none"}, [0, 3]),
+        ({"duplicate_kind": "none", "topic": "politics", "detected_language": "en"}, [0]),
+        ({"detected_language": "e"}, []),
+    ]
+    for query, expected in queries:
+        assert await md5s_of(api, **query) == [md5s[n] for n in expected], query
+    db.execute("SELECT bury_articles(%s, 'why')", [md5s])
+    for query, expected in queries:
+        assert set(await md5s_of(api, "/api/articles/dead", **query)) == {md5s[n] for n in expected}, query
+
+
 @pytest.mark.parametrize(
     ("path", "query", "status"),
     [
@@ -117,6 +144,8 @@ async def test_filters(api: httpx.AsyncClient, db: Connection) -> None:
         ("", {"tag": "///"}, 422),
         ("", {"tag": "a\0b"}, 200),
         ("", {"md5": "xyz%"}, 422),
+        ("", {"topic": "\0"}, 422),
+        ("", {"duplicate_kind": "any"}, 422),
         ("", {"since": "2026-01-01T00:00:00"}, 422),
         ("", {"since": "0001-01-01T00:00:00+23:00"}, 422),
         ("", {"until": "9999-12-31T23:59:59-23:00"}, 422),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +18,6 @@ from services.api.app import make_app
 from services.api.arrivals import Arrivals
 from services.api.models.claims import ClaimedArticle
 from services.api.resources import Resources
-from services.cli.calls.within import WithinProcess
 from tests.integration.api.conftest import Caller
 from tests.integration.consumers.test_pending_articles import (
     Connection,
@@ -42,11 +41,9 @@ def db(database_url: str) -> Iterator[Connection]:
 
 
 @pytest.fixture
-async def api(resources: Resources, caller: Caller) -> AsyncIterator[httpx.AsyncClient]:
-    transport = WithinProcess(make_app(resources, caller.authenticate))
-    async with httpx.AsyncClient(transport=transport, base_url="http://feedmill", timeout=PATIENCE) as client:
-        yield client
-    resources.arrivals.close()
+def api(api: httpx.AsyncClient) -> httpx.AsyncClient:
+    api.timeout = PATIENCE
+    return api
 
 
 async def post(api: httpx.AsyncClient, verb: str, body: Any = None, **query: Any) -> dict[str, Any]:

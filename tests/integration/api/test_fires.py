@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -91,7 +92,7 @@ async def test_of_a_hundred_fires_from_two_replicas_one_a_minute_is_accepted(
     api: httpx.AsyncClient, resources: Resources, caller: Caller, feed_id: int
 ) -> None:
     async with open_database(resources.settings).open() as database:
-        other = make_app(Resources(resources.settings, database), caller.authenticate)
+        other = make_app(replace(resources, database=database), caller.authenticate)
         async with httpx.AsyncClient(transport=WithinProcess(other), base_url="http://feedmill") as second:
             for _ in range(2):
                 calls = [(api, second)[n % 2].post(f"/api/feeds/{feed_id}/fire") for n in range(100)]

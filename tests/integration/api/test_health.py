@@ -133,9 +133,11 @@ async def test_what_was_written_in_the_last_hour_is_counted(
     assert stages["parser"]["shares"] == {"strict": 1.0, "unparseable": 0.0}
     assert stages["writer"]["per_hour"] == {"results": 5.0, "articles": 25.0}
     quality = health["quality"]
-    assert quality["day"] == {"articles": 25, "share": 1.0, "dated": 0.8, "full": 0.0}
-    assert quality["week"] == {"articles": 25, "share": 1.0, "dated": 0.8, "full": 1.0}
-    assert quality["tiers"]["strict"]["change"] == {"dated": 0.0, "full": -1.0}
+    labels = {"enriched": 0.0, "language": None, "topic": None}
+    duplicates = {"duplicate_address": 0.0, "duplicate_title": 0.0, "duplicate_text": 0.0}
+    assert quality["day"] == {"articles": 25, "share": 1.0, "dated": 0.8, "full": 0.0, **labels, **duplicates}
+    assert quality["week"] == {"articles": 25, "share": 1.0, "dated": 0.8, "full": 1.0, **labels, **duplicates}
+    assert quality["tiers"]["strict"]["change"] == {"dated": 0.0, "full": -1.0, **labels, **duplicates}
     assert quality["status"] == "degraded"
     assert health["reasons"] == [
         "0% of the last day's new articles have their whole text; in the week before it was 100%"

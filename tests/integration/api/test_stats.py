@@ -28,6 +28,7 @@ async def test_stats_count_feeds_articles_and_hours(
     assert len(stats["hours"]) == 24
     assert sum(hour["articles"] for hour in stats["hours"]) == 25
     assert sum(hour["succeeded"] for hour in stats["hours"]) == 1
+    assert (stats["quality"]["day"]["articles"], stats["quality"]["day"]["enriched"]) == (25, 0.0)
     assert stats["queues"]["writer"] is None
     assert stats["reasons"] == ["the queues are not declared: no service has run on this broker yet"]
 

@@ -16,7 +16,7 @@ import trustme
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from services.cli.calls.api import open_api
+from services.cli.calls.opening import open_api
 from shared.errors import ConfigurationError, FeedmillError, Unavailable
 from tests.integration.fetcher.raw_server import answer, saying, serving
 

@@ -10,13 +10,13 @@ from itertools import count
 
 import pytest
 
+from services.admin.feeds.configs import config_for
 from services.admin.feeds.discovery import (
     MAX_REQUESTS,
     Discovery,
     Found,
     NoFeed,
     choose_feed,
-    config_for,
     linked_feeds,
     looks_like_feed,
 )

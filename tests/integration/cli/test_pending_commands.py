@@ -89,7 +89,12 @@ def test_articles_are_listed_as_they_will_be_given_out(pending: Run, db: Connect
 
 def test_one_article_is_shown_pending_or_dead_or_said_to_be_gone(pending: Run, db: Connection) -> None:
     (md5,) = fill(db, 1)
-    assert "title: Article 1" in pending("show", md5)
+    db.execute("UPDATE pending_articles SET detected_language = 'en', language_confidence = 0.9, topic = 'sport'")
+    shown = pending("show", md5)
+    assert "title: Article 1" in shown
+    assert "detected_language: en (90 %)\ntopic: sport\n" in shown
+    assert md5 in pending("list", "--detected-language", "en", "--topic", "sport", "--duplicate-kind", "none")
+    assert "0 shown" in pending("list", "--topic", "none")
     claim(db)
     fail(db, [md5], "too long", max_failures=1)
     shown = json.loads(pending("show", md5, "--json"))

@@ -21,8 +21,8 @@ import httpx
 import psycopg
 import pytest
 
-from local.servers import PrivatePostgres, PrivateRabbitMQ, Servers, delete_servers, private_servers
-from local.servers.cluster import find_account, place_cluster
+from local.servers import PrivatePostgres, PrivateRabbitMQ, Servers, cluster, delete_servers, private_servers
+from local.servers.cluster import MEMORY, delete_cluster, find_account, place_cluster, place_in_memory
 from local.servers.identity import FIRST_STARTS, PostgresIdentity, start_on_free_ports
 from shared.errors import ConfigurationError
 
@@ -201,6 +201,21 @@ def test_a_node_that_ran_as_root_keeps_its_data(servers: Servers) -> None:
 def test_without_a_user_of_its_own_the_node_runs_as_we_do(tmp_path: Path) -> None:
     assert find_account(tmp_path / "data", "nobody-of-that-name") is None
     assert place_cluster(tmp_path, "nobody-of-that-name").parent == tmp_path
+
+
+def test_data_to_be_thrown_away_is_in_memory_if_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "MEMORY_BYTES", 0)
+    place_in_memory(tmp_path / "new")
+    place = place_cluster(tmp_path / "new")
+    assert place.parent == MEMORY
+    delete_cluster(tmp_path / "new")
+    assert not place.exists()
+    kept = place_cluster(tmp_path, "nobody-of-that-name")
+    place_in_memory(tmp_path)
+    assert place_cluster(tmp_path, "nobody-of-that-name") == kept
+    monkeypatch.setattr(cluster, "MEMORY_BYTES", 2**80)
+    place_in_memory(tmp_path / "large")
+    assert not (tmp_path / "large").exists()
 
 
 def test_virtual_hosts_and_databases_of_their_own_come_and_go(servers: Servers) -> None:

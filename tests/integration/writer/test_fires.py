@@ -126,7 +126,11 @@ async def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(
         "content_quality": "full",
         "flags": [],
         "state": "new",
+        "detected_language": None,
+        "topic": None,
         "duplicate_of": None,
+        "duplicate_kind": None,
+        "duplicate_score": None,
     }
     # The very same result, written for real, does that.
     await handler([trial])

@@ -7,19 +7,21 @@ from typing import Any
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
 from shared.database.postgres import Database
+from shared.wire.enrichment import Enrichment
 from shared.wire.results import Entry
 from tests.factories import NOW, make_entry, make_result
 
 COLUMNS = "items_seen, items_new, items_dated, items_full, items_duplicate"
+LABELS = "items_enriched, items_language, items_topic, items_duplicate_title, items_duplicate_text"
 
 
-async def write(database: Database, feed_id: int, entries: list[Entry]) -> dict[str, Any]:
+async def write(database: Database, feed_id: int, entries: list[Entry], columns: str = COLUMNS) -> dict[str, Any]:
     """Write a result; return what the log says of it."""
     result = make_result(feed_id=feed_id, entries=entries, tier="strict")
     async with database.transaction() as connection:
         await write_batch(connection, [result], now=NOW, rules=Rules(), proxy_hosts=frozenset())
         cursor = await connection.execute(
-            f"SELECT {COLUMNS} FROM feed_fetch_log WHERE result_id = %s".encode(),
+            f"SELECT {columns} FROM feed_fetch_log WHERE result_id = %s".encode(),
             [result.result_id],
         )
         row = await cursor.fetchone()
@@ -52,3 +54,20 @@ async def test_an_article_that_came_before_under_another_address_is_a_duplicate(
         database, feed_id, [make_entry(5, url="http://www.news.example/1?utm_source=feed", title="Article 1")]
     )
     assert (found["items_new"], found["items_duplicate"]) == (1, 1)
+
+
+async def test_new_articles_are_counted_by_what_they_are_labelled_as(database: Database, feed_id: int) -> None:
+    entries = [
+        make_entry(1),
+        make_entry(2, enrichment=Enrichment()),
+        make_entry(3, enrichment=Enrichment(language="und", topic="politics", topic_confidence=0.9)),
+        make_entry(4, enrichment=Enrichment(language="en", language_confidence=0.99, flags=("enrichment_failed",))),
+    ]
+    found = await write(database, feed_id, entries, LABELS)
+    assert found == {
+        "items_enriched": 3,
+        "items_language": 1,
+        "items_topic": 1,
+        "items_duplicate_title": 0,
+        "items_duplicate_text": 0,
+    }

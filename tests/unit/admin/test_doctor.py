@@ -87,7 +87,7 @@ def test_settings_that_fit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    typo, strange = check(monkeypatch, FETCH_THREAD="3", WEATHER="fine")
+    typo, strange = check(monkeypatch, FETCH_THREAD="3", SUNSHINE="fine")
     assert (typo.severity, typo.advice) == (WARNING, "do you mean FEEDMILL_FETCH_THREADS?")
     assert "remove it" in strange.advice
 

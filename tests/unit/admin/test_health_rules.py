@@ -54,6 +54,30 @@ def test_a_pipeline_at_work_is_healthy() -> None:
 
 
 @pytest.mark.parametrize(
+    ("level", "is_on", "status", "said"),
+    [
+        (QueueLevel(3, 1), True, HEALTHY, ""),
+        (QueueLevel(3, 1), False, HEALTHY, ""),  # what was on its way
+        (QueueLevel(3, 0), True, DEGRADED, "each goes on without it after 10 minutes"),
+        (QueueLevel(3, 0), False, DEGRADED, "each goes on without it after 10 minutes"),
+        (QueueLevel(0, 0), True, DEGRADED, "no enricher is running"),
+        (QueueLevel(0, 0), False, HEALTHY, ""),
+        (None, True, DEGRADED, "no enricher is running"),
+        (None, False, HEALTHY, ""),
+        (QueueLevel(2000, 1), True, DEGRADED, "2,000 results wait in `enricher`"),
+    ],
+)
+def test_a_stage_that_articles_can_do_without_is_never_down(
+    level: QueueLevel | None, is_on: bool, status: Status, said: str
+) -> None:
+    queues = replace(QUEUES, behind={"enricher": level, **QUEUES.behind})
+    at = replace(PICTURE, services=("fetcher", "enricher", "writer"), optional={"enricher": is_on}, queues=queues)
+    verdict = judge_stages(at)["enricher"]
+    assert verdict.status is status
+    assert said in " ".join(verdict.reasons)
+
+
+@pytest.mark.parametrize(
     ("late", "idle", "status"),
     [
         (60.0, 1.0, HEALTHY),
@@ -193,6 +217,31 @@ def test_articles_that_lost_a_fifth_of_dates_or_texts_are_degraded(day: TierQual
     at = replace(PICTURE, quality=replace(QUALITY, day={"strict": day}))
     assert judge_quality(at).status is status
     assert verdict(at).status is status
+
+
+LABELLED = TierQuality(700, 630, 350, enriched=700, language=690, topic=490)
+
+
+@pytest.mark.parametrize(
+    ("day", "status"),
+    [
+        (TierQuality(100, 90, 50, enriched=100, language=80, topic=51), HEALTHY),
+        (TierQuality(100, 90, 50, enriched=100, language=77, topic=51), DEGRADED),
+        (TierQuality(100, 90, 50, enriched=100, language=98, topic=49), DEGRADED),
+        (TierQuality(100, 90, 50, enriched=19), HEALTHY),
+        (TierQuality(100, 90, 50), HEALTHY),
+    ],
+)
+def test_articles_that_lost_a_fifth_of_languages_or_topics_are_degraded(day: TierQuality, status: Status) -> None:
+    at = replace(PICTURE, quality=Quality(day={"strict": day}, week={"strict": LABELLED}))
+    assert judge_quality(at).status is status
+
+
+def test_shares_of_labels_are_of_articles_that_an_enricher_saw() -> None:
+    shares = TierQuality(100, 90, 50, 50, 25, 10, duplicate=8, duplicate_title=2, duplicate_text=5).shares
+    assert (shares["enriched"], shares["language"], shares["topic"]) == (0.5, 0.5, 0.2)
+    assert (shares["duplicate_address"], shares["duplicate_title"], shares["duplicate_text"]) == (0.01, 0.02, 0.05)
+    assert TierQuality(0, 0, 0).shares["language"] is None
 
 
 def test_a_new_installation_has_no_week_to_compare_with() -> None:

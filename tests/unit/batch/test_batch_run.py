@@ -10,7 +10,7 @@ from services.batch.results import ResultPublisher
 from services.batch.runner import STAGE, Run
 from services.batch.summary import Summary
 from services.batch.window import Window
-from services.fetcher.outcomes import RetryRules, decide_retry
+from services.fetcher.retries import RetryRules, decide_retry
 from shared.broker.port import Outgoing
 from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import build_topology

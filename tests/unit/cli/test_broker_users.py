@@ -17,7 +17,7 @@ from shared.wire.results import FeedFetched
 
 TOPOLOGY = BrokerSettings().topology()
 RIGHTS = service_rights(TOPOLOGY)
-SERVICES = ("scheduler", "fetcher", "writer", "batch", "api")
+SERVICES = ("scheduler", "fetcher", "enricher", "writer", "batch", "api")
 QUEUES = {queue.name for queue in TOPOLOGY.queues}
 EXCHANGES = {exchange.name for exchange in TOPOLOGY.exchanges}
 SHARDS = set(TOPOLOGY.fetcher.queues)
@@ -47,9 +47,10 @@ def test_nobody_can_declare_or_delete_what_is_durable_or_use_the_default_exchang
     [
         ("scheduler", set()),
         ("fetcher", SHARDS | FRONTS | FETCHERS_OWN),
+        ("enricher", {"enricher"}),
         ("writer", {"writer"} | TRIALS),
         ("batch", set()),
-        ("api", DEAD | {TOPOLOGY.fetcher.retry, TOPOLOGY.writer.retry}),
+        ("api", DEAD | {stage.retry for stage in TOPOLOGY.stages}),
     ],
 )
 def test_a_service_reads_its_own_queues_only(service: str, queues: set[str]) -> None:
@@ -66,6 +67,7 @@ def test_only_a_fetcher_reads_the_fetchers_heartbeats() -> None:
     [
         ("scheduler", {EXCHANGE, FETCHERS}),
         ("fetcher", {EXCHANGE, FETCHERS, TOPOLOGY.fetcher.retry, TOPOLOGY.fetcher.fast_delay}),
+        ("enricher", {EXCHANGE, TOPOLOGY.stage("enricher").retry}),
         ("writer", {EXCHANGE, TOPOLOGY.writer.retry}),
         ("batch", {EXCHANGE}),
         ("api", {EXCHANGE, TOPOLOGY.fetcher.fast_delay}),  # to look at the queue of that name
@@ -79,11 +81,12 @@ def test_a_service_publishes_to_its_own_exchanges_only(service: str, exchanges: 
     ("service", "queues"),
     [
         ("scheduler", SHARDS),
-        ("fetcher", {*SHARDS, *FRONTS, *TRIALS, "writer", "fetcher.dead"}),
+        ("fetcher", {*SHARDS, *FRONTS, *TRIALS, "enricher", "writer", "fetcher.dead"}),
+        ("enricher", {"writer", "enricher.dead"}),
         ("writer", {"writer.dead"}),
-        ("batch", {"writer"}),
-        ("api", {*SHARDS, *FRONTS, "writer"}),
-        ("command", {*SHARDS, *FRONTS, "writer"}),
+        ("batch", {"enricher", "writer"}),
+        ("api", {*SHARDS, *FRONTS, "enricher", "writer"}),
+        ("command", {*SHARDS, *FRONTS, "enricher", "writer"}),
     ],
 )
 def test_a_services_routing_keys_lead_to_its_own_target_queues(service: str, queues: set[str]) -> None:
@@ -96,7 +99,7 @@ def test_a_services_routing_keys_lead_to_its_own_target_queues(service: str, que
 def test_a_scheduler_and_a_fetcher_may_look_at_the_queues_whose_length_stops_them() -> None:
     assert allowed(RIGHTS["scheduler"].write, SHARDS) == SHARDS
     for service in ("fetcher", "batch"):
-        assert allowed(RIGHTS[service].write, {"writer"}) == {"writer"}
+        assert allowed(RIGHTS[service].write, {"enricher", "writer"}) == {"enricher", "writer"}
 
 
 @pytest.mark.parametrize("user", ["api", "command"])
@@ -121,7 +124,13 @@ def test_rights_hold_for_as_many_shards_and_as_long_delays_as_there_can_be() -> 
 
 
 def test_results_are_what_a_batch_publishes() -> None:
-    assert allowed(RIGHTS["batch"].keys[EXCHANGE], {FeedFetched.KIND, "writer"}) == {FeedFetched.KIND}
+    keys = {FeedFetched.KIND, "enricher"}
+    assert allowed(RIGHTS["batch"].keys[EXCHANGE], {*keys, "writer"}) == keys
+
+
+def test_rights_do_not_depend_on_whether_the_enricher_is_switched_on() -> None:
+    """One service is switched over after the other."""
+    assert service_rights(BrokerSettings(enricher=True).topology()) == RIGHTS
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,18 @@ def situation(
     writer: tuple[int, int] | None = (0, 1),
     busiest: dict[str, int] | None = None,
     shards: dict[str, QueueLevel | None] | None = None,
+    enricher: tuple[int, int] | None = None,
 ) -> Situation:
     return Situation(
         replace(COUNTS, **counts or {}),
         shards or {"fetcher.00": QueueLevel(*fetcher) if fetcher else None, "fetcher.01": None},
-        {"writer": QueueLevel(*writer) if writer else None},
+        {
+            "enricher": QueueLevel(*enricher) if enricher else None,
+            "writer": QueueLevel(*writer) if writer else None,
+        },
         busiest or {},
         THRESHOLDS,
+        optional=["enricher"],
     )
 
 
@@ -61,6 +66,10 @@ def situation(
             ["5,000 jobs wait for the fetchers"],
         ),
         (situation(DUE, writer=(30, 0)), ["nobody reads `writer`, where 30 results wait"]),
+        (situation(DUE, writer=None), ["not declared"]),
+        (situation(DUE, enricher=(0, 0)), []),
+        (situation(DUE, enricher=(30, 0)), ["nobody reads `enricher`, where 30 results wait: each goes on without it"]),
+        (situation(DUE, enricher=(1500, 1), writer=(500, 1)), ["2,000 results wait in `enricher`, `writer`"]),
         (situation(DUE, fetcher=(30, 0), writer=(2000, 1)), ["2,000 results wait in `writer`"]),
         (situation(OVERDUE, fetcher=(5000, 1)), ["5,000 jobs wait for the fetchers"]),
         (situation(fetcher=(5000, 1)), ["no feed is due"]),

@@ -12,13 +12,13 @@ import pytest
 
 from services.fetcher.clock import Clock
 from services.fetcher.handler import FetchFeeds
-from services.fetcher.outcomes import RetryRules
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.politeness.limits import Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.politeness.workers import Workers
 from services.fetcher.request import FeedRequest
+from services.fetcher.retries import RetryRules
 from shared.broker.port import Outgoing
 from shared.broker.prefetch import PrefetchLimit
 from shared.broker.topology import Stage, build_topology

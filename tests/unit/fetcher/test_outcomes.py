@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from services.fetcher.outcomes import SOFT_STATUSES, RetryRules, decide_retry, outcome_of_status
+from services.fetcher.outcomes import SOFT_STATUSES, outcome_of_status
+from services.fetcher.retries import RetryRules, decide_retry
 from shared.wire.outcomes import Outcome
 from tests.factories import NOW, make_job, make_result
 

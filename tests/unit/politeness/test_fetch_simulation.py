@@ -19,12 +19,12 @@ import pytest
 from services.fetcher.clock import Clock
 from services.fetcher.handler import FetchFeeds
 from services.fetcher.http.redirects import RedirectChain
-from services.fetcher.outcomes import RetryRules
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.politeness.limits import HostPolicy, Limits
 from services.fetcher.politeness.scoreboard import Scoreboard
 from services.fetcher.politeness.slots import Slots
 from services.fetcher.request import FeedRequest
+from services.fetcher.retries import RetryRules
 from shared.broker.consumer import Consumer
 from shared.broker.port import Outgoing, Publication
 from shared.broker.prefetch import PrefetchLimit

@@ -106,7 +106,7 @@ def test_every_function_says_what_it_does_and_names_its_schema() -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    for service in ("scheduler", "fetcher", "writer", "api"):
+    for service in ("scheduler", "fetcher", "enricher", "writer", "api"):
         importlib.import_module(f"services.{service}.__main__")
     collectors = [c for c in REGISTRY._collector_to_names if isinstance(c, Counter | Gauge | Histogram)]
     names = {c._name + ("_total" if isinstance(c, Counter) else "") for c in collectors}

@@ -81,6 +81,8 @@ def test_the_image_installs_by_hash() -> None:
     assert [re.findall(r"requirements\S*lock", words) for words in from_locks] == [
         ["requirements-build.lock"],
         ["requirements.lock"],
+        ["requirements-enrich.lock"],
+        ["requirements-entities.lock"],
     ]
     assert all("--require-hashes" in words and "--only-binary :all:" in words for words in from_locks)
 

@@ -71,7 +71,11 @@ FROM batch_runs
 
 _QUALITY = """
 SELECT started_at > now() - interval '1 day' AS is_of_day, coalesce(tier, 'unknown') AS tier,
-    sum(items_new)::bigint AS articles, sum(items_dated)::bigint AS dated, sum(items_full)::bigint AS full
+    sum(items_new)::bigint AS articles, sum(items_dated)::bigint AS dated, sum(items_full)::bigint AS full,
+    coalesce(sum(items_enriched), 0)::bigint AS enriched, coalesce(sum(items_language), 0)::bigint AS language,
+    coalesce(sum(items_topic), 0)::bigint AS topic, coalesce(sum(items_duplicate), 0)::bigint AS duplicate,
+    coalesce(sum(items_duplicate_title), 0)::bigint AS duplicate_title,
+    coalesce(sum(items_duplicate_text), 0)::bigint AS duplicate_text
 FROM feed_fetch_log
 WHERE items_new > 0 AND started_at > now() - interval '8 days' AND items_dated IS NOT NULL
 GROUP BY is_of_day, coalesce(tier, 'unknown')
@@ -111,7 +115,9 @@ async def read_quality(connection: Connection) -> Quality:
     cursor = await connection.execute(_QUALITY)
     spans: dict[bool, dict[str, TierQuality]] = {True: {}, False: {}}
     for row in await cursor.fetchall():
-        spans[row["is_of_day"]][row["tier"]] = TierQuality(row["articles"], row["dated"], row["full"])
+        span = spans[row.pop("is_of_day")]
+        tier = row.pop("tier")
+        span[tier] = TierQuality(**row)
     return Quality(day=spans[True], week=spans[False])
 
 

@@ -12,6 +12,11 @@ _CLASSES = {outcome.value: outcome.outcome_class for outcome in Outcome}
 _DEFERRED = {outcome.value for outcome in Outcome if not outcome.is_attempt}
 
 
+def part(number: int, whole: int) -> float | None:
+    """Return a share, rounded; None: of nothing."""
+    return round(number / whole, 4) if whole else None
+
+
 @dataclass(frozen=True)
 class Attempts:
     """What was written to the fetch log lately."""
@@ -84,6 +89,30 @@ class TierQuality:
     articles: int
     dated: int
     full: int
+    enriched: int = 0
+    """Those that an enricher saw; of them:"""
+    language: int = 0
+    """Those whose text tells its language."""
+    topic: int = 0
+    duplicate: int = 0
+    """Those that came before; of them:"""
+    duplicate_title: int = 0
+    duplicate_text: int = 0
+
+    @property
+    def shares(self) -> dict[str, float | None]:
+        """Each share from 0 to 1, those of labels among the articles that an enricher saw; None: of nothing."""
+        by_address = self.duplicate - self.duplicate_title - self.duplicate_text
+        return {
+            "dated": part(self.dated, self.articles),
+            "full": part(self.full, self.articles),
+            "enriched": part(self.enriched, self.articles),
+            "language": part(self.language, self.enriched),
+            "topic": part(self.topic, self.enriched),
+            "duplicate_address": part(by_address, self.articles),
+            "duplicate_title": part(self.duplicate_title, self.articles),
+            "duplicate_text": part(self.duplicate_text, self.articles),
+        }
 
 
 @dataclass(frozen=True)
@@ -123,6 +152,8 @@ class Picture:
     limits: Thresholds
     services: Sequence[str]
     """The stages of the chain."""
+    optional: Mapping[str, bool] = field(default_factory=dict)
+    """Those that results can do without, and whether they are switched on."""
     queues: Queues | None = None
     broker_trouble: str | None = None
     pace: Pace | None = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words
+from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words, unread_optional
 from services.admin.health.pipeline.picture import Attempts, Picture, Queues, TierQuality
 
 STANDSTILL_SECONDS = 300.0
@@ -41,6 +41,9 @@ class Verdict:
     reasons: tuple[str, ...] = ()
 
 
+_OF_ARTICLES = {"dated": "a sure date", "full": "their whole text"}
+_OF_LABELS = {"language": "a text that tells its language", "topic": "a topic"}
+
 Finding = tuple[Status, str]
 
 _ORDER = list(Status)
@@ -59,13 +62,12 @@ def judge_quality(at: Picture) -> Verdict:
     day, week = in_sum(at.quality.day), in_sum(at.quality.week)
     if min(day.articles, week.articles) < LEAST_SAMPLE:
         return Verdict(Status.HEALTHY)
+    now, before = day.shares, week.shares
+    judged = _OF_ARTICLES if min(day.enriched, week.enriched) < LEAST_SAMPLE else _OF_ARTICLES | _OF_LABELS
     reasons = [
-        f"{now:.0%} of the last day's new articles have {what}; in the week before it was {before:.0%}"
-        for what, now, before in (
-            ("a sure date", day.dated / day.articles, week.dated / week.articles),
-            ("their whole text", day.full / day.articles, week.full / week.articles),
-        )
-        if before - now > MOST_LOSS
+        f"{now[name]:.0%} of the last day's new articles have {what}; in the week before it was {before[name]:.0%}"
+        for name, what in judged.items()
+        if (before[name] or 0.0) - (now[name] or 0.0) > MOST_LOSS
     ]
     return Verdict(Status.DEGRADED if reasons else Status.HEALTHY, tuple(reasons))
 
@@ -80,7 +82,9 @@ def judge_all(stages: Mapping[str, Verdict], quality: Verdict) -> Verdict:
 def in_sum(tiers: Mapping[str, TierQuality]) -> TierQuality:
     """Return the articles of all tiers together."""
     every = tiers.values()
-    return TierQuality(sum(t.articles for t in every), sum(t.dated for t in every), sum(t.full for t in every))
+    return TierQuality(
+        **{field.name: sum(getattr(tier, field.name) for tier in every) for field in fields(TierQuality)}
+    )
 
 
 def _of(findings: Iterator[Finding]) -> Verdict:
@@ -183,18 +187,29 @@ def _behind(service: str, at: Picture) -> Iterator[Finding]:
     if at.queues is None:
         return
     level: QueueLevel | None = at.queues.behind[service]
-    if level is None:
+    if service in at.optional:
+        yield from _optional(service, level, is_on=at.optional[service])
+    elif level is None:
         yield Status.DOWN, f"the queue `{service}` is not declared: no service has run on this broker yet"
-        return
-    if not level.consumers:
+    elif not level.consumers:
         status = Status.DOWN if level.ready else Status.DEGRADED
         yield status, f"nobody reads `{service}`, where {level.ready:,} results wait: is the {service} running?"
-    if level.ready >= at.limits.writer_high_water:
+    if level and level.ready >= at.limits.writer_high_water:
         yield (
             Status.DEGRADED,
             f"{level.ready:,} results wait in `{service}` (FEEDMILL_WRITER_HIGH_WATER is"
             f" {at.limits.writer_high_water:,})",
         )
+
+
+def _optional(service: str, level: QueueLevel | None, *, is_on: bool) -> Iterator[Finding]:
+    """Articles go on without this stage, so it is never down."""
+    if level and level.consumers:
+        return
+    if level and level.ready:
+        yield Status.DEGRADED, unread_optional(service, level.ready)
+    elif is_on:
+        yield Status.DEGRADED, f"no {service} is running: articles go on without what it adds"
 
 
 def _waiting_behind(queues: Queues) -> int:

@@ -69,6 +69,7 @@ class HealthWatch:
         return Picture(
             limits=self._limits,
             services=[stage.service for stage in self._topology.stages],
+            optional={stage.service: stage.is_on for stage in self._topology.stages if stage.is_optional},
             queues=queues,
             broker_trouble=broker_trouble,
             pace=found.pace if found else None,

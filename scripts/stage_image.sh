@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Called by the Dockerfile. Lists what is installed in /opt/feedmill, compiles it, and copies to TO what is in none of the
+# stages before, all with one date.
+#
+# usage: stage_image.sh TO [STAGE…]
+set -euo pipefail
+to=$1
+shift
+mkdir -p /opt/feedmill/share/feedmill "$to/opt"
+/opt/tools/bin/cyclonedx-py environment --output-reproducible --of JSON \
+  --output-file /opt/feedmill/share/feedmill/sbom.cdx.json /opt/feedmill/bin/python 2>/dev/null
+python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/feedmill/lib
+cp -a /opt/feedmill "$to/opt/"
+for stage in "$@"; do
+  (cd "$to" && find . -type f -exec bash -c 'stage=$1; shift; for f; do cmp -s "$f" "$stage/$f" && rm "$f"; done; true' _ "$stage" {} +)
+done
+find "$to" -mindepth 1 -type d -empty -delete
+find "$to" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +

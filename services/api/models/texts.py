@@ -1,0 +1,6 @@
+"""Texts in requests."""
+
+from __future__ import annotations
+
+PLAIN = r"^[^\x00]*$"
+"""The pattern of a text: PostgreSQL has no NUL."""

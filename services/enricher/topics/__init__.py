@@ -1,0 +1,32 @@
+"""What an article is about: a topic of IPTC's, told by its words, by its feed's categories and by its address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from services.enricher.parts import Missing, Topics
+from shared.errors import ConfigurationError
+
+DEFAULT_MODEL = Path(__file__).with_name("model.npz")
+
+
+def load_topics(path: Path | None = None) -> Topics:
+    """Return the part that tells topics, with the model that feedmill brings or that of a file.
+
+    Raises:
+        Missing: numpy is not installed.
+        ConfigurationError: the file is no model.
+    """
+    try:
+        import numpy  # noqa: F401 - an extra
+    except ImportError as error:
+        raise Missing("numpy is not installed: pip install 'feedmill[enrich]'") from error
+    from services.enricher.topics.classifier import Classifier
+    from services.enricher.topics.model import BadModel, Model
+
+    try:
+        return Classifier(Model.load(path or DEFAULT_MODEL))
+    except BadModel as error:
+        raise ConfigurationError(f"FEEDMILL_TOPICS_MODEL: {path} is no model of topics: {error}") from error
+    except OSError as error:
+        raise ConfigurationError(f"FEEDMILL_TOPICS_MODEL: {path} can't be read: {error.strerror}") from error

@@ -1,0 +1,45 @@
+"""Pure: the topics that a feed's categories and an article's address name (`Sport`, `Wirtschaft`, `/economia/…`)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from services.enricher.topics.section_names import SECTIONS
+from services.enricher.topics.taxonomy import MEDIA_TOPICS
+
+_MOST = 20
+_LONGEST = 60
+"""So many categories are looked at, and of so many characters: a section's name is short."""
+
+_CODE = re.compile(r"(?:medtop:|iptc:|mediatopic/)?(\d{2})\d{6}")
+_BETWEEN = re.compile(r"[^\w]+|_")
+_SPLIT = re.compile(r"\s*(?:[/>|:;,»·•→]|\s[-–—]\s|&amp;|&)\s*")
+
+
+def topics_named(categories: Sequence[str], sections: Sequence[str] = ()) -> list[str]:
+    """Return the topics that are named, each once, in their order."""
+    return list(dict.fromkeys(_topics(categories, sections)))
+
+
+def plain(name: str) -> str:
+    """Return a name as it is compared: small letters, no accents, words with one space between."""
+    bare = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
+    return _BETWEEN.sub(" ", bare.casefold()).strip()
+
+
+def _topics(categories: Sequence[str], sections: Sequence[str]) -> Iterator[str]:
+    for name in (*categories[:_MOST], *sections[:_MOST]):
+        if len(name) > _LONGEST:
+            continue
+        if ((code := _CODE.fullmatch(name)) and (topic := MEDIA_TOPICS.get(code[1] + "000000"))) or (topic := _TOPICS.get(plain(name))):
+            yield topic
+        else:
+            for part in _SPLIT.split(name):
+                if topic := _TOPICS.get(plain(part)):
+                    yield topic
+
+
+_TOPICS = {plain(name): topic for topic, names in SECTIONS.items() for name in names.replace("\n", ",").split(",")}
+_TOPICS.pop("", None)

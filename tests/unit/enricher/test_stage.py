@@ -1,0 +1,181 @@
+"""The enricher's handler: whatever its parts do, every entry goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from services.enricher.enriching import CUT, FAILED, SKIPPED
+from services.enricher.handler import BUDGET_SECONDS, CHUNK, EnrichResults
+from services.enricher.parts import Label, Missing, Parts
+from services.enricher.settings import EnricherSettings, EnrichSettings
+from services.enricher.text import MOST_BODY, Text
+from shared.broker.port import Outgoing
+from shared.broker.topology import build_topology
+from shared.errors import ConfigurationError
+from shared.wire.enrichment import Enrichment, Entity
+from shared.wire.results import FeedFetched, FeedInfo
+from tests.factories import make_entry, make_result
+
+STAGE = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60).stage("enricher")
+RESULT = make_result(entries=tuple(make_entry(n) for n in range(120)), feed=FeedInfo(language="de"))
+
+
+def languages(texts: Sequence[Text]) -> list[Label | None]:
+    return [Label("en", 0.9) for _ in texts]
+
+
+def topics(texts: Sequence[Text], names: Sequence[str | None]) -> list[Label | None]:
+    return [Label(f"news in {name}", 0.8) for name in names]
+
+
+def nobody(texts: Sequence[Text], names: Sequence[str | None]) -> list[tuple[Entity, ...]]:
+    return [()] * len(texts)
+
+
+PARTS = Parts(languages=languages, topics=topics, entities=nobody)
+
+
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as thread:
+        yield thread
+
+
+def handler_of(thread: ThreadPoolExecutor, parts: Parts, **changes: Any) -> EnrichResults:
+    return EnrichResults(STAGE, parts, thread, **{"most_bytes": lambda: 10**6, **changes})
+
+
+async def passed(thread: ThreadPoolExecutor, result: FeedFetched, parts: Parts = PARTS, **changes: Any) -> FeedFetched:
+    """Return the result as the writer gets it, after checking that nothing but the enrichment has changed."""
+    (outgoing,) = await handler_of(thread, parts, **changes)([result])
+    assert outgoing.routing_key == "feed.fetched.v1"
+    publication = outgoing.to_publication()
+    got = FeedFetched.decode(publication.body, publication.content_encoding)
+    plain = tuple(entry.model_copy(update={"enrichment": None}) for entry in got.entries)
+    assert got.model_copy(update={"entries": plain}) == result
+    return got
+
+
+def enrichments(result: FeedFetched) -> list[Enrichment]:
+    return [entry.enrichment for entry in result.entries if entry.enrichment]
+
+
+async def test_every_entry_gets_what_each_part_finds(thread: ThreadPoolExecutor) -> None:
+    found = enrichments(await passed(thread, RESULT))
+    assert found == [
+        Enrichment(language="en", language_confidence=0.9, topic="news in en", topic_confidence=0.8)
+    ] * len(RESULT.entries)
+
+
+async def test_a_result_without_entries_goes_on(thread: ThreadPoolExecutor) -> None:
+    nothing = make_result()
+    assert await passed(thread, nothing) == nothing
+
+
+async def test_without_any_part_entries_are_marked_as_seen(thread: ThreadPoolExecutor) -> None:
+    assert enrichments(await passed(thread, RESULT, Parts())) == [Enrichment()] * len(RESULT.entries)
+
+
+async def test_a_part_sees_the_beginning_of_a_long_text(thread: ThreadPoolExecutor) -> None:
+    (found,) = enrichments(await passed(thread, make_result(entries=(make_entry(1, body="x" * (MOST_BODY + 1)),))))
+    assert found.flags == (CUT,)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), RecursionError(), MemoryError()])
+async def test_the_entry_that_a_part_fails_at_is_marked_and_the_others_are_labelled(
+    thread: ThreadPoolExecutor, error: Exception
+) -> None:
+    def fail(texts: Sequence[Text], names: Sequence[str | None]) -> list[Label | None]:
+        if any(text.title == "Article 7" for text in texts):
+            raise error
+        return topics(texts, names)
+
+    found = enrichments(await passed(thread, RESULT, replace(PARTS, topics=fail)))
+    assert {place for place, one in enumerate(found) if one.flags} == {7}
+    assert found[7] == Enrichment(language="en", language_confidence=0.9, flags=(FAILED,))
+    assert found[8].topic == "news in en"
+
+
+async def test_a_part_that_loses_count_has_failed(thread: ThreadPoolExecutor) -> None:
+    found = enrichments(await passed(thread, RESULT, replace(PARTS, languages=lambda texts: [None] * (len(texts) + 1))))
+    assert {one.flags for one in found} == {(FAILED,)}
+    assert {one.topic for one in found} == {"news in None"}
+
+
+async def test_a_finding_that_no_message_can_hold_lets_the_result_go_on_as_it_came(thread: ThreadPoolExecutor) -> None:
+    worse = replace(PARTS, languages=lambda texts: [Label("en", 7.0) for _ in texts])
+    assert await passed(thread, RESULT, worse) == RESULT
+
+
+@pytest.mark.parametrize("most_bytes", [500, 5_000])  # unfolded, and packed
+async def test_a_result_that_its_enrichment_makes_too_large_goes_on_as_it_came(
+    thread: ThreadPoolExecutor, most_bytes: int
+) -> None:
+    assert await passed(thread, RESULT, most_bytes=lambda: most_bytes) == RESULT
+
+
+async def test_what_a_result_leaves_no_time_for_goes_on_unlabelled(thread: ThreadPoolExecutor) -> None:
+    now = 0.0
+
+    def slow(texts: Sequence[Text]) -> list[Label | None]:
+        nonlocal now
+        now += BUDGET_SECONDS * 0.6
+        return languages(texts)
+
+    found = enrichments(await passed(thread, RESULT, Parts(languages=slow), monotonic=lambda: now))
+    assert [one.language for one in found] == ["en"] * 2 * CHUNK + [None] * 20
+    assert {one.flags for one in found[2 * CHUNK :]} == {(SKIPPED,)}
+
+
+async def test_a_stop_does_not_wait_for_the_rest_of_a_large_result(thread: ThreadPoolExecutor) -> None:
+    begun, go_on, chunks = threading.Event(), threading.Event(), list[int]()
+
+    def wait(texts: Sequence[Text]) -> list[Label | None]:
+        chunks.append(len(texts))
+        begun.set()
+        assert go_on.wait(30)
+        return languages(texts)
+
+    handler = handler_of(thread, Parts(languages=wait))
+    task = asyncio.create_task(asyncio.wait_for(_called(handler), 30))
+    await asyncio.to_thread(begun.wait, 30)
+    assert handler.busy_seconds() > 0
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    await asyncio.get_running_loop().run_in_executor(thread, int)  # the thread is free again
+    assert chunks == [CHUNK]
+    assert handler.busy_seconds() == 0
+
+
+async def _called(handler: EnrichResults) -> Sequence[Outgoing]:
+    return await handler([RESULT])
+
+
+def test_only_the_parts_that_are_asked_for_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EnrichSettings, "_load_languages", lambda _: languages)
+    parts = EnricherSettings(enrich=" Language ,").parts()
+    assert parts == Parts(languages=languages)
+
+
+def test_a_part_that_is_not_installed_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_: EnrichSettings) -> None:
+        raise Missing("pip install topics")
+
+    monkeypatch.setattr(EnrichSettings, "_load_languages", lambda _: languages)
+    monkeypatch.setattr(EnrichSettings, "_load_topics", load)
+    parts = EnricherSettings(enrich="language,topics").parts()
+    assert parts == Parts(languages=languages, missing={"topics": "pip install topics"})
+
+
+def test_a_part_that_there_is_not_is_named_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="no part colour; there are language, duplicates, topics, entities"):
+        EnricherSettings(enrich="language,colour").parts()
