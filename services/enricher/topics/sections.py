@@ -33,7 +33,9 @@ def _topics(categories: Sequence[str], sections: Sequence[str]) -> Iterator[str]
     for name in (*categories[:_MOST], *sections[:_MOST]):
         if len(name) > _LONGEST:
             continue
-        if ((code := _CODE.fullmatch(name)) and (topic := MEDIA_TOPICS.get(code[1] + "000000"))) or (topic := _TOPICS.get(plain(name))):
+        if ((code := _CODE.fullmatch(name)) and (topic := MEDIA_TOPICS.get(code[1] + "000000"))) or (
+            topic := _TOPICS.get(plain(name))
+        ):
             yield topic
         else:
             for part in _SPLIT.split(name):

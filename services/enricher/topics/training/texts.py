@@ -79,7 +79,9 @@ def read_texts(path: Path) -> list[Labelled]:
         raise BadTexts(f"{path} is no text in UTF-8 (byte {error.start})") from error
     counts = Counter(line.label for line in lines)
     if len(counts) < 2:
-        raise BadTexts(f"{path} has {len(counts) or 'no'} label{'s' if not counts else ''}: a model tells two or more apart")
+        raise BadTexts(
+            f"{path} has {len(counts) or 'no'} label{'s' if not counts else ''}: a model tells two or more apart"
+        )
     if few := [f"{label!r} has {count}" for label, count in sorted(counts.items()) if count < FEWEST]:
         raise BadTexts(f"{path}: a label needs {FEWEST} texts or more, and {', '.join(few)}")
     return lines
@@ -89,7 +91,9 @@ def _lines(path: Path, rows: csv.DictReader[str]) -> Iterator[Labelled]:
     try:
         names = rows.fieldnames or ()
         if missing := [name for name in ("text", "label") if name not in names]:
-            raise BadTexts(f"{path}, line 1: no column {' and no '.join(missing)}; it begins with text,label[,language]")
+            raise BadTexts(
+                f"{path}, line 1: no column {' and no '.join(missing)}; it begins with text,label[,language]"
+            )
         for row in rows:
             where = f"{path}, line {rows.line_num}"
             text, label = (row["text"] or "").strip(), (row["label"] or "").strip()
@@ -110,7 +114,10 @@ def _lines(path: Path, rows: csv.DictReader[str]) -> Iterator[Labelled]:
 def train(lines: Sequence[Labelled], made_from: str) -> Trained:
     """Return a model of these texts. One in five was held out to see how good it is and what its scores are worth."""
     labels = sorted({line.label for line in lines})
-    found = [features(line.text, "") if len(line.text) <= 300 else features(line.text[:300], line.text[300:]) for line in lines]
+    found = [
+        features(line.text, "") if len(line.text) <= 300 else features(line.text[:300], line.text[300:])
+        for line in lines
+    ]
     right = np.asarray([labels.index(line.label) for line in lines])
     held = np.asarray(_held_out(lines))
     weights = fit(_examples(found, right, len(labels), np.flatnonzero(~held)))
@@ -152,6 +159,8 @@ def _held_out(lines: Sequence[Labelled]) -> list[bool]:
         by_label.setdefault(line.label, []).append(place)
     held = [False] * len(lines)
     for places in by_label.values():
-        for place in sorted(places, key=lambda place: crc32(lines[place].text.encode("utf-8", "surrogatepass")))[::_EVERY]:
+        for place in sorted(places, key=lambda place: crc32(lines[place].text.encode("utf-8", "surrogatepass")))[
+            ::_EVERY
+        ]:
             held[place] = True
     return held
