@@ -61,13 +61,13 @@ class Index:
         self.articles = [_sketched(place, *article) for place, article in enumerate(articles)]
         self._holders: dict[int, list[int]] = defaultdict(list)
         for place, article in enumerate(self.articles):
-            for key in article.held():
+            for key in article.held:
                 self._holders[key].append(place)
 
     def find(self, case: Case) -> int | None:
         """Return the first article that the case is a duplicate of."""
         sketched = _sketched(-1, case.title, case.body)
-        found = {place for key in sketched.wanted() for place in self._holders.get(key, ())}
+        found = {place for key in sketched.wanted for place in self._holders.get(key, ())}
         return next((place for place in sorted(found) if decide(sketched, self.articles[place])), None)
 
 

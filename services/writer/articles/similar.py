@@ -95,16 +95,18 @@ class Sketched:
         """The names between each two words."""
         return _slots(self.sketch.names)
 
-    def held(self) -> list[int]:
-        """Return the hashes by which it is found, as signed integers."""
+    @cached_property
+    def held(self) -> tuple[int, ...]:
+        """The hashes by which it is found, as signed integers."""
         first = sorted(self.head[:COUNTED_KEYS])[:HEAD_KEYS]
-        others = sorted((*self.head[COUNTED_KEYS:], *self.rest))[:OTHER_KEYS]
-        return [_signed(key) for key in (*first, *others, *self._title_key())]
+        others = sorted(self.head[COUNTED_KEYS:] + self.rest[:OTHER_KEYS])[:OTHER_KEYS]
+        return _signed((*first, *others, *self._title_key()))
 
-    def wanted(self) -> list[int]:
-        """Return the hashes of which a like article may have one: `held`, and more."""
-        small = [_signed(key) for key in self.head if key < WANTED_BELOW][:MOST_WANTED]
-        return list(dict.fromkeys((*self.held(), *small)))
+    @cached_property
+    def wanted(self) -> tuple[int, ...]:
+        """The hashes of which a like article may have one: `held`, and more."""
+        small = [key for key in self.head if key < WANTED_BELOW][:MOST_WANTED]
+        return tuple({*self.held, *_signed(small)})
 
     def _title_key(self) -> Sequence[int]:
         return [hash_title(self.sketch.title)] if self.sketch.is_telling else ()
@@ -188,8 +190,9 @@ def _agree(one: Sketched, other: Sketched) -> bool:
     return fewer >= 3 and len(values & others) * 3 >= fewer * 2
 
 
-def _signed(key: int) -> int:
-    return key - (1 << 32) if key >> 31 else key
+def _signed(keys: Sequence[int]) -> tuple[int, ...]:
+    packed = struct.Struct(f"<{len(keys)}I").pack(*keys)
+    return struct.unpack(f"<{len(keys)}i", packed)
 
 
 def _values(slots: dict[int, set[int]]) -> set[int]:

@@ -121,7 +121,7 @@ class _Stored:
 
 async def _find_stored(connection: Connection, looking: Sequence[Drawn], since: datetime) -> list[_Stored]:
     """Return what the table has for each of these articles, by one look-up for all."""
-    wanted = [each.sketched.wanted() for each in looking]
+    wanted = [each.sketched.wanted for each in looking]
     # A costly plan is expected of arrays, whatever is in them: it would be compiled.
     await connection.execute("SELECT set_config('jit', 'off', true)")
     cursor = await connection.execute(
@@ -149,14 +149,14 @@ def _choose(looking: Sequence[Drawn], stored: Sequence[_Stored]) -> None:
     holders: dict[int, list[int]] = defaultdict(list)
     for place, (drawn, one) in enumerate(zip(looking, stored, strict=True)):
         article, sketched = drawn.article, drawn.sketched
-        shared = Counter(other for key in sketched.wanted() for other in holders.get(key, ()))
+        shared = Counter(other for key in sketched.wanted for other in holders.get(key, ()))
         mates = [looking[other] for other, _ in shared.most_common(MOST_COMPARED)]
         for name, other in (*one.found, *((mate.article.name, mate.sketched) for mate in mates)):
             if match := decide(sketched, other):
                 article.duplicate_of, article.duplicate_kind, article.duplicate_score = name, *match
                 break
         else:
-            drawn.keys = [k for k in sketched.held() if one.holders[k] + len(holders[k]) < MOST_HOLDERS]
+            drawn.keys = [k for k in sketched.held if one.holders.get(k, 0) + len(holders[k]) < MOST_HOLDERS]
             for key in drawn.keys:
                 holders[key].append(place)
 

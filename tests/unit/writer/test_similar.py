@@ -142,6 +142,6 @@ def test_the_title_of_a_series_counts_nothing(title: str) -> None:
 
 def test_articles_that_are_one_story_share_keys() -> None:
     one, other = article(1, STORY[:250]), article(2, f"(Agency) {STORY}")
-    assert set(one.held()) & set(other.wanted())
-    assert set(other.held()) & set(one.wanted())
-    assert all(-(1 << 31) <= key < 1 << 31 for key in one.wanted())
+    assert set(one.held) & set(other.wanted)
+    assert set(other.held) & set(one.wanted)
+    assert all(-(1 << 31) <= key < 1 << 31 for key in one.wanted)
