@@ -38,12 +38,13 @@ BY_A_NAME = 8
 """Shingles that another name of some words changes, at most."""
 
 COUNTED_KEYS = 48
-HEAD_KEYS = 8
-OTHER_KEYS = 4
-"""An article is indexed by the smallest hashes of its first 48 shingles, and the smallest of all others."""
+HEAD_KEYS = 6
+OTHER_KEYS = 2
+"""An article is indexed by the smallest hashes of its first 48 shingles, and the smallest of all others.
+Measured: these lose 0.3 % of the duplicates, half as many more 0.2 %."""
 
 WANTED_BELOW = 1 << 30
-MOST_WANTED = 24
+MOST_WANTED = 16
 """It looks for articles that have one of its small hashes: where the other one begins and ends is not known."""
 
 

@@ -24,6 +24,9 @@ MOST_FOUND = 320
 MOST_COMPARED = 6
 """Articles whose texts one is compared with: those that share most keys."""
 
+SIMPLE = 20
+"""The planner does not take a look-up for so few articles for costly."""
+
 _FIND = f"""
 SELECT place, found.* FROM unnest(%(places)b::integer[], %(wanted)b::text[]) AS wanted (place, wanted)
 CROSS JOIN LATERAL (
@@ -122,8 +125,8 @@ class _Stored:
 async def _find_stored(connection: Connection, looking: Sequence[Drawn], since: datetime) -> list[_Stored]:
     """Return what the table has for each of these articles, by one look-up for all."""
     wanted = [each.sketched.wanted for each in looking]
-    # A costly plan is expected of arrays, whatever is in them: it would be compiled.
-    await connection.execute("SELECT set_config('jit', 'off', true)")
+    if len(looking) > SIMPLE:  # a costly plan is expected of many arrays, whatever is in them: it would be compiled
+        await connection.execute("SELECT set_config('jit', 'off', true)")
     cursor = await connection.execute(
         _FIND.encode(),
         {"places": list(range(len(looking))), "wanted": [_array(keys) for keys in wanted], "since": since},
