@@ -113,7 +113,7 @@ def _slots(hashes: Sequence[int], places: Sequence[int], kind: int = 0) -> bytes
         value = 0
         for place in places[first:end]:
             value = value * 31 + hashes[place]
-        slots.append(_mix(beside) >> 12 | _mix(value) >> 20 << 20)
+        slots.append(_mix(beside) >> 14 | _mix(value) >> 18 << 18)
         first = end
     return _pack(slots)
 

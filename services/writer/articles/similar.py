@@ -203,7 +203,7 @@ def _values(slots: dict[int, set[int]]) -> set[int]:
 def _slots(packed: bytes) -> dict[int, set[int]]:
     slots: dict[int, set[int]] = {}
     for slot in _unpack(packed):
-        slots.setdefault(slot & 0xFFFFF, set()).add(slot >> 20)
+        slots.setdefault(slot & 0x3FFFF, set()).add(slot >> 18)
     return slots
 
 
