@@ -1,7 +1,7 @@
 """Pairs for the report of near-duplicates: what happens to a text on its way into feeds, and texts of templates.
 
-`TUNED` are the kinds of edits that thresholds were chosen by. Misses of `LOOKED_AT` were looked at, too, when the guards
-were made. `UNSEEN` were written afterwards, and run once.
+`TUNED` are the kinds of edits that thresholds were chosen by. Misses of `LOOKED_AT` were looked at, too, when the
+guards were made. `UNSEEN` were written afterwards, and run once.
 """
 
 from __future__ import annotations
