@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from tests.faults.deadly_enricher import DEADLY
 
 pytestmark = pytest.mark.e2e
 
-DECLARED = {"FEEDMILL_ENRICHER": "true", "FEEDMILL_DECLARE_TOPOLOGY": "false"}
+DECLARED: dict[str, Any] = {"FEEDMILL_ENRICHER": "true", "FEEDMILL_DECLARE_TOPOLOGY": "false"}
 """Services use the queues as the test has declared them."""
 
 
