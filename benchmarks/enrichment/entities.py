@@ -61,7 +61,7 @@ def _recall(find: Entities, kind: str, name: str, language: str, sentence: str, 
         for word, entities in zip(words, found, strict=True)
     )
     others = sum(len(entities) for entities in found) - hits
-    value = f"recall {hits / len(words):.1%}, {others / len(words):.3f} other or wrongly cut entities each"
+    value = f"{hits / len(words):.1%} found, {others / len(words):.1%} with a wrong one"
     return Measure(name, value, f"{len(words)} names, each in one sentence")
 
 
@@ -96,7 +96,7 @@ def agreement(find: Entities) -> Iterator[Measure]:
     for kind in ("person", "organisation", "place"):
         us, them = (sum(len(by_kind(found, kind)) for found in side) for side in (ours, theirs))
         both = sum(len(by_kind(a, kind) & by_kind(b, kind)) for a, b in zip(ours, theirs, strict=True))
-        value = f"{both / us:.1%} of what the list finds the model finds, {both / them:.1%} the other way"
+        value = f"it finds {both / us:.1%} of ours, we {both / them:.1%} of its own"
         yield Measure(f"agreement with the model, {kind}", value, f"{us} and {them} mentions in {len(texts)} texts")
 
 

@@ -65,7 +65,8 @@ def _person(style: Style, names: Names, words: Sequence[re.Match[str]], place: i
     if end < first + (not is_titled) or not all(_may_name(m[0], names) for m in words[first : end + 1]):
         return
     if is_titled:
-        is_sure = not style.is_title_case and not style.is_upper_case and _is_rare(words[first][0], names)
+        is_name = words[first][0] in names.given or _is_rare(words[first][0], names)
+        is_sure = is_name and not style.is_title_case and not style.is_upper_case
     else:
         is_sure = _is_full_name(style, names, words[first], words[end])
     if is_sure:
