@@ -67,9 +67,15 @@ FAULTS: dict[str, Fault] = {
 @pytest.fixture(scope="module")
 async def pipeline(servers: Servers) -> AsyncIterator[Pipeline]:
     with own_vhost(servers) as amqp_url, own_database(servers) as database_url:
-        specs, numbers = growing_specs(48), {"fetchers": 2, "writers": 2, "enrichers": 1}
         async with running_pipeline(
-            amqp_url, database_url, specs, **numbers, FEEDMILL_ENRICHER="true", FEEDMILL_ENRICH="language"
+            amqp_url,
+            database_url,
+            growing_specs(48),
+            fetchers=2,
+            writers=2,
+            enrichers=1,
+            FEEDMILL_ENRICHER="true",
+            FEEDMILL_ENRICH="language",
         ) as running:
             await running.until_complete()
             yield running
