@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -103,6 +103,7 @@ async def running_pipeline(
     fetchers: int = 1,
     writers: int = 1,
     enrichers: int = 0,
+    also: Mapping[str, str] | None = None,
     **settings: str,
 ) -> AsyncIterator[Pipeline]:
     lines: list[tuple[str, str]] = []
@@ -110,7 +111,7 @@ async def running_pipeline(
         with connect(database_url) as connection:
             for spec in farm.specs:
                 add_feed(connection, NewFeed(farm.url(spec), name=spec.name))
-        environment = Addresses(amqp_url, database_url).environment() | SETTINGS | settings
+        environment = Addresses(amqp_url, database_url).environment() | SETTINGS | settings | dict(also or {})
         supervisor = Supervisor(
             all_processes(fetchers=fetchers, writers=writers, enrichers=enrichers),
             child_environment(environment),

@@ -52,7 +52,7 @@ def topology_of(*, seconds: float = 600.0, deliveries: int = 10) -> Topology:
 async def test_while_no_enricher_runs_articles_arrive_without_labels(amqp_url: str, database_url: str) -> None:
     broker = RabbitMQ(amqp_url, name="test", max_message_bytes=10**6)
     async with broker.connect(topology_of(seconds=1)) as session:
-        async with running_pipeline(amqp_url, database_url, growing_specs(12), **DECLARED) as pipeline:
+        async with running_pipeline(amqp_url, database_url, growing_specs(12), also=DECLARED) as pipeline:
             await pipeline.until_complete()
             assert pipeline.unlabelled() == len(pipeline.delivered())
         await until_ready(session, "enricher", 0)
@@ -62,7 +62,7 @@ async def test_fetchers_wait_for_an_enricher_that_is_behind(amqp_url: str, datab
     broker = RabbitMQ(amqp_url, name="test", max_message_bytes=10**6)
     async with broker.connect(topology_of()) as session:
         limits = DECLARED | {"FEEDMILL_WRITER_HIGH_WATER": "4"}
-        async with running_pipeline(amqp_url, database_url, growing_specs(24), **limits) as pipeline:
+        async with running_pipeline(amqp_url, database_url, growing_specs(24), also=limits) as pipeline:
             waiting = "taking no jobs until the next stage has caught up"
             await pipeline.until(lambda: any(waiting in line for _, line in pipeline.lines))
             assert pipeline.delivered() == []
