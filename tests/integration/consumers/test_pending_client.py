@@ -115,12 +115,12 @@ def test_leases_are_renewed_between_articles_and_lost_ones_are_left_alone(db: Co
         seen.append(article.md5)
         if len(seen) == 1:  # another consumer takes the last one meanwhile
             db.execute("UPDATE pending_articles SET lease_id = gen_random_uuid() WHERE md5 = %s", [md5s[5]])
-        time.sleep(0.25)
+        time.sleep(0.7)
         if len(seen) == 5:
             consumer.stop()
 
     with PendingArticles(database_url) as consumer:
-        consumer.run(handle, lease=timedelta(seconds=0.8))
+        consumer.run(handle, lease=timedelta(seconds=2.5))
     assert seen == md5s[:5]
     assert pending(db) == md5s[5:]
     assert db.execute("SELECT expiries FROM pending_articles").fetchall() == [{"expiries": 0}]
@@ -133,7 +133,7 @@ def test_a_waiting_consumer_is_woken_by_the_notification_and_not_by_the_clock(
         batch = pool.submit(lambda: next(consumer.batches()))
         time.sleep(0.5)
         md5s = fill(db, 3)
-        assert keys(batch.result(timeout=10)) == md5s
+        assert keys(batch.result(timeout=30)) == md5s
 
 
 def test_without_notifications_it_looks_again(db: Connection, database_url: str) -> None:
