@@ -69,7 +69,7 @@ async def _part_rows(parts: Parts, *, quick: bool) -> list[Row]:
     works["all_of_20"] = partial(_pass_on, [fetched.encode() for fetched in listed[: results // 10]], parts)
     nothing = [fetched.encode() for fetched in same_results(results, claim_id=CLAIM)]
     works["nothing_new"] = lambda: _pass_on(nothing, parts)
-    laps = await run_rounds({name: partial(_lap, work) for name, work in works.items()}, most, seconds, warm_up=True)
+    laps = await run_rounds({name: partial(_lap, work) for name, work in works.items()}, most, seconds)
     bare = laps.pop(BARE)
     rows: list[Row] = []
     nothing_ms = middle_cpu_ms(laps.pop("nothing_new"), "enricher")

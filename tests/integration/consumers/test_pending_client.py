@@ -255,7 +255,8 @@ def test_the_example_of_wanted_articles_takes_first_tellings_in_english_about_po
     names: dict[str, Any] = {"Article": Article}
     exec(code, names)
     md5s = fill(db, 5)
-    db.execute("UPDATE pending_articles SET detected_language = 'en', topic = 'politics', topic_confidence = 0.9")
+    topic = "politics and government"
+    db.execute("UPDATE pending_articles SET detected_language = 'en', topic = %s, topic_confidence = 0.9", [topic])
     changes = ("detected_language = 'de'", "topic = NULL", "topic_confidence = 0.5", "duplicate_of = 'x'")
     for md5, change in zip(md5s, changes, strict=False):
         db.execute(f"UPDATE pending_articles SET {change} WHERE md5 = %s".encode(), [md5])
