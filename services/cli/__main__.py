@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from local.terminal import EXIT_PIPE, Interrupted, interrupt_on_sigterm, print_error
-from services.cli.commands import dead, feeds, local, pending, services, token
+from services.cli.commands import dead, enrich, feeds, local, pending, services, token
 from services.cli.commands.audit import audit
 from services.cli.commands.completion import completion
 from services.cli.commands.doctor import doctor
@@ -67,7 +67,7 @@ for command in (
     completion,
 ):
     app.command()(command)
-for name, group in {"feeds": feeds, "dead": dead, "pending": pending, "token": token}.items():
+for name, group in {"feeds": feeds, "dead": dead, "pending": pending, "token": token, "enrich": enrich}.items():
     app.add_typer(group.app, name=name)
 
 

@@ -32,9 +32,8 @@ class Text:
         """Return the text of an entry of a feed that claims this language."""
         is_cut = len(entry.title) > MOST_TITLE or len(entry.body) > MOST_BODY
         label = entry.language or feed_language
-        return cls(
-            entry.title[:MOST_TITLE], entry.body[:MOST_BODY], entry.categories, label, is_cut, _folders(entry.url)
-        )
+        title, body, folders = entry.title[:MOST_TITLE], entry.body[:MOST_BODY], _folders(entry.url)
+        return cls(title, body, entry.categories, label, is_cut, folders)
 
 
 def _folders(url: str) -> tuple[str, ...]:

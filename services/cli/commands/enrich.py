@@ -18,7 +18,7 @@ def train(
     file: Annotated[Path, typer.Argument(help="A CSV with the columns text, label and, if it likes, language.")],
     output: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("topics-model.npz"),
 ) -> None:
-    """Train a model of topics on your own labels, and say how good it is. FEEDMILL_TOPICS_MODEL names it to the enricher."""
+    """Train a model of topics on your own labels, and say how good it is."""
     try:
         from services.enricher.topics.training import texts
     except ImportError:

@@ -26,7 +26,8 @@ def load_topics(path: Path | None = None) -> Topics:
 
     try:
         return Classifier(Model.load(path or DEFAULT_MODEL))
-    except BadModel as error:
-        raise ConfigurationError(f"FEEDMILL_TOPICS_MODEL: {path} is no model of topics: {error}") from error
-    except OSError as error:
-        raise ConfigurationError(f"FEEDMILL_TOPICS_MODEL: {path} can't be read: {error.strerror}") from error
+    except (BadModel, OSError) as error:
+        reason = str(error) if isinstance(error, BadModel) else error.strerror
+        if path is None:
+            raise Missing(f"the model of topics is not installed ({reason}): install feedmill again") from error
+        raise ConfigurationError(f"FEEDMILL_TOPICS_MODEL: {path} is no model of topics: {reason}") from error

@@ -19,7 +19,7 @@ _LONGEST = 40
 """Longer ones are no words; of those written without spaces, a sentence."""
 
 
-def features(title: str, body: str) -> list[int]:
+def features(title: str, body: str = "") -> list[int]:
     """Return the buckets of what is in a text, ascending and each once."""
     text = f"{title[:_MOST_TITLE]}\n{body[:_MOST_BODY]}".lower()
     return sorted({crc32(name.encode("utf-8", "surrogatepass")) % BUCKETS for name in _names(text)})

@@ -47,7 +47,7 @@ class Model:
         if not found:
             return self.bias
         summed = self.weights[np.asarray(found)].sum(axis=0, dtype=np.int32)
-        return (summed * (self.scale / math.sqrt(len(found))) + self.bias).astype(np.float32)
+        return np.asarray(summed * (self.scale / math.sqrt(len(found))) + self.bias, dtype=np.float32)
 
     def temperature(self, language: str | None) -> float | None:
         """Return the temperature of a language; None if the model does not know it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from services.enricher.topics.section_names import SECTIONS
 from services.enricher.topics.taxonomy import MEDIA_TOPICS
 
 _MOST = 20
@@ -33,15 +33,25 @@ def _topics(categories: Sequence[str], sections: Sequence[str]) -> Iterator[str]
     for name in (*categories[:_MOST], *sections[:_MOST]):
         if len(name) > _LONGEST:
             continue
-        if ((code := _CODE.fullmatch(name)) and (topic := MEDIA_TOPICS.get(code[1] + "000000"))) or (
-            topic := _TOPICS.get(plain(name))
-        ):
+        if topic := _by_code(name) or _TOPICS.get(plain(name)):
             yield topic
         else:
-            for part in _SPLIT.split(name):
-                if topic := _TOPICS.get(plain(part)):
-                    yield topic
+            yield from (_TOPICS[part] for part in map(plain, _SPLIT.split(name)) if part in _TOPICS)
 
 
-_TOPICS = {plain(name): topic for topic, names in SECTIONS.items() for name in names.replace("\n", ",").split(",")}
-_TOPICS.pop("", None)
+def _by_code(name: str) -> str | None:
+    code = _CODE.fullmatch(name)
+    return code and MEDIA_TOPICS.get(f"{code[1]}000000")
+
+
+def _read(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names in sections.txt, each with its topic."""
+    topic = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            topic = line.strip("[]")
+        elif not line.startswith("#"):
+            yield from ((plain(name), topic) for name in line.split(",") if name.strip())
+
+
+_TOPICS = dict(_read(Path(__file__).with_name("sections.txt").read_text(encoding="utf-8")))

@@ -23,6 +23,7 @@ FEWEST = 10
 
 _LONGEST_LABEL = 100
 _PRECISION = 0.9
+_TITLE = 300
 _EVERY = 5
 """One text of so many is held out."""
 
@@ -71,29 +72,35 @@ def read_texts(path: Path) -> list[Labelled]:
         BadTexts: there is a line that can't be used, or too few of a label.
         OSError: the file can't be read.
     """
-    csv.field_size_limit(10_000_000)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = list(_lines(path, csv.DictReader(file, strict=True)))
-    except UnicodeDecodeError as error:
-        raise BadTexts(f"{path} is no text in UTF-8 (byte {error.start})") from error
+    lines = read_lines(path)
     counts = Counter(line.label for line in lines)
     if len(counts) < 2:
-        raise BadTexts(
-            f"{path} has {len(counts) or 'no'} label{'s' if not counts else ''}: a model tells two or more apart"
-        )
+        raise BadTexts(f"{path} has {len(counts)} label(s): a model tells two or more apart")
     if few := [f"{label!r} has {count}" for label, count in sorted(counts.items()) if count < FEWEST]:
         raise BadTexts(f"{path}: a label needs {FEWEST} texts or more, and {', '.join(few)}")
     return lines
+
+
+def read_lines(path: Path) -> list[Labelled]:
+    """Return the lines of such a CSV, however few.
+
+    Raises:
+        BadTexts: there is a line that can't be used.
+        OSError: the file can't be read.
+    """
+    csv.field_size_limit(10_000_000)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return list(_lines(path, csv.DictReader(file, strict=True)))
+    except UnicodeDecodeError as error:
+        raise BadTexts(f"{path} is no text in UTF-8 (byte {error.start})") from error
 
 
 def _lines(path: Path, rows: csv.DictReader[str]) -> Iterator[Labelled]:
     try:
         names = rows.fieldnames or ()
         if missing := [name for name in ("text", "label") if name not in names]:
-            raise BadTexts(
-                f"{path}, line 1: no column {' and no '.join(missing)}; it begins with text,label[,language]"
-            )
+            raise BadTexts(f"{path}, line 1: no column {' or '.join(missing)}; it begins with text,label[,language]")
         for row in rows:
             where = f"{path}, line {rows.line_num}"
             text, label = (row["text"] or "").strip(), (row["label"] or "").strip()
@@ -108,16 +115,13 @@ def _lines(path: Path, rows: csv.DictReader[str]) -> Iterator[Labelled]:
                 raise BadTexts(f"{where}: {language[:20]!r} is no language (de, en, …)")
             yield Labelled(text, label, language)
     except csv.Error as error:
-        raise BadTexts(f"{path}, line {rows.line_num}: {error}") from error
+        raise BadTexts(f"{path}, line {rows.line_num + 1}: {error}") from error
 
 
 def train(lines: Sequence[Labelled], made_from: str) -> Trained:
     """Return a model of these texts. One in five was held out to see how good it is and what its scores are worth."""
     labels = sorted({line.label for line in lines})
-    found = [
-        features(line.text, "") if len(line.text) <= 300 else features(line.text[:300], line.text[300:])
-        for line in lines
-    ]
+    found = [features(line.text[:_TITLE], line.text[_TITLE:]) for line in lines]
     right = np.asarray([labels.index(line.label) for line in lines])
     held = np.asarray(_held_out(lines))
     weights = fit(_examples(found, right, len(labels), np.flatnonzero(~held)))
@@ -153,14 +157,12 @@ def _examples(found: Sequence[Sequence[int]], right: np.ndarray, labels: int, ro
 
 
 def _held_out(lines: Sequence[Labelled]) -> list[bool]:
-    """Return which texts to hold out: of each label every fifth, by the hash of the text, so that copies stay together."""
+    """Return which texts to hold out: of each label every fifth, in the order of their hashes."""
     by_label: dict[str, list[int]] = {}
     for place, line in enumerate(lines):
         by_label.setdefault(line.label, []).append(place)
     held = [False] * len(lines)
     for places in by_label.values():
-        for place in sorted(places, key=lambda place: crc32(lines[place].text.encode("utf-8", "surrogatepass")))[
-            ::_EVERY
-        ]:
+        for place in sorted(places, key=lambda place: crc32(lines[place].text.encode()))[::_EVERY]:
             held[place] = True
     return held
