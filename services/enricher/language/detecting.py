@@ -18,7 +18,7 @@ from services.enricher.text import Text
 from shared.errors import ConfigurationError
 from shared.wire.enrichment import UNDETERMINED
 
-LEAST_CONFIDENCE = 0.6
+LEAST_CONFIDENCE = 0.55
 _LEAST_OF_SHORT = 0.8
 _SHORT = 30
 """Below this confidence a text has no language; a higher one is asked of texts of fewer letters, since names and loan

@@ -7,9 +7,9 @@ import re
 
 from services.enricher.text import Text
 
-_TITLE = 120
-_BODY = 160
-_MIDDLE = 100
+_TITLE = 100
+_BODY = 120
+_MIDDLE = 80
 """Characters that are read: of the title, of the body's beginning, and of its middle, where it is long."""
 
 _PIECE = 80
