@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import yaml
 
@@ -66,6 +68,10 @@ _HEALTH = re.compile(
 )
 
 
+_MOST_OF_EACH = 1300
+"""So many texts of a topic are taken from a source: none shall outweigh the others."""
+
+
 class Text(NamedTuple):
     """A text with a topic, or in another language without."""
 
@@ -80,7 +86,13 @@ def labelled(data: Path) -> list[Text]:
     found: dict[str, Text] = {}
     for text in (*_own(), *_current_events(data / "current-events"), *_huffpost(data)):
         found.setdefault(text.text.lower()[:80], text)
-    return list(found.values())
+    taken = Counter[tuple[str | None, str]]()
+    chosen = []
+    for _, text in sorted(found.items(), key=lambda item: crc32(item[0].encode())):
+        taken[text.topic, text.source] += 1
+        if taken[text.topic, text.source] <= _MOST_OF_EACH:
+            chosen.append(text)
+    return chosen
 
 
 def in_other_languages(data: Path) -> Iterator[Text]:
