@@ -54,6 +54,8 @@ class EnrichSettings(BrokerSettings):
                 loaded[field] = load()
             except Missing as error:
                 missing[name] = str(error)
+            except OSError as error:  # a full disk, a file that can't be read
+                missing[name] = f"its model can't be loaded: {error}"
         return Parts(**loaded, missing=missing)
 
     def _load_languages(self) -> Languages:
