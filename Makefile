@@ -12,7 +12,7 @@ export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up test test-quick lint fmt bench eval train-topics lock audit image sbom pin-images release-notes clean
+.PHONY: help setup run up test test-quick lint fmt bench eval train-topics lock entity-list audit image sbom pin-images release-notes clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 15
@@ -74,6 +74,9 @@ lock: ## Write the lock files anew from pyproject.toml (needs uv; ARGS="--upgrad
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --all-extras --group dev --constraint requirements-entities.lock \
 	    --output-file requirements-dev.lock
 	@$(UV_COMPILE) $(ARGS) --group build --output-file requirements-build.lock
+
+entity-list: ## Build the list of entities anew from packages (needs npm and apt-get)
+	@scripts/entities/build.sh
 
 audit: setup ## Look our locked packages up in the list of known vulnerabilities (asks the package index)
 	@for lock in requirements-local.lock requirements-entities.lock requirements-build.lock requirements-dev.lock; do \

@@ -11,8 +11,14 @@ mkdir -p /opt/feedmill/share/feedmill "$to/opt"
   --output-file /opt/feedmill/share/feedmill/sbom.cdx.json /opt/feedmill/bin/python 2>/dev/null
 python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/feedmill/lib
 cp -a /opt/feedmill "$to/opt/"
-for stage in "$@"; do
-  (cd "$to" && find . -type f -exec bash -c 'stage=$1; shift; for f; do cmp -s "$f" "$stage/$f" && rm "$f"; done; true' _ "$stage" {} +)
-done
+python - "$to" "$@" <<'SCRIPT'
+import filecmp, os, sys
+to, *stages = sys.argv[1:]
+for folder, _, names in os.walk(to):
+    for path in (os.path.join(folder, name) for name in names):
+        others = (stage + path.removeprefix(to) for stage in stages)
+        if any(os.path.isfile(other) and filecmp.cmp(path, other, shallow=False) for other in others):
+            os.unlink(path)
+SCRIPT
 find "$to" -mindepth 1 -type d -empty -delete
 find "$to" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +

@@ -99,7 +99,7 @@ class BrokerSettings(FeedmillSettings):
         3600.0, description="How long a feed with a soft error waits for its retry."
     )
     message_retry_seconds: DelaySeconds = Field(
-        60.0, description="How long a result waits after its handling failed in the writer."
+        60.0, description="How long a result waits after its handling failed in the enricher or the writer."
     )
     message_retries: int = Field(
         5, ge=0, description="How often a message whose handling failed is tried again before it is dead-lettered."

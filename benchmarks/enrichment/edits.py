@@ -1,6 +1,7 @@
 """Pairs for the report of near-duplicates: what happens to a text on its way into feeds, and texts of templates.
 
-`TUNED` are the kinds of edits that thresholds were chosen by, `UNSEEN` the others.
+`TUNED` are the kinds of edits that thresholds were chosen by. Misses of `LOOKED_AT` were looked at, too, when the
+guards were made. `UNSEEN` were written afterwards, and run once.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ TUNED: Final[dict[str, Edit]] = {
     "15 % edited, sentences reordered": lambda text, random: reorder(edit_words(text, random), random),
     "punctuation, quotes, case": _punctuate,
 }
-UNSEEN: Final[dict[str, Edit]] = {
+LOOKED_AT: Final[dict[str, Edit]] = {
     "byline and source": lambda text, _: f"By Ana Marić and Tom Okafor for The Daily Courier | {text} (Source: Agency)",
     "synonyms": _synonyms,
     "typos": _typos,
@@ -139,6 +140,28 @@ UNSEEN: Final[dict[str, Edit]] = {
     "a tenth of words left out": _shorten_words,
     "sentences reordered": reorder,
     "left-overs of HTML": lambda text, _: "&lt;p&gt;" + text.replace(". ", ". <br/> &nbsp;") + " [&#8230;]",
+}
+
+
+def _own_lead(text: str, _: Random) -> str:
+    own = "It was the talk of the day in the capital, and nobody had seen it coming."
+    return " ".join((own, *sentences(text)[1:]))
+
+
+def _swap_words(text: str, random: Random) -> str:
+    words = text.split()
+    for place in range(0, len(words) - 1, 9):
+        if random.random() < 0.7:
+            words[place], words[place + 1] = words[place + 1], words[place]
+    return " ".join(words)
+
+
+UNSEEN: Final[dict[str, Edit]] = {
+    "a lead of one's own": _own_lead,
+    "begun at the second sentence": lambda text, _: " ".join(sentences(text)[1:]),
+    "neighbours exchanged": _swap_words,
+    "typos and byline": lambda text, random: f"Reported by our desk in Vienna. {_typos(text, random)}",
+    "articles left out": lambda text, _: re.sub(r"\b(?:the|a|an) ", "", text, flags=re.IGNORECASE),
 }
 
 _NUMBER = re.compile(r"\d+")

@@ -2,7 +2,8 @@
 
 News texts are those of the Lee corpus, which the package gensim brings. A feed has each cut at some length. Then comes
 another feed's version, cut at another length and edited, or a fresh text, or one of a template. Texts and kinds of
-edits are split: thresholds were chosen by one half of the texts and by the kinds `TUNED`. Both halves are reported.
+edits are split: thresholds were chosen by one half of the texts and by the kinds `TUNED`. Misses of the other half were
+looked at, too, so the fairest lines are those of `UNSEEN` kinds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from benchmarks.enrichment.__main__ import Measure
-from benchmarks.enrichment.edits import TUNED, UNSEEN, change_numbers, cut, templates
+from benchmarks.enrichment.edits import LOOKED_AT, TUNED, UNSEEN, change_numbers, cut, templates
 from services.enricher.similarity.sketching import sketch
 from services.writer.articles.similar import Sketched, decide
 
@@ -41,7 +42,7 @@ def evaluate() -> Iterator[Measure]:
     if not texts:
         yield Measure("not measured", "gensim, which brings the texts, is not installed", "0 texts")
         return
-    for name, half in (("tuned on", texts[::2]), ("not tuned on", texts[1::2])):
+    for name, half in (("tuned on", texts[::2]), ("looked at", texts[1::2])):
         yield from _measure(name, half)
 
 
@@ -61,13 +62,13 @@ class Index:
         self.articles = [_sketched(place, *article) for place, article in enumerate(articles)]
         self._holders: dict[int, list[int]] = defaultdict(list)
         for place, article in enumerate(self.articles):
-            for key in article.held():
+            for key in article.held:
                 self._holders[key].append(place)
 
     def find(self, case: Case) -> int | None:
         """Return the first article that the case is a duplicate of."""
         sketched = _sketched(-1, case.title, case.body)
-        found = {place for key in sketched.wanted() for place in self._holders.get(key, ())}
+        found = {place for key in sketched.wanted for place in self._holders.get(key, ())}
         return next((place for place in sorted(found) if decide(sketched, self.articles[place])), None)
 
 
@@ -81,7 +82,7 @@ def _measure(name: str, texts: Sequence[str]) -> Iterator[Measure]:
     random = Random(len(texts))
     stored, fresh = texts[: len(texts) * 2 // 3], texts[len(texts) * 2 // 3 :]
     index = Index((title_of(text), cut(text, random.choice(LENGTHS))) for text in stored)
-    for group, edits in (("kinds tuned on", TUNED), ("other kinds", UNSEEN)):
+    for group, edits in (("kinds tuned on", TUNED), ("kinds looked at", LOOKED_AT), ("unseen kinds", UNSEEN)):
         found = total = 0
         for kind, edit in edits.items():
             cases = [

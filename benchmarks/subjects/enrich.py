@@ -69,7 +69,7 @@ async def _part_rows(parts: Parts, *, quick: bool) -> list[Row]:
     works["all_of_20"] = partial(_pass_on, [fetched.encode() for fetched in listed[: results // 10]], parts)
     nothing = [fetched.encode() for fetched in same_results(results, claim_id=CLAIM)]
     works["nothing_new"] = lambda: _pass_on(nothing, parts)
-    laps = await run_rounds({name: partial(_lap, work) for name, work in works.items()}, most, seconds, warm_up=True)
+    laps = await run_rounds({name: partial(_lap, work) for name, work in works.items()}, most, seconds)
     bare = laps.pop(BARE)
     rows: list[Row] = []
     nothing_ms = middle_cpu_ms(laps.pop("nothing_new"), "enricher")
@@ -155,11 +155,21 @@ async def _pipeline_rows(bench: Bench) -> list[Row]:
         services = running[WITH][1]
         memory = {name: services.peak_rss_bytes(f"{name}-{WITH}") / 1e6 for name in ("enricher", "fetcher")}
     cpu = {name: median(sum(lap.cpu.values()) * 1000 / lap.count for lap in own) for name, own in laps.items()}
+    by_process = {name: _by_process(own) for name, own in laps.items()}
     return [
         rate_row("enrich.pipeline.feeds", "feeds/s", f"{WITHOUT} enricher", laps[WITH], laps[WITHOUT], MOST_LOSS),
         Row("enrich.pipeline.cpu", cpu[WITH], "CPU-ms/feed", f"{WITHOUT} enricher", cpu[WITHOUT]),
+        *(
+            Row(f"enrich.pipeline.{one}", ms, "CPU-ms/feed", f"{WITHOUT} enricher", by_process[WITHOUT].get(one, 0.0))
+            for one, ms in by_process[WITH].items()
+        ),
         Row("enrich.memory", memory["enricher"], "MB", "a fetcher", memory["fetcher"]),
     ]
+
+
+def _by_process(laps: Sequence[Lap]) -> dict[str, float]:
+    """Return the CPU time of each service and server, in milliseconds per feed."""
+    return {name.partition("-")[0]: middle_cpu_ms(laps, name) for name in laps[0].cpu}
 
 
 async def _open(stack: contextlib.AsyncExitStack, bench: Bench, name: str) -> tuple[Pipeline, Services]:

@@ -173,10 +173,8 @@ class Pipeline:
         if not log["polls"] == log["good"] == len(self._ids):
             raise BenchError(f"{len(self._ids)} feeds should have been polled once each, but the log has {log}")
         seconds = end - log["claimed_at"].timestamp()
-        return Lap(
         cpu = {name: seconds for name, seconds in cost.items() if name != "wal"}
         return Lap(len(self._ids), seconds, cpu, wal_bytes=int(cost["wal"]))
-        )
 
     async def read_cost(self) -> dict[str, float]:
         """Return the CPU seconds of each process so far, and `wal`: the bytes of the write-ahead log."""

@@ -208,8 +208,8 @@ class PrivateRabbitMQ:
             "LANG": "C.UTF-8",
             "ERL_EPMD_PORT": str(self.identity.epmd_port),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
-            # The port mapper is the one that we started: one that a node starts itself outlives everything.
-            "ERL_AFLAGS": "-start_epmd false",
+            # The port mapper is ours: one that a node starts itself outlives everything. Idle schedulers don't spin.
+            "ERL_AFLAGS": "-start_epmd false +sbwt none +sbwtdcpu none +sbwtdio none",
         }
 
     def _node_command(self) -> Command:

@@ -1,4 +1,4 @@
-"""Entity tags: whoever edits a thing may say which edition of it was seen, so that nobody undoes another's change."""
+"""Entity tags: an editor may say which edition of a thing was seen, so that nobody undoes another's change."""
 
 from __future__ import annotations
 

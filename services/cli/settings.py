@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+from pydantic_core import PydanticCustomError
 
 from local.settings import LocalSettings
+
+
+def _check_api_url(text: str) -> str:
+    try:
+        url = urlsplit(text.strip())
+        is_url = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0 and len(text.split()) == 1
+    except ValueError:  # a port that is none, or half a pair of brackets
+        is_url = False
+    if text and not is_url:
+        raise PydanticCustomError("api_url", "it is no URL of an API: expected https://HOST[:PORT][/PREFIX]")
+    return text
 
 
 class CliSettings(LocalSettings):
@@ -21,9 +36,8 @@ class CliSettings(LocalSettings):
     management_url: str = Field(
         "http://127.0.0.1:15672", description="RabbitMQ's management API, where `feedmill migrate` makes users."
     )
-    api_url: str = Field(
+    api_url: Annotated[str, AfterValidator(_check_api_url)] = Field(
         "",
-        pattern=r"^(https?://\S+)?$",
         description="The API that commands speak to, in place of the servers: `https://host/prefix`.",
     )
     api_token: SecretStr = Field(

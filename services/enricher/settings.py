@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -27,6 +27,9 @@ class EnrichSettings(BrokerSettings):
     )
     topics_model: Path | None = Field(
         None, description="A file that `feedmill enrich train` wrote: its labels in place of IPTC's topics."
+    )
+    entities: Literal["list", "model"] = Field(
+        "list", description="Entities are found by `list`, or by spaCy's models beside it (`model`)."
     )
 
     def parts(self) -> Parts:
@@ -69,7 +72,9 @@ class EnrichSettings(BrokerSettings):
         return load_topics(self.topics_model)
 
     def _load_entities(self) -> Entities:
-        raise Missing("this version can't find entities")
+        from services.enricher.entities import load_entities
+
+        return load_entities(self.entities)
 
 
 class EnricherSettings(EnrichSettings, TelemetrySettings):

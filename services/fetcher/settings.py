@@ -59,7 +59,8 @@ class FetcherSettings(BrokerSettings, ClaimSettings, PolitenessSettings, Telemet
         " feeds.example concurrency=8 interval=0.2`. The first pattern that fits counts.",
     )
     writer_high_water: Count = Field(
-        2000, description="Fetchers take no jobs while more results wait in `writer`, until half of them are written."
+        2000,
+        description="Fetchers take no jobs while more results wait in `enricher` and `writer`, until half are written.",
     )
     connect_failure_seconds: Seconds = Field(
         600.0, description="How long a group is left alone after a failure to connect."

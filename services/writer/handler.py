@@ -77,7 +77,7 @@ class WriteArticles:
         for result, count in articles.items():
             ARTICLES.labels(result).inc(count)
         for article in written.duplicate_articles():
-            DUPLICATES.labels(article.duplicate_kind).inc()
+            DUPLICATES.labels(article.duplicate_kind or "address").inc()
         for how, count in written.claims.items():
             CLAIMS.labels(how).inc(count)
         log.info(

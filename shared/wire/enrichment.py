@@ -47,7 +47,7 @@ class Sketch(Record):
     rest: bytes = Field(default=b"", max_length=512)
     """The smallest hashes of its other shingles, 4 bytes each, ascending."""
     numbers: bytes = Field(default=b"", max_length=256)
-    """Its numbers and dates in their order, 4 bytes each: the lower 20 bits for the words beside, 12 for the value."""
+    """Numbers and dates of title and text, 4 bytes each: the lower 18 bits for the words beside, 14 for the value."""
     names: bytes = Field(default=b"", max_length=256)
     """Its words that are capitalised within a sentence, likewise."""
     title: bytes = Field(default=b"", max_length=128)

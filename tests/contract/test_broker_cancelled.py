@@ -84,7 +84,7 @@ async def cancelled_in_the_middle(call: Awaitable[object]) -> None:
 
 
 async def until_found(look: Callable[[], Awaitable[object]], expected: object) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await look() != expected:
             await asyncio.sleep(0.01)
 

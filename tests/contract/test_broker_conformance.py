@@ -40,14 +40,14 @@ class Inbox:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0.005)
 
 
 async def until_ready(session: Session, queue: str, ready: int) -> None:
     """Wait until the broker's count says so; RabbitMQ's is a moment behind."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await session.count_ready(queue) != ready:
             await asyncio.sleep(0.01)
 
@@ -302,7 +302,7 @@ async def test_a_queue_that_does_not_exist_is_counted_as_none(broker: Broker) ->
 
 
 async def consumers(session: Session, expected: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await session.count_consumers("fetcher.00") != expected:
             await asyncio.sleep(0.02)
 
@@ -358,7 +358,7 @@ async def test_a_deleted_queue_ends_the_session_of_its_consumer(broker: Broker) 
         else:
             assert isinstance(broker, RabbitMQ)
             await broker.delete(TOPOLOGY)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await session.lost.wait()
 
 

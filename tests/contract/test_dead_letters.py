@@ -45,7 +45,7 @@ async def dead_letter(broker: Broker, message_id: str, queue: str = "fetcher.00"
 
 
 async def ready(broker: Broker, queue: str, number: int) -> None:
-    async with broker.connect(TOPOLOGY) as session, asyncio.timeout(10):
+    async with broker.connect(TOPOLOGY) as session, asyncio.timeout(30):
         while await session.count_ready(queue) != number:
             await asyncio.sleep(0.01)
 

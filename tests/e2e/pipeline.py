@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -64,6 +64,14 @@ class Pipeline:
         wanted = since + share * (len(self.farm.expected_articles()) - since)
         await self.until(lambda: len(self.delivered()) >= wanted)
 
+    def unlabelled(self) -> int:
+        """Return the number of pending articles that no enricher saw."""
+        with psycopg.connect(self.database_url, connect_timeout=2) as connection:
+            cursor = connection.execute("SELECT count(*) FROM pending_articles WHERE detected_language IS NULL")
+            row = cursor.fetchone()
+            assert row is not None
+            return int(row[0])
+
     async def until_complete(self) -> None:
         """Wait until all published articles are there, then check that nothing is there twice, or besides."""
         expected = sorted(self.farm.expected_articles().items())
@@ -88,16 +96,24 @@ class Pipeline:
 
 @asynccontextmanager
 async def running_pipeline(
-    amqp_url: str, database_url: str, specs: Sequence[FeedSpec], *, fetchers: int = 1, writers: int = 1, **settings: str
+    amqp_url: str,
+    database_url: str,
+    specs: Sequence[FeedSpec],
+    *,
+    fetchers: int = 1,
+    writers: int = 1,
+    enrichers: int = 0,
+    also: Mapping[str, str] | None = None,
+    **settings: str,
 ) -> AsyncIterator[Pipeline]:
     lines: list[tuple[str, str]] = []
     with Farm(specs) as farm:
         with connect(database_url) as connection:
             for spec in farm.specs:
                 add_feed(connection, NewFeed(farm.url(spec), name=spec.name))
-        environment = Addresses(amqp_url, database_url).environment() | SETTINGS | settings
+        environment = Addresses(amqp_url, database_url).environment() | SETTINGS | settings | dict(also or {})
         supervisor = Supervisor(
-            all_processes(fetchers=fetchers, writers=writers),
+            all_processes(fetchers=fetchers, writers=writers, enrichers=enrichers),
             child_environment(environment),
             lambda name, line: lines.append((name, line)),
         )

@@ -180,7 +180,7 @@ def test_the_example_in_the_docs_drains_over_http_and_ends_on_sigterm(
     api: ApiProcess, db: Connection, tmp_path: Path
 ) -> None:
     page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
-    _, code = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    _, code, *_ = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(code.splitlines()) <= 20
     # As on a machine without psycopg.
     (tmp_path / "consumer.py").write_text("import sys\nsys.modules['psycopg'] = None\n" + code)

@@ -121,7 +121,7 @@ def test_on_sigterm_a_fetcher_finishes_what_runs_and_gives_back_what_waits(amqp_
 
 
 async def until_requested(farm: Farm) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while sum(load.in_flight for load in farm.host_loads().values()) == 0:
             await asyncio.sleep(0.01)
 

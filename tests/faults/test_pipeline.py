@@ -54,6 +54,7 @@ async def restart_database(_: Pipeline, servers: Servers) -> None:
 FAULTS: dict[str, Fault] = {
     "fetcher killed": killing("fetcher"),
     "a second fetcher killed": killing("fetcher-2"),
+    "enricher killed": killing("enricher"),
     "writer killed": killing("writer"),
     "scheduler killed": killing("scheduler"),
     "broker killed": kill_broker,
@@ -66,7 +67,16 @@ FAULTS: dict[str, Fault] = {
 @pytest.fixture(scope="module")
 async def pipeline(servers: Servers) -> AsyncIterator[Pipeline]:
     with own_vhost(servers) as amqp_url, own_database(servers) as database_url:
-        async with running_pipeline(amqp_url, database_url, growing_specs(48), fetchers=2, writers=2) as running:
+        async with running_pipeline(
+            amqp_url,
+            database_url,
+            growing_specs(48),
+            fetchers=2,
+            writers=2,
+            enrichers=1,
+            FEEDMILL_ENRICHER="true",
+            FEEDMILL_ENRICH="language",
+        ) as running:
             await running.until_complete()
             yield running
 
@@ -81,6 +91,7 @@ async def test_a_fault_in_the_middle_loses_nothing_and_repeats_nothing(
     await FAULTS[fault](pipeline, servers)
     pipeline.farm.publish()  # the pipeline is whole again, not just done with what it had
     await pipeline.until_complete()
+    assert pipeline.unlabelled() == 0
 
 
 async def test_a_poisoned_queue_stops_nobody(amqp_url: str, database_url: str) -> None:

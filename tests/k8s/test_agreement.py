@@ -16,6 +16,7 @@ from services.api.settings import ApiSettings
 from services.cli.__main__ import app
 from services.cli.broker_users import service_rights
 from services.cli.settings import CliSettings
+from services.enricher.settings import EnricherSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.__main__ import CONNECTIONS as SCHEDULER_CONNECTIONS
 from services.scheduler.settings import SchedulerSettings
@@ -31,6 +32,7 @@ COMPOSE = ROOT / "docker-compose.yml"
 READ_BY: dict[str, tuple[type[FeedmillSettings], ...]] = {
     "scheduler": (SchedulerSettings,),
     "fetcher": (FetcherSettings,),
+    "enricher": (EnricherSettings,),
     "writer": (WriterSettings,),
     "api": (ApiSettings, SchedulerSettings, FetcherSettings, WriterSettings),
     "migrate": (CliSettings, BrokerSettings),
@@ -57,8 +59,11 @@ def variables(pod: Pod, objects: tuple[Object, ...]) -> dict[str, str]:
 
 def test_the_image_is_this_version(objects: tuple[Object, ...]) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    (image,) = {container["image"] for pod in pods(objects) for container in pod.containers}
-    assert image.rpartition("/")[2] == f"feedmill:{version}"
+    for pod in pods(objects):
+        name = "feedmill-enricher" if command_of(pod) == "enricher" else "feedmill"
+        assert {one["image"].rpartition("/")[2] for one in pod.containers} == {f"{name}:{version}"}
+    registries = {one["image"].rpartition("/")[0] for pod in pods(objects) for one in pod.containers}
+    assert len(registries) == 1
 
 
 def test_each_pod_runs_a_command_of_ours(objects: tuple[Object, ...]) -> None:
@@ -226,10 +231,8 @@ def test_scaling_looks_at_the_queues_that_are_read(queue_objects: tuple[Object, 
         matched = {
             queue.name for queue in topology.queues if (re.search(name, queue.name) if regex else queue.name == name)
         }
-        expected = (
-            set(topology.fetcher.queues) if one["metadata"]["name"] == "feedmill-fetcher" else {topology.writer.queue}
-        )
-        assert matched == expected
+        service = one["metadata"]["name"].removeprefix("feedmill-")
+        assert matched == set(topology.stage(service).queues)
 
 
 def test_there_are_no_more_fetchers_than_shards(queue_objects: tuple[Object, ...]) -> None:
@@ -242,6 +245,7 @@ def test_all_fetchers_and_writers_work_before_a_valve_shuts() -> None:
     settings, objects = SchedulerSettings(), render("prod/queue-fetcher")
     for name, high_water in (
         ("feedmill-fetcher", settings.fetcher_high_water),
+        ("feedmill-enricher", FetcherSettings().writer_high_water),
         ("feedmill-writer", FetcherSettings().writer_high_water),
     ):
         spec = find(objects, "ScaledObject", name)["spec"]
@@ -329,7 +333,7 @@ def compose() -> dict[str, Any]:
     return services
 
 
-SERVICES = ("migrate", "scheduler", "fetcher", "writer", "api")
+SERVICES = ("migrate", "scheduler", "fetcher", "enricher", "writer", "api")
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -354,7 +358,7 @@ def test_compose_and_kubernetes_set_what_the_service_reads(compose: dict[str, An
             assert compose[name]["environment"][key] == variables(pod, objects)[key]
 
 
-@pytest.mark.parametrize("name", ["scheduler", "fetcher", "writer", "api"])
+@pytest.mark.parametrize("name", ["scheduler", "fetcher", "enricher", "writer", "api"])
 def test_compose_grants_the_same_grace_period(compose: dict[str, Any], name: str) -> None:
     (pod,) = (pod for pod in pods(render("prod/queue-fetcher")) if command_of(pod) == name)
     assert compose[name]["stop_grace_period"] == f"{pod.spec['terminationGracePeriodSeconds']}s"

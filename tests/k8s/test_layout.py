@@ -48,14 +48,13 @@ def test_an_environment_alone_means_the_usual_fetch_type(environment: str) -> No
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_another_image_reaches_every_pod(tmp_path: Path, overlay: str) -> None:
-    (image,) = {container["image"] for pod in pods(render(overlay)) for container in pod.containers}
-    name = image.rpartition(":")[0]
-    made = overlay_of_ones_own(
-        tmp_path, overlay, f'images: [{{name: {name}, newName: other.example/feedmill, newTag: "1.2.3"}}]\n'
-    )
-    assert {container["image"] for pod in pods(made) for container in pod.containers} == {
-        "other.example/feedmill:1.2.3"
-    }
+    images = {container["image"] for pod in pods(render(overlay)) for container in pod.containers}
+    names = {image.rpartition(":")[0] for image in images}
+    others = {name: f"other.example/{name.rpartition('/')[2]}" for name in names}
+    entries = ", ".join(f'{{name: {name}, newName: {other}, newTag: "1.2.3"}}' for name, other in others.items())
+    made = overlay_of_ones_own(tmp_path, overlay, f"images: [{entries}]\n")
+    found = {container["image"] for pod in pods(made) for container in pod.containers}
+    assert found == {"other.example/feedmill:1.2.3", "other.example/feedmill-enricher:1.2.3"}
 
 
 @pytest.mark.parametrize("overlay", ["prod/queue-fetcher", "prod/batch-fetcher", "dev/queue-fetcher"])
@@ -112,7 +111,7 @@ def test_the_page_knows_the_sizes(column: int, environment: str) -> None:
     assert apart == (database["affinity"]["podAntiAffinityType"] == "required")
     assert apart == ("machine of its own" in rows["RabbitMQ, PostgreSQL"])
     assert rows["PgBouncer"] == str(find(objects, "Pooler", "feedmill-database-pooler-rw")["spec"]["instances"])
-    for name in ("scheduler", "fetcher", "writer", "api"):
+    for name in ("scheduler", "fetcher", "enricher", "writer", "api"):
         assert rows["APIs" if name == "api" else f"{name}s"] == size(f"feedmill-{name}", objects)
     scaled, watched = of_kind(objects, "ScaledObject"), of_kind(objects, "ServiceMonitor")
     assert bool(scaled) == bool(watched) == (rows["KEDA, Prometheus"] == "yes")

@@ -15,6 +15,7 @@ BROKER, DATABASE, POOLER = "feedmill-broker", "feedmill-database", "feedmill-dat
 NEEDED = {
     "feedmill-scheduler": {(BROKER, 5672), (POOLER, 5432)},
     "feedmill-fetcher": {(BROKER, 5672)},
+    "feedmill-enricher": {(BROKER, 5672)},
     "feedmill-writer": {(BROKER, 5672), (POOLER, 5432)},
     "feedmill-api": {(BROKER, 5672), (POOLER, 5432)},
     "feedmill-migrate": {(BROKER, 5672), (BROKER, 15672), (DATABASE, 5432)},

@@ -95,16 +95,30 @@ async def check_management(management_url: str, amqp_url: str) -> AsyncIterator[
             overview = await _get(client, f"{management_url.rstrip('/')}/api/overview")
             nodes = await _get(client, f"{management_url.rstrip('/')}/api/nodes")
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as failure:
-        yield warning(
-            "management",
-            f"{mask_credentials(management_url)}: {failure or type(failure).__name__}",
-            "correct FEEDMILL_MANAGEMENT_URL, or give the user the tag `monitoring`: nothing else tells the broker's"
-            " version and alarms",
-        )
+        said, advice = _why(failure)
+        advice = f"{advice}: nothing else tells the broker's version and alarms"
+        yield warning("management", f"{mask_credentials(management_url)}: {said}", advice)
         return
     yield judge_version("RabbitMQ", str(overview.get("rabbitmq_version", "0")), LEAST_VERSION)
     for finding in judge_nodes(nodes):
         yield finding
+
+
+def _why(failure: Exception) -> tuple[str, str]:
+    """Return why the management API tells nothing, and what to do."""
+    correct = "correct FEEDMILL_MANAGEMENT_URL"
+    match failure:
+        case httpx.HTTPStatusError(response=answer) if answer.status_code in {401, 403}:
+            return f"it refuses the user (status {answer.status_code})", "give the user the tag `monitoring`"
+        case httpx.ConnectError():
+            return "nothing answers there", f"switch RabbitMQ's management plugin on, or {correct}"
+        case httpx.TimeoutException():
+            return f"no answer within {SECONDS:g} s", "look whether RabbitMQ is well"
+        case httpx.InvalidURL() | httpx.UnsupportedProtocol():
+            return "it is no URL", f"{correct}, such as http://HOST:15672"
+        case httpx.HTTPStatusError() | ValueError():
+            return "what answers there is no management API", correct
+    return str(failure) or type(failure).__name__, correct
 
 
 async def _get(client: httpx.AsyncClient, url: str) -> Any:

@@ -1,4 +1,4 @@
-"""An import as a series of facts, for whoever shows them: skipped lines, progress, and the counts at the end."""
+"""An import as a series of facts, to be shown: skipped lines, progress, and the counts at the end."""
 
 from __future__ import annotations
 

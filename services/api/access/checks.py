@@ -1,4 +1,4 @@
-"""What is refused whoever asks: a foreign Host, a foreign page, a token in the URL."""
+"""What is refused to everybody: a foreign Host, a foreign page, a token in the URL."""
 
 from __future__ import annotations
 

@@ -103,20 +103,20 @@ class ClaimedArticle(BaseModel):
     enclosures: list[dict[str, Any]]
     language: Annotated[str | None, Field(description="As the feed says.")]
     flags: list[str]
-    detected_language: DetectedLanguage
-    language_confidence: Confidence
-    topic: Topic
-    topic_confidence: Confidence
-    entities: Entities
     duplicate_of: Original
-    duplicate_kind: Kind
-    duplicate_score: Score
     revision: Annotated[int, Field(description="Grows with every change of the text.")]
     retry_count: Annotated[int, Field(description="Failures reported of this text.")]
     expiries: Annotated[int, Field(description="Leases on this text that ran out.")]
     created_at: datetime
     claimed_until: Annotated[datetime, Field(description="By the database's clock.")]
     lease_id: UUID
+    detected_language: DetectedLanguage
+    language_confidence: Confidence
+    topic: Topic
+    topic_confidence: Confidence
+    entities: Entities
+    duplicate_kind: Kind
+    duplicate_score: Score
 
 
 class Claimed(BaseModel):

@@ -11,7 +11,7 @@ _MENTION: dict[str, JsonValue] = {"field": "title", "start": 4, "end": 6}
 LABELS: dict[str, JsonValue] = {
     "detected_language": "en",
     "language_confidence": 0.998,
-    "topic": "politics",
+    "topic": "politics and government",
     "topic_confidence": 0.87,
     "entities": [{"name": "European Union", "kind": "organisation", "id": "Q458", "mentions": [_MENTION]}],
     "duplicate_of": "e4d909c290d0fb1ca068ffaddf22cbd0",

@@ -80,7 +80,7 @@ async def _give_back(here: Here, rows: list[dict[str, Any]]) -> None:
 
 @router.post("/ack", summary="Acknowledge articles")
 async def ack_articles(here: Here, actor: Consumer, body: AckRequest) -> Acked:
-    """Remove articles that are done, whoever holds them by now."""
+    """Remove articles that are done, also those that another consumer holds by now."""
     md5s = [article.md5 for article in body.articles]
     async with here.database.transaction() as connection:
         hashes = [article.content_hash for article in body.articles]

@@ -39,14 +39,13 @@ def open_client(settings: CliSettings) -> httpx.AsyncClient:
 
 
 def _read_url(text: str) -> SplitResult:
+    url = urlsplit(text.strip())
     try:
-        url = urlsplit(text.strip())
-        valid = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
         httpx.URL(text.strip())
-    except (ValueError, httpx.InvalidURL):
-        valid = False
-    if not valid:
-        raise ConfigurationError("FEEDMILL_API_URL is no URL of an API: expected https://HOST[:PORT][/PREFIX]")
+    except httpx.InvalidURL:
+        raise ConfigurationError(
+            "FEEDMILL_API_URL is no URL of an API: expected https://HOST[:PORT][/PREFIX]"
+        ) from None
     if "@" in url.netloc:
         raise ConfigurationError("FEEDMILL_API_URL has a user or a password: give a token as FEEDMILL_API_TOKEN")
     if url.query or url.fragment:

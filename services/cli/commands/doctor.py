@@ -115,13 +115,17 @@ async def _ask_servers(there: Addresses, settings: CliSettings, topology: Topolo
 
 
 def _from_afar(url: str) -> Iterator[Finding]:
+    from services.cli.calls.failures import UnknownAnswer
     from shared.build import read_version
 
     with open_api(database=False) as api:
         try:
             said = api.call("GET", "/api/openapi.json").json()["info"]["version"]
         except Unavailable as away:
-            yield error("API", str(away), "look whether the API runs, and at FEEDMILL_API_URL")
+            yield error("API", str(away), "`feedmill api` runs it; FEEDMILL_API_URL says where it is")
+            return
+        except UnknownAnswer as stranger:
+            yield error("API", str(stranger), "correct FEEDMILL_API_URL: something else answers there")
             return
         except (ConfigurationError, ValueError, KeyError, TypeError) as refused:
             said = None

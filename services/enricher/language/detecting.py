@@ -18,7 +18,7 @@ from services.enricher.text import Text
 from shared.errors import ConfigurationError
 from shared.wire.enrichment import UNDETERMINED
 
-LEAST_CONFIDENCE = 0.6
+LEAST_CONFIDENCE = 0.55
 _LEAST_OF_SHORT = 0.8
 _SHORT = 30
 """Below this confidence a text has no language; a higher one is asked of texts of fewer letters, since names and loan
@@ -87,12 +87,14 @@ class Detector:
         """Return what the text alone tells; a label if nothing else counts: by its script, or for want of words."""
         read = pieces(text)
         whole = " ".join(read)
-        script, letters = find_script(whole)
+        script, letters, is_pure = find_script(whole)
         if script is None or letters < _LEAST_LETTERS or len(set(whole)) < min(2 + letters // 4, _LEAST_DISTINCT):
             return NOWHERE
         if script != LATIN and len(LANGUAGES[script]) == 1:
             language = LANGUAGES[script][0]
             return Label(language, _SURE) if language in self.priors.wanted else NOWHERE
+        if not is_pure and script == LATIN:
+            read = [" ".join(word for word in piece.split() if find_script(word).script == LATIN) for piece in read]
         fits = [self.model.fit(piece) for piece in read]
         log_odds = self.priors.read(sum_of([fit for fit, _ in fits]), sum(size for _, size in fits), script)
         shares = to_shares(log_odds)

@@ -7,9 +7,9 @@ import re
 
 from services.enricher.text import Text
 
-_TITLE = 200
-_BODY = 300
-_MIDDLE = 150
+_TITLE = 100
+_BODY = 120
+_MIDDLE = 80
 """Characters that are read: of the title, of the body's beginning, and of its middle, where it is long."""
 
 _PIECE = 80
@@ -28,7 +28,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 def pieces(text: Text) -> list[str]:
     """Return what there is to read, in pieces; none of what looks like code."""
     title, body, middle = text.title[:_TITLE], text.body[:_BODY], ""
-    if len(text.body) > 2 * _BODY:
+    if len(text.body) > _BODY + _MIDDLE:
         middle = text.body[len(text.body) // 2 :][:_MIDDLE]
     read = [word for part in (title, body, middle) if part for word in _words(part)]
     found, piece, length = list[str](), list[str](), 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 LATIN = "Latin"
@@ -98,26 +100,41 @@ _WEIGHTS = np.array([0] + [_SYLLABLE if name in _DENSE else 1 for name in NAMES]
 _PLACE = {name: number for number, name in enumerate(NAMES, start=1)}
 
 
-def find_script(text: str) -> tuple[str | None, int]:
-    """Return the script that a text is written in, None for a mixture, and how many letters it has.
+class Writing(NamedTuple):
+    """How a text is written."""
+
+    script: str | None
+    """None for a mixture."""
+    letters: int
+    is_pure: bool
+    """Whether all letters are of this script."""
+
+
+def find_script(text: str) -> Writing:
+    """Return in which script a text is written.
 
     A syllable of Chinese, Japanese or Korean counts as three letters, so that a brand's name does not outweigh it.
     """
     if text.isascii():
-        return LATIN, sum(map(str.isalpha, text))
+        return Writing(LATIN, sum(map(str.isalpha, text)), is_pure=True)
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2")
     letters = np.bincount(_SCRIPTS[units], minlength=len(_WEIGHTS)) * _WEIGHTS
     total = int(letters.sum())
     if not total:
-        return None, 0
+        return Writing(None, 0, is_pure=False)
     kana, han = _PLACE["Kana"], _PLACE["Han"]
     if letters[han]:
         is_japanese = letters[kana] >= _KANA * (letters[kana] + letters[han]) or not _JAPANESE.isdisjoint(text)
         into, other = (kana, han) if is_japanese else (han, kana)
         letters[into] += letters[other]
         letters[other] = 0
+    latin = _PLACE[LATIN]
+    if letters[latin] <= 2 * (total - letters[latin]):  # brands and addresses are Latin everywhere
+        letters[latin] //= 2
+        total = int(letters.sum())
     most = int(letters.argmax())
-    return (NAMES[most - 1] if letters[most] >= _MOST * total else None), total
+    script = NAMES[most - 1] if letters[most] >= _MOST * total else None
+    return Writing(script, total, is_pure=bool(letters[most] == total))
 
 
 def is_written_in(language: str, script: str) -> bool:

@@ -58,19 +58,22 @@ def sketch(title: str, body: str) -> Sketch | None:
     heading, words = words_of(title), words_of(body)
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}")
+        heading_numbers = b""
+    else:
+        heading_numbers = _slots(_hashes(heading.texts), heading.numbers, kind=1)
     hashes = _hashes(words.texts)
     shingles = _shingles(hashes)
-    names = _hashes(heading.texts[:TITLE_WORDS])
-    if not names and not shingles:
+    titled = _hashes(heading.texts[:TITLE_WORDS])
+    if not titled and not shingles:
         return None
     return Sketch(
         count=len(shingles),
         head=_pack(shingles[:HEAD]),
         rest=_pack(sorted(shingles[HEAD:])[:REST]),
-        numbers=_slots(hashes, words.numbers),
+        numbers=(heading_numbers + _slots(hashes, words.numbers))[: 4 * SLOTS],
         names=b"" if _is_capitalised(words) else _slots(hashes, words.names),
-        title=_pack(names),
-        is_telling=len(names) >= TELLING_WORDS and _DATES.isdisjoint(heading.texts),
+        title=_pack(titled),
+        is_telling=len(titled) >= TELLING_WORDS and _DATES.isdisjoint(heading.texts),
     )
 
 
@@ -94,8 +97,11 @@ def _shingles(hashes: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(mixed.tolist()))
 
 
-def _slots(hashes: Sequence[int], places: Sequence[int]) -> bytes:
-    """Return the words at these places, each after a digest of the words beside it. Those in a row are one."""
+def _slots(hashes: Sequence[int], places: Sequence[int], kind: int = 0) -> bytes:
+    """Return the words at these places, each with a digest of the words beside it. Those in a row are one.
+
+    Words of one kind are not beside those of another: a number of a title may be another one than that of the text.
+    """
     slots: list[int] = []
     first = 0
     while first < len(places) and len(slots) < SLOTS:
@@ -103,11 +109,11 @@ def _slots(hashes: Sequence[int], places: Sequence[int]) -> bytes:
         while end < len(places) and places[end] == places[end - 1] + 1:
             end += 1
         before, after = places[first] - 1, places[end - 1] + 1
-        beside = (hashes[before] * 31 if before >= 0 else 0) + (hashes[after] if after < len(hashes) else 0)
+        beside = kind + (hashes[before] * 31 if before >= 0 else 0) + (hashes[after] if after < len(hashes) else 0)
         value = 0
         for place in places[first:end]:
             value = value * 31 + hashes[place]
-        slots.append(_mix(beside) >> 12 | _mix(value) >> 20 << 20)
+        slots.append(_mix(beside) >> 14 | _mix(value) >> 18 << 18)
         first = end
     return _pack(slots)
 

@@ -24,6 +24,9 @@ MOST_FOUND = 320
 MOST_COMPARED = 6
 """Articles whose texts one is compared with: those that share most keys."""
 
+SIMPLE = 20
+"""The planner does not take a look-up for so few articles for costly."""
+
 _FIND = f"""
 SELECT place, found.* FROM unnest(%(places)b::integer[], %(wanted)b::text[]) AS wanted (place, wanted)
 CROSS JOIN LATERAL (
@@ -121,9 +124,9 @@ class _Stored:
 
 async def _find_stored(connection: Connection, looking: Sequence[Drawn], since: datetime) -> list[_Stored]:
     """Return what the table has for each of these articles, by one look-up for all."""
-    wanted = [each.sketched.wanted() for each in looking]
-    # A costly plan is expected of arrays, whatever is in them: it would be compiled.
-    await connection.execute("SELECT set_config('jit', 'off', true)")
+    wanted = [each.sketched.wanted for each in looking]
+    if len(looking) > SIMPLE:  # a costly plan is expected of many arrays, whatever is in them: it would be compiled
+        await connection.execute("SELECT set_config('jit', 'off', true)")
     cursor = await connection.execute(
         _FIND.encode(),
         {"places": list(range(len(looking))), "wanted": [_array(keys) for keys in wanted], "since": since},
@@ -149,14 +152,14 @@ def _choose(looking: Sequence[Drawn], stored: Sequence[_Stored]) -> None:
     holders: dict[int, list[int]] = defaultdict(list)
     for place, (drawn, one) in enumerate(zip(looking, stored, strict=True)):
         article, sketched = drawn.article, drawn.sketched
-        shared = Counter(other for key in sketched.wanted() for other in holders.get(key, ()))
+        shared = Counter(other for key in sketched.wanted for other in holders.get(key, ()))
         mates = [looking[other] for other, _ in shared.most_common(MOST_COMPARED)]
         for name, other in (*one.found, *((mate.article.name, mate.sketched) for mate in mates)):
             if match := decide(sketched, other):
                 article.duplicate_of, article.duplicate_kind, article.duplicate_score = name, *match
                 break
         else:
-            drawn.keys = [k for k in sketched.held() if one.holders[k] + len(holders[k]) < MOST_HOLDERS]
+            drawn.keys = [k for k in sketched.held if one.holders.get(k, 0) + len(holders[k]) < MOST_HOLDERS]
             for key in drawn.keys:
                 holders[key].append(place)
 

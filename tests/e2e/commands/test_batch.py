@@ -204,7 +204,7 @@ def test_on_sigterm_and_at_the_deadline_what_runs_is_passed_on_and_the_rest_is_g
             until(lambda: server.hanging == 2)
             if not by_deadline:
                 process.send_signal(signal.SIGTERM)
-            until(lambda: bench.due() == 18) if by_deadline else time.sleep(0.3)
+            until(lambda: bench.due() == 18)
             assert process.poll() is None
             server.release()
             found = end_of(process, 0 if by_deadline else 130)

@@ -179,7 +179,7 @@ async def test_each_way_of_a_message_is_open_to_the_service_that_takes_it(urls: 
         await fetcher.unlock("fetcher.00.owner")
         assert await scheduler.count_ready("fetcher.03") == 1
         assert await fetcher.count_ready("writer") is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not heard:
                 await asyncio.sleep(0.02)
 

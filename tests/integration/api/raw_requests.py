@@ -128,12 +128,13 @@ def extra_operations(began: asyncio.Queue[None]) -> APIRouter:
 async def read_answer(reader: asyncio.StreamReader) -> bytes:
     """Read to the end of one response, or of the connection."""
     raw = b""
-    while part := await reader.read(65536):
-        raw += part
-        head, found, body = raw.partition(b"\r\n\r\n")
-        length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), None)
-        if found and length and len(body) >= int(length.partition(b":")[2]):
-            break
+    with contextlib.suppress(ConnectionResetError):  # the server closed before our last part came
+        while part := await reader.read(65536):
+            raw += part
+            head, found, body = raw.partition(b"\r\n\r\n")
+            length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), None)
+            if found and length and len(body) >= int(length.partition(b":")[2]):
+                break
     return raw
 
 

@@ -1,4 +1,4 @@
-"""What the API refuses on the network, whoever asks; on real sockets."""
+"""What the API refuses to everybody on the network; on real sockets."""
 
 from __future__ import annotations
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import subprocess
 import sys
 from datetime import datetime
 
 import httpx
 import pytest
+from typer.testing import CliRunner, Result
 
 from services.admin.access import tokens
 from services.admin.access.remembered import TRUSTED_SECONDS
@@ -22,6 +22,7 @@ from services.api.access.bearer import TokenAccess
 from services.api.access.serving import housekeeping
 from services.api.app import make_app
 from services.api.resources import Resources
+from services.cli.__main__ import app
 from services.cli.calls.within import WithinProcess
 from shared.observability.secrets import mask_credentials
 from tests.integration.api.conftest import MakeToken, bearer
@@ -191,26 +192,22 @@ def test_a_token_in_a_log_line_is_masked() -> None:
     assert masked == f"cannot use {token[:11]}_***, sorry"
 
 
-def test_the_first_token_is_made_by_command(database_url: str) -> None:
-    def feedmill(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "FEEDMILL_DATABASE_URL": database_url}
-        return subprocess.run(
-            [sys.executable, "-m", "services.cli", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+def test_the_first_token_is_made_by_command(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEEDMILL_DATABASE_URL", database_url)
+
+    def feedmill(*arguments: str) -> Result:
+        return CliRunner().invoke(app, arguments)
 
     made = feedmill("token", "create", "first", "--scope", "admin", "--expires", "90d")
-    assert made.returncode == 0, made.stderr
+    assert made.exit_code == 0, made.stderr
     assert TOKEN.fullmatch(made.stdout.strip())
     assert "shown once" in made.stderr
     listed = json.loads(feedmill("token", "list", "--json").stdout)
     assert [(row["name"], row["scopes"], row["state"]) for row in listed] == [("first", ["admin"], "good")]
-    assert feedmill("token", "revoke", "first").returncode == 0
+    assert feedmill("token", "revoke", "first").exit_code == 0
     assert json.loads(feedmill("token", "list", "--json").stdout) == []
-    again = feedmill("token", "revoke", "first")
+    command = [sys.executable, "-m", "services.cli", "token", "revoke", "first"]
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 1
     assert "feedmill token list" in again.stderr
     audited = json.loads(feedmill("audit", "--json").stdout)

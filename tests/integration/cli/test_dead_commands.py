@@ -45,7 +45,7 @@ async def fill(amqp_url: str) -> None:
             await session.publish(
                 Publication(topology.fetcher.dead, body, "feedmill", "feed.fetch.v1", encoding, headers, id_)
             )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while await session.count_ready(topology.fetcher.dead) != len(IDS):
                 await asyncio.sleep(0.02)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from local.servers import Servers
+from services.admin.doctor.broker import check_management
 from services.cli.__main__ import app
 from shared.broker.rabbitmq import RabbitMQ
 from shared.database.postgres import SCHEMA_VERSION
@@ -185,26 +187,35 @@ def test_a_setting_that_can_not_be_read_ends_the_search(doctor: Doctor, monkeypa
     assert "FEEDMILL_LOG_LEVEL" in found["settings"][0]["found"]
 
 
-def test_a_probe_tells_what_came(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor("--probe", f"http://127.0.0.1:{NOWHERE}/feed")["probe"][0]["severity"] == "error"
-    feed = b"<rss version='2.0'><channel><title>T</title><item><title>A</title></item></channel></rss>"
+@contextmanager
+def serving(status: int, body: bytes) -> Iterator[str]:
+    """Yield the address of a site that answers all requests so."""
 
     class Site(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(feed)))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(feed)
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Site) as site:
-        serving = threading.Thread(target=site.serve_forever)
-        serving.start()
+        thread = threading.Thread(target=site.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{site.server_port}"
+        finally:
+            site.shutdown()
+            thread.join()
+
+
+def test_a_probe_tells_what_came(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert doctor("--probe", f"http://127.0.0.1:{NOWHERE}/feed")["probe"][0]["severity"] == "error"
+    feed = b"<rss version='2.0'><channel><title>T</title><item><title>A</title></item></channel></rss>"
+    with serving(200, feed) as site:
         monkeypatch.setenv("FEEDMILL_ALLOW_NETWORKS", "127.0.0.0/8")
-        (finding,) = doctor("--probe", f"http://127.0.0.1:{site.server_port}/feed")["probe"]
-        site.shutdown()
-        serving.join()
+        (finding,) = doctor("--probe", f"{site}/feed")["probe"]
     assert finding["severity"] == "ok"
     assert "1 entries in" in finding["found"]
 
@@ -217,3 +228,35 @@ def test_from_afar_it_asks_the_api_alone(doctor: Doctor, monkeypatch: pytest.Mon
     assert found["API"][0]["severity"] == "error"
     assert "nothing answers" in found["API"][0]["found"]
     assert not {"database", "broker", "pipeline"} & found.keys()
+
+
+def test_a_site_that_is_no_api_is_told_once(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(404, b"<p>not here</p>") as site:
+        monkeypatch.setenv("FEEDMILL_API_URL", site)
+        (finding,) = doctor()["API"]
+    assert finding["severity"] == "error"
+    assert finding["advice"] == "correct FEEDMILL_API_URL: something else answers there"
+
+
+@pytest.mark.parametrize("url", ["nowhere", "http://127.0.0.1:99999", "http://[::1", "http://a b"])
+def test_what_is_no_url_of_an_api_is_a_setting_to_correct(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("FEEDMILL_API_URL", url)
+    (finding,) = doctor()["settings"]
+    assert finding["found"] == "FEEDMILL_API_URL: it is no URL of an API: expected https://HOST[:PORT][/PREFIX]"
+
+
+async def test_the_management_api_that_tells_nothing_is_told_in_words() -> None:
+    async def said(url: str) -> str:
+        (finding,) = [finding async for finding in check_management(url, "amqp://guest:guest@127.0.0.1/")]
+        assert finding.severity == "warning"
+        return finding.found.removeprefix(f"{url}: ")
+
+    assert await said(f"http://127.0.0.1:{NOWHERE}") == "nothing answers there"
+    assert await said("nowhere") == "it is no URL"
+    with serving(401, b"{}") as site:
+        assert await said(site) == "it refuses the user (status 401)"
+    for status, body in ((200, b"<p>hello</p>"), (404, b"{}")):
+        with serving(status, body) as site:
+            assert await said(site) == "what answers there is no management API"

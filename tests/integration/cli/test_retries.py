@@ -47,13 +47,13 @@ class Waiting:
             await session.publish(Outgoing.after(STAGE.retry, job, then=STAGE.queue_of(job.group)).to_publication())
 
     async def ready(self, queue: str, number: int) -> None:
-        async with self._broker().connect(TOPOLOGY) as session, asyncio.timeout(10):
+        async with self._broker().connect(TOPOLOGY) as session, asyncio.timeout(30):
             while await session.count_ready(queue) != number:
                 await asyncio.sleep(0.02)
 
     async def take(self, queue: str) -> FetchFeed:
         taken: list[Delivery] = []
-        async with self._broker().connect(TOPOLOGY) as session, asyncio.timeout(10):
+        async with self._broker().connect(TOPOLOGY) as session, asyncio.timeout(30):
             await session.consume(queue, prefetch=1, deliver=taken.append)
             while not taken:
                 await asyncio.sleep(0.02)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -114,12 +115,12 @@ def test_leases_are_renewed_between_articles_and_lost_ones_are_left_alone(db: Co
         seen.append(article.md5)
         if len(seen) == 1:  # another consumer takes the last one meanwhile
             db.execute("UPDATE pending_articles SET lease_id = gen_random_uuid() WHERE md5 = %s", [md5s[5]])
-        time.sleep(0.25)
+        time.sleep(0.7)
         if len(seen) == 5:
             consumer.stop()
 
     with PendingArticles(database_url) as consumer:
-        consumer.run(handle, lease=timedelta(seconds=0.8))
+        consumer.run(handle, lease=timedelta(seconds=2.5))
     assert seen == md5s[:5]
     assert pending(db) == md5s[5:]
     assert db.execute("SELECT expiries FROM pending_articles").fetchall() == [{"expiries": 0}]
@@ -132,7 +133,7 @@ def test_a_waiting_consumer_is_woken_by_the_notification_and_not_by_the_clock(
         batch = pool.submit(lambda: next(consumer.batches()))
         time.sleep(0.5)
         md5s = fill(db, 3)
-        assert keys(batch.result(timeout=10)) == md5s
+        assert keys(batch.result(timeout=30)) == md5s
 
 
 def test_without_notifications_it_looks_again(db: Connection, database_url: str) -> None:
@@ -228,7 +229,7 @@ def test_the_example_in_the_docs_drains_the_table_and_ends_on_sigterm(
     db: Connection, database_url: str, tmp_path: Path
 ) -> None:
     page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
-    code, _ = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    code, *_ = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(code.splitlines()) <= 20
     (tmp_path / "consumer.py").write_text(code)
     environment = {**os.environ, "FEEDMILL_DATABASE_URL": database_url, "PYTHONPATH": str(ROOT)}
@@ -244,6 +245,23 @@ def test_the_example_in_the_docs_drains_the_table_and_ends_on_sigterm(
     assert process.returncode == 0
     assert [line.split()[0] for line in output.splitlines()] == md5s
     assert pending(db) == []
+
+
+def test_the_example_of_wanted_articles_takes_first_tellings_in_english_about_politics(
+    db: Connection, database_url: str
+) -> None:
+    page = (ROOT / "docs" / "how-to" / "consume.md").read_text(encoding="utf-8")
+    *_, code = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"Article": Article}
+    exec(code, names)
+    md5s = fill(db, 5)
+    topic = "politics and government"
+    db.execute("UPDATE pending_articles SET detected_language = 'en', topic = %s, topic_confidence = 0.9", [topic])
+    changes = ("detected_language = 'de'", "topic = NULL", "topic_confidence = 0.5", "duplicate_of = 'x'")
+    for md5, change in zip(md5s, changes, strict=False):
+        db.execute(f"UPDATE pending_articles SET {change} WHERE md5 = %s".encode(), [md5])
+    with PendingArticles(database_url) as pending_articles:
+        assert [article.md5 for article in pending_articles.claim() if names["wanted"](article)] == md5s[4:]
 
 
 def test_the_client_imports_nothing_but_psycopg() -> None:

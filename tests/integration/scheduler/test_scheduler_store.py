@@ -398,7 +398,7 @@ async def test_the_ticker_keeps_its_session_while_jobs_wait_for_their_confirm(
     running = asyncio.create_task(ticker.run(stop))
     await asyncio.sleep(0.3)
     broker.taking.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(broker.bodies("fetcher.00")) < 3:
             await asyncio.sleep(0.01)
         add(database_url, 1)
@@ -445,7 +445,7 @@ async def test_the_ticker_survives_a_lost_session_and_stops_when_told(database: 
     tick = Tick(database, TOPOLOGY, batch=1, claim_seconds=60, high_water=100)
     ticker, stop = Ticker(broker, TOPOLOGY, tick, full=1, seconds=0.01), asyncio.Event()
     running = asyncio.create_task(ticker.run(stop))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while "fetcher.00" not in broker.queues or len(broker.bodies("fetcher.00")) < 2:
             await asyncio.sleep(0.01)
         assert ticker.check() is None

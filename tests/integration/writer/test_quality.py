@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.admin.registry import NewFeed, add_feed, connect
+from services.writer.handler import DUPLICATES, WriteArticles
 from services.writer.schedule.feed_state import Rules
-from services.writer.store import write_batch
+from services.writer.store import Policy, write_batch
 from shared.database.postgres import Database
 from shared.wire.enrichment import Enrichment
 from shared.wire.results import Entry
 from tests.factories import NOW, make_entry, make_result
+from tests.integration.writer.test_near_duplicates import sketched
 
 COLUMNS = "items_seen, items_new, items_dated, items_full, items_duplicate"
 LABELS = "items_enriched, items_language, items_topic, items_duplicate_title, items_duplicate_text"
@@ -71,3 +74,25 @@ async def test_new_articles_are_counted_by_what_they_are_labelled_as(database: D
         "items_duplicate_title": 0,
         "items_duplicate_text": 0,
     }
+
+
+async def test_a_story_that_came_before_in_these_words_is_counted_by_what_tells_it(
+    database: Database, database_url: str, feed_id: int
+) -> None:
+    with connect(database_url) as connection:
+        other = add_feed(connection, NewFeed("http://agency-1.example/feed"))[0]
+    await write(database, feed_id, [sketched(0)])
+    counted = DUPLICATES.labels("text")._value.get()
+    rules, now = Rules(), NOW
+    handler = WriteArticles(database, rules, Policy(), frozenset(), lambda: now)
+    again = make_result(feed_id=other, entries=(sketched(1),))
+    await handler([again])
+    assert DUPLICATES.labels("text")._value.get() == counted + 1
+    async with database.transaction() as connection_:
+        cursor = await connection_.execute(
+            "SELECT items_duplicate, items_duplicate_title, items_duplicate_text FROM feed_fetch_log"
+            " WHERE result_id = %s",
+            [again.result_id],
+        )
+        row = await cursor.fetchone()
+    assert row == {"items_duplicate": 1, "items_duplicate_title": 0, "items_duplicate_text": 1}

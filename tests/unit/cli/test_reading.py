@@ -3,16 +3,19 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from services.admin.feeds.preview import ReadingFailed, as_json, read_bytes
 from services.cli.__main__ import app, main
 from services.cli.commands.parse import show
 from services.cli.output import Times
+from shared.errors import ConfigurationError
 from shared.wire.outcomes import Outcome
 from tests.unit.parse.feeds import atom, rss
 
@@ -156,3 +159,47 @@ def test_people_see_the_tier_the_facts_the_flags_and_the_warnings(capsys: pytest
     shown = " ".join(capsys.readouterr().out.split())
     for text in ("lenient tier", "hubs https://hub.example/", "date_guessed", "warning: malformed XML"):
         assert text in shown
+
+
+def run_enriching(source: Path, *options: str) -> Result:
+    result = CliRunner().invoke(app, ["parse", "--enrich", str(source), *options])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def english(tmp_path: Path) -> Path:
+    path = tmp_path / "feed.xml"
+    title = "The committee could not say when the new bridge over the river will be opened"
+    path.write_text(FEED.replace("<title>One</title>", f"<title>{title}</title>"), encoding="utf-8")
+    return path
+
+
+def test_labels_are_shown_only_if_they_are_asked_for(english: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("py3langid")
+    monkeypatch.setenv("FEEDMILL_ENRICH", "language")
+    (entry,) = json.loads(run_enriching(english, "--json").stdout)["entries"]
+    assert (entry["enrichment"]["language"], entry["enrichment"]["entities"]) == ("en", [])
+    assert entry["enrichment"]["language_confidence"] > 0.5
+    assert "sketch" not in entry["enrichment"]
+    assert re.search(r"\ben \(\d+ %\)", run_enriching(english).stdout)
+    assert "enrichment" not in CliRunner().invoke(app, ["parse", str(english), "--json"]).stdout
+
+
+def test_a_part_that_is_not_installed_is_named_and_the_feed_is_read_without(
+    english: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEEDMILL_ENRICH", "language")
+    monkeypatch.setitem(sys.modules, "py3langid", None)  # what an import of it finds where it is not installed
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    result = run_enriching(english, "--json")
+    assert "without language: " in result.stderr
+    (entry,) = json.loads(result.stdout)["entries"]
+    assert (entry["enrichment"]["language"], entry["enrichment"]["flags"]) == (None, [])
+
+
+def test_a_part_that_does_not_exist_is_a_wrong_setting(english: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEEDMILL_ENRICH", "language,mood")
+    with pytest.raises(ConfigurationError, match="FEEDMILL_ENRICH: no part mood"):
+        run_enriching(english)

@@ -67,7 +67,7 @@ NO_LANGUAGE = {
     "two letters": "x y " * 1000,
     "code": "for (let i = 0; i < rows.length; i++) { total += rows[i].price * rows[i].count; }",
     "JSON": '{"name": "value", "list": [1, 2, 3], "more": {"name": "other"}}',
-    "scripts by turns": "Правительство announced сегодня a new план расширения of railways",
+    "scripts by turns": "The новый plan of the железных дорог was announced today",
     "a script without a language": "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᏂᏴᏫᏯ",
     "lone surrogates": "\ud800\udbff" * 20,
 }
@@ -140,6 +140,15 @@ def test_left_overs_addresses_and_capitals_do_not_hide_a_language(detect: Detect
         detect(f"{SENTENCES['it']} https://news.example/the-new-plan-of-the-government @the_news #breakingnews") == "it"
     )
     assert detect(SENTENCES["de"].upper()) == "de"
+
+
+def test_latin_names_in_a_text_of_another_script_are_passed_over(detect: Detect) -> None:
+    assert detect("iPhone 16 Pro Max 오늘 국내 출시") == "ko"
+    assert detect("Компания OpenAI представила модель ChatGPT Enterprise для бизнеса") == "ru"
+
+
+def test_foreign_words_in_latin_text_do_not_name_its_language(detect: Detect) -> None:
+    assert detect("The government announced сегодня a new plan of the railways Москва") == "en"
 
 
 def test_japanese_without_kana_is_not_chinese(detect: Detect) -> None:

@@ -15,6 +15,7 @@ from pydantic_core import PydanticUndefined
 from services.api.settings import ApiSettings
 from services.cli.__main__ import app
 from services.cli.settings import CliSettings
+from services.enricher.settings import EnricherSettings
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.writer.settings import WriterSettings
@@ -32,6 +33,7 @@ DOCS = ROOT / "docs"
 SETTINGS: dict[str, type[FeedmillSettings]] = {
     "scheduler": SchedulerSettings,
     "fetcher": FetcherSettings,
+    "enricher": EnricherSettings,
     "writer": WriterSettings,
     "api": ApiSettings,
     "feedmill": CliSettings,
@@ -66,7 +68,8 @@ def test_every_setting_is_documented_as_it_is() -> None:
 
 
 def test_every_queue_is_documented() -> None:
-    rows = [row for row in table_rows(read("reference/queues.md")) if row.startswith(("| `fetcher", "| `writer"))]
+    beginnings = ("| `fetcher", "| `enricher", "| `writer")
+    rows = [row for row in table_rows(read("reference/queues.md")) if row.startswith(beginnings)]
     documented = {re.match(r"\| `([^`]+)`", row).group(1) for row in rows}  # type: ignore[union-attr]
     topology = BrokerSettings().topology()
     first, *later = topology.fetcher.queues

@@ -95,6 +95,12 @@ def test_texts_of_a_template_are_other_stories() -> None:
     assert is_one(ALERT.format("Oslo Steel"), ALERT.format("Oslo Steel"))
 
 
+def test_numbers_of_the_title_count() -> None:
+    text = QUAKE.format(5.4, 12, "Izmir", "Monday")
+    assert decide(article(1, text, "Magnitude 5.4 quake near Izmir"), article(2, text, "Izmir shaken on Monday"))
+    assert not decide(article(1, text, "Storm kills 5 in Izmir"), article(2, text, "Storm kills 8 in Izmir"))
+
+
 def test_a_short_text_tells_nothing() -> None:
     assert not is_one("The ferry will not sail today.", "The ferry will not sail today.")
 
@@ -136,6 +142,6 @@ def test_the_title_of_a_series_counts_nothing(title: str) -> None:
 
 def test_articles_that_are_one_story_share_keys() -> None:
     one, other = article(1, STORY[:250]), article(2, f"(Agency) {STORY}")
-    assert set(one.held()) & set(other.wanted())
-    assert set(other.held()) & set(one.wanted())
-    assert all(-(1 << 31) <= key < 1 << 31 for key in one.wanted())
+    assert set(one.held) & set(other.wanted)
+    assert set(other.held) & set(one.wanted)
+    assert all(-(1 << 31) <= key < 1 << 31 for key in one.wanted)

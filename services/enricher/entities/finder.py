@@ -1,0 +1,140 @@
+"""Finds the entities of an article: what the list, the rules and the model see, each place of the text once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Literal
+
+from services.enricher.entities import rules
+from services.enricher.entities.model import Model, load_model
+from services.enricher.entities.names import Name, Names, Span, is_letter, load_names
+from services.enricher.entities.style import Style
+from services.enricher.parts import Entities
+from services.enricher.text import Text
+from shared.wire.enrichment import Entity, EntityKind, Mention
+
+MOST_ENTITIES = 50
+MOST_MENTIONS = 10
+"""An article keeps so many entities, and so many mentions of each."""
+MOST_SPANS = 2_000
+"""So many places of a text are weighed."""
+LONGEST_ABBREVIATION = 4
+"""In a text of capitals alone, `US` and `WHO` may be words."""
+Field = Literal["title", "body"]
+Found = tuple[Field, Span]
+
+TECHNICAL = re.compile(
+    r"\b(?:software|programming|programmer\w*|coding|codebase|developers?|open[- ]source|frameworks?|APIs?"
+    r"|compilers?|runtime|servers?|databases?|browsers?|apps?|startups?|AI|LLMs?|GPUs?|chips?|cloud|DevOps|web|CLI|SDK"
+    r"|repositor(?:y|ies)|logiciels?|développeurs?|Entwickler\w*|programmi\w+|desarrollador\w*|código|sviluppator\w+"
+    r"|разработчик\w*|программ\w+)\b"
+)
+NEAR = re.compile(
+    r"\b(?:in|at|from|near|to|of|outside|around|across|between|nach|aus|bei|von|à|en|dans|vers|desde|hacia|em|para|w|z|i|v"
+    r"|uit|till|från|fra|til|[Ii]n|[Nn]ear|[Ff]rom|[Aa]t)\s$"
+)
+"""The words before a place."""
+
+
+def load_entities(mode: str = "list") -> Entities:
+    """Return what finds entities, by the list (`list`) or with spaCy's models beside it (`model`).
+
+    Raises:
+        Missing: a package or a model is not installed.
+    """
+    names = load_names()
+    model = load_model() if mode == "model" else None
+
+    def find(texts: Sequence[Text], languages: Sequence[str | None]) -> list[tuple[Entity, ...]]:
+        return [entities_of(text, language, names, model) for text, language in zip(texts, languages, strict=True)]
+
+    return find
+
+
+def entities_of(text: Text, language: str | None, names: Names, model: Model | None = None) -> tuple[Entity, ...]:
+    """Return the entities of a text in this language (None: unknown), those first that are named first."""
+    styles: dict[Field, Style] = {"title": Style(text.title, language), "body": Style(text.body, language)}
+    sure: list[Found] = []
+    doubtful: list[Found] = []
+    for field, style in styles.items():
+        for span, _ in zip(names.find(style.text), range(MOST_SPANS), strict=False):
+            if _is_sure(span, style, text):
+                sure.append((field, span))
+            else:
+                doubtful.append((field, span))
+        sure += ((field, span) for span in rules.find(style, names))
+        if model:
+            sure += ((field, span) for span in model.find(style.text, language))
+    seen = {span.name.name for _, span in sure}
+    sure += ((f, s) for f, s in doubtful if s.name.name in seen and not styles[f].is_upper_case)
+    chosen = _without_overlaps(sure)
+    people = _last_names(chosen)
+    chosen = [
+        (f, s._replace(name=people.get(s.name.name, s.name) if s.name.kind == "person" else s.name)) for f, s in chosen
+    ]
+    return _grouped(_without_overlaps([*chosen, *_named_again(people, styles)]))
+
+
+def _is_sure(span: Span, style: Style, text: Text) -> bool:
+    """Tell if a form of the list means its entity there, and is no common word."""
+    form, common = style.text[span.start : span.end], span.name.common
+    if not form[0].isupper():
+        return not common
+    if style.is_upper_case and (len(form) <= LONGEST_ABBREVIATION or common):
+        return False
+    words = common - {"t", "?"}
+    is_word = bool(words) and (style.language in words or style.language in {None, "und"})
+    if span.name.kind == "technology" and (is_word or "t" in common):
+        is_technical = TECHNICAL.search(text.title) or TECHNICAL.search(text.body)
+        return bool(is_technical) and (not is_word or style.tells(span.start))
+    if span.name.kind == "place" and "?" in common:
+        return bool(NEAR.search(style.text, max(span.start - 9, 0), span.start))
+    return not is_word or style.tells(span.start)
+
+
+def _without_overlaps(found: list[Found]) -> list[Found]:
+    """Return the longest of those that overlap; of equally long ones the first, which is the list's."""
+    taken: dict[Field, set[int]] = {"title": set(), "body": set()}
+    chosen = []
+    for field, span in sorted(found, key=lambda f: f[1].start - f[1].end):
+        if span.start in taken[field] or span.end - 1 in taken[field]:
+            continue
+        taken[field].update(range(span.start, span.end))
+        chosen.append((field, span))
+    return sorted(chosen, key=lambda f: (f[0] == "body", f[1].start))
+
+
+def _last_names(found: list[Found]) -> dict[str, Name]:
+    """Return the last names of people who are named in full."""
+    people: dict[str, Name] = {}
+    for _, span in found:
+        last = span.name.name.rsplit(" ", 1)[-1]
+        if span.name.kind == "person" and last != span.name.name and len(last) > 2:
+            people.setdefault(last, span.name)
+    return people
+
+
+def _named_again(people: dict[str, Name], styles: dict[Field, Style]) -> Iterator[Found]:
+    """Yield where people are named by their last name."""
+    for last, name in islice(people.items(), MOST_ENTITIES):
+        for field, style in styles.items():
+            start, mentions = style.text.find(last), 0
+            while start >= 0 and mentions < MOST_MENTIONS:
+                end = start + len(last)
+                if not is_letter(style.text[start - 1 : start]) and not is_letter(style.text[end : end + 1]):
+                    yield field, Span(start, end, name)
+                    mentions += 1
+                start = style.text.find(last, end)
+
+
+def _grouped(found: list[Found]) -> tuple[Entity, ...]:
+    """Return an entity per thing, with its mentions."""
+    mentions: dict[tuple[EntityKind, str], tuple[Name, list[Mention]]] = {}
+    for field, span in found:
+        _, known = mentions.setdefault((span.name.kind, span.name.id or span.name.name), (span.name, []))
+        if len(known) < MOST_MENTIONS:
+            known.append(Mention(field=field, start=span.start, end=span.end))
+    kept = list(mentions.values())[:MOST_ENTITIES]
+    return tuple(Entity(name=n.name, kind=n.kind, id=n.id, mentions=tuple(where)) for n, where in kept)

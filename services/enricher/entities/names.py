@@ -1,0 +1,143 @@
+"""The list of entities, as it is searched: `list.tsv.gz`, which `make entity-list` builds."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from services.enricher.parts import Missing
+from shared.wire.enrichment import EntityKind
+
+LIST = Path(__file__).parent / "list.tsv.gz"
+KINDS: dict[str, EntityKind] = {"P": "person", "O": "organisation", "L": "place", "T": "technology"}
+ENDINGS = re.compile(
+    "[аеиуыюяойь]|[оеёаыи]м|ям|[оеєії]ю|[еоиії]й|[оеєё]в|[еоії]в|[ая]ми|[ая]х|ові|еві|ого|ому|ої|ії|ію|ією|ью"
+)
+"""What a Russian, Ukrainian or Bulgarian name may end in beside its stem."""
+LONGEST_ENDING = 4
+SHORTEST_STEM = 4
+UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+"""Scripts that write no spaces between words."""
+PREFIXED = {"HEBREW": "בלמהוכש", "ARABIC": "وبلكف"}
+"""Scripts that write prepositions together with the name, and the letters of those."""
+
+
+class Name(NamedTuple):
+    """What a form of the list stands for."""
+
+    kind: EntityKind
+    name: str
+    id: str | None
+    common: frozenset[str]
+    """Languages in which the form is also a common word."""
+    is_stem: bool = False
+
+
+class Span(NamedTuple):
+    """Where a text has a form of the list."""
+
+    start: int
+    end: int
+    name: Name
+
+
+@dataclass(frozen=True)
+class Names:
+    """The list."""
+
+    automaton: Any
+    given: frozenset[str]
+    family: frozenset[str]
+    words: frozenset[str]
+    """Common English words, in lower case."""
+    places: frozenset[str]
+    """Forms of one word that name a place."""
+
+    def find(self, text: str) -> Iterator[Span]:
+        """Yield all forms that stand in the text as words of their own; they may overlap."""
+        for last, entry in self.automaton.iter(text):
+            length, name, script = cast("tuple[int, Name, str]", entry)
+            start, end = last + 1 - length, last + 1
+            if script not in UNSPACED:
+                if start and is_letter(text[start - 1]) and not _is_prefixed(text, start, script):
+                    continue
+                if end < len(text) and is_letter(text[end]) and script != "HANGUL":
+                    end = _end_of_stem(text, end) if name.is_stem else 0
+            if end:
+                yield Span(start, end, name)
+
+
+def is_letter(character: str) -> bool:
+    """Tell if a character belongs to a word."""
+    return character.isalnum() or character == "_" or (character > "\u02ff" and unicodedata.combining(character) > 0)
+
+
+def _end_of_stem(text: str, end: int) -> int:
+    """Return the end of the word whose stem ends there, 0 if its ending is none of a name's."""
+    stop = end
+    while stop < len(text) and stop - end < LONGEST_ENDING and is_letter(text[stop]):
+        stop += 1
+    return stop if ENDINGS.fullmatch(text, end, stop) else 0
+
+
+def _is_prefixed(text: str, start: int, script: str) -> bool:
+    """Tell if only prepositions (one or two letters) stand between the name and the beginning of its word."""
+    letters = PREFIXED.get(script, "")
+    if not letters:
+        return False
+    for at in range(start - 1, max(start - 3, -1), -1):
+        if text[at] not in letters:
+            return False
+        if at == 0 or not is_letter(text[at - 1]):
+            return True
+    return text[start - 2 : start] == "ال"
+
+
+def script_of(text: str) -> str:
+    """Return the script of a text's first letter, as Unicode calls it."""
+    first = next((c for c in text if c.isalpha()), "")
+    return unicodedata.name(first, "").split(" ")[0] if first else ""
+
+
+def load_names() -> Names:
+    """Read the list: half a second, about 50 MB.
+
+    Raises:
+        Missing: pyahocorasick is not installed.
+    """
+    try:
+        import ahocorasick
+    except ImportError as error:
+        raise Missing("pyahocorasick is not installed: pip install 'feedmill[enrich]'") from error
+    automaton = ahocorasick.Automaton()
+    sets: dict[str, frozenset[str]] = {}
+    places = set()
+    for line in gzip.decompress(LIST.read_bytes()).decode("utf-8").splitlines():
+        kind, *rest = line.split("\t")
+        if kind not in KINDS:
+            sets[kind] = frozenset(rest)
+            continue
+        wikidata, name, *forms = rest
+        for marked in forms:
+            form, _, common = marked.partition("~")
+            found = Name(KINDS[kind], name, wikidata or None, frozenset(common.split(",")) if common else frozenset())
+            for key, entry in _entries(form, found):
+                if not automaton.exists(key):
+                    automaton.add_word(key, (len(key), entry, script_of(key)))
+            if kind == "L" and " " not in form:
+                places.add(form)
+    automaton.make_automaton()
+    return Names(automaton, sets["given"], sets["family"], sets["words"], frozenset(places))
+
+
+def _entries(form: str, name: Name) -> Iterator[tuple[str, Name]]:
+    yield form, name
+    if script_of(form) == "CYRILLIC" and " " not in form and not form.isupper():
+        stem = form[:-1] if form[-1] in "аеиоуыэюяйьёєії" else form
+        if len(stem) >= SHORTEST_STEM:
+            yield stem, name._replace(is_stem=True)

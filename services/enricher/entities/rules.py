@@ -1,0 +1,148 @@
+"""People and organisations that no list has, told by how they are written: `Angela Merkel`, `University of Ghana`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from services.enricher.entities.names import Name, Names, Span
+from services.enricher.entities.style import Style
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MOST_WORDS = 400
+"""So many capitalised words of a text are looked at."""
+CAPITALISED = re.compile(r"(?<![\w.])[^\W\d_a-zß-öø-ÿа-яёα-ω][^\W_]*(?:['’-][^\W\d_]+)*")
+PARTICLES = (
+    "van (?:den? |der )?|von (?:de[rn] )?|de (?:la |los )?|d[aiou] |dos |das |del |della |te[rn] |bin |ibn |al |el |zu "
+)
+AFTER = re.compile(rf" (?:{PARTICLES})?$")
+"""What may stand between two words of a person's name."""
+JOINED = re.compile(r" (?:and |& |(?:of|for|de|des|du|del|für) (?:the |la |l['’])?)?$")
+"""What may stand between two words of an organisation's name."""
+TITLES = _words(
+    "President Minister Senator Governor Chancellor Mayor Judge Justice King Queen Prince Princess Pope Sir Dame"
+    " Lord Lady Mr Mrs Ms Dr Prof Professor General Colonel Captain Secretary Ambassador Congressman CEO Coach"
+    " Präsident Präsidentin Bundeskanzler Kanzler Kanzlerin Ministerpräsident Außenminister Bundespräsident"
+    " Président Presidente Ministro Ministra Президент Премьер Министр Prezydent Premier Başkan Cumhurbaşkanı"
+)
+LEGAL = _words("Inc Corp Ltd LLC plc PLC GmbH AG Corporation Incorporated Holdings SpA SARL Oy AB ASA")
+LAST = LEGAL | _words(
+    "University College Institute Bank Group Party Council Committee Commission Agency Foundation Association"
+    " Federation Airlines Airways Motors Energy Pharmaceuticals Technologies Ministry Department Authority Bureau"
+    " Parliament Senate Assembly Court Congress Union Hospital Museum Library Orchestra FC Universität Institut"
+    " Partei Verband Bundesamt Ministerium Universiteit Universitet Üniversitesi Bankası"
+)
+FIRST = _words(
+    "University Institute Bank Ministry Department Ministerio Ministère Ministero Ministério Universidad"
+    " Université Università Universidade Banco Banque Banca Partido Parti Partito Institut Instituto Office Bureau"
+    " Federation Association House Chamber Conseil Consejo Tribunal Cour Corte"
+)
+OF = re.compile(r" (?:of|de|des|du|del|della|di|da|für|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
+
+
+def find(style: Style, names: Names) -> Iterator[Span]:
+    """Yield the people and organisations of a text; they may overlap."""
+    words = [m for m, _ in zip(CAPITALISED.finditer(style.text), range(MOST_WORDS), strict=False) if m[0][0].isupper()]
+    for place, word in enumerate(words):
+        after = words[place + 1][0] if place + 1 < len(words) else ""
+        if word[0] in names.given or word[0] in TITLES or (after in names.family and word[0] not in LAST):
+            yield from _person(style, names, words, place)
+        if word[0] in LAST or word[0] in FIRST:
+            yield from _organisation(style, names, words, place)
+
+
+def _person(style: Style, names: Names, words: Sequence[re.Match[str]], place: int) -> Iterator[Span]:
+    is_titled = words[place][0] in TITLES and words[place][0] not in names.given
+    end = _extend(style.text, words, place, 3)
+    first = place + is_titled
+    first += first < end and words[first][0] in TITLES
+    while end > first and (words[end][0] in LAST or words[end][0] in TITLES):
+        end -= 1
+    if end < first + (not is_titled) or not all(_may_name(m[0], names) for m in words[first : end + 1]):
+        return
+    if is_titled:
+        is_name = words[first][0] in names.given or _is_rare(words[first][0], names)
+        is_sure = is_name and not style.is_title_case and not style.is_upper_case
+    else:
+        is_sure = _is_full_name(style, names, words[first], words[end])
+    if is_sure:
+        start, stop = (
+            words[first].start(),
+            words[first].start() + len(without_genitive(style.text[words[first].start() : words[end].end()])),
+        )
+        yield Span(start, stop, Name("person", style.text[start:stop], None, frozenset()))
+
+
+def _is_full_name(style: Style, names: Names, first: re.Match[str], last: re.Match[str]) -> bool:
+    """Tell if a given name and what follows it are a person's, and no common words or places."""
+    is_family = without_genitive(last[0]) in names.family
+    if first[0] not in names.given:
+        return is_family and style.tells(first.start()) and _is_rare(first[0], names)
+    if is_family or first[0].lower() in names.words:
+        return is_family and not style.is_upper_case
+    return _is_rare(without_genitive(last[0]), names)
+
+
+def _extend(text: str, words: Sequence[re.Match[str]], place: int, most: int) -> int:
+    """Return the last of the words that belong to the same name as this one."""
+    end = place
+    while end + 1 < len(words) and end - place < most:
+        between = text[words[end].end() : words[end + 1].start()]
+        if words[end][0].endswith(("'s", "’s")):
+            break
+        if between.startswith(". ") and (len(words[end][0]) == 1 or words[end][0] in TITLES):
+            between = between[1:]
+        if not AFTER.search(between) or len(between) > 16 or not AFTER.match(between):
+            break
+        end += 1
+    return end
+
+
+def _may_name(word: str, names: Names) -> bool:
+    """Tell if a word can be a part of a person's name."""
+    if word in names.given or word in names.family or len(word) == 1:
+        return True
+    return without_genitive(word).lower() not in names.words and not word.isupper()
+
+
+def _is_rare(word: str, names: Names) -> bool:
+    """Tell if a word is neither a common one nor a place's name."""
+    return word.lower() not in names.words and word not in names.places
+
+
+def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], place: int) -> Iterator[Span]:
+    word, text = words[place], style.text
+    if style.is_upper_case or ((style.is_title_case or style.language == "de") and word[0] not in LEGAL):
+        return
+    start = end = place
+    if word[0] in FIRST and place + 1 < len(words) and OF.match(text[word.end() : words[place + 1].start()]):
+        end = place + 1
+        while end + 1 < len(words) and end - place < 4 and text[words[end].end() : words[end + 1].start()] == " ":
+            end += 1
+        start -= bool(
+            start and text[words[start - 1].end() : word.start()] == " " and _is_joined(text, words[start - 1], word)
+        )
+    if word[0] in LAST and end == place:
+        while start and place - start < 5 and _is_joined(text, words[start - 1], words[start]):
+            start -= 1
+        while start < place and style.begins_sentence(words[start].start()) and words[start][0].lower() in names.words:
+            start += 1
+    if start == end or words[start][0] in TITLES:
+        return
+    found = without_genitive(text[words[start].start() : words[end].end()])
+    first = words[start].start()
+    yield Span(first, first + len(found), Name("organisation", found, None, frozenset()))
+
+
+def _is_joined(text: str, word: re.Match[str], after: re.Match[str]) -> bool:
+    """Tell if two capitalised words may belong to one organisation's name."""
+    return bool(JOINED.match(text[word.end() : after.start()])) and word[0] == without_genitive(word[0])
+
+
+def without_genitive(text: str) -> str:
+    """Return a name without `'s`."""
+    return text[:-2] if text.endswith(("'s", "’s")) else text

@@ -1,0 +1,113 @@
+"""Entities are found where a text names them, and not where a common word only looks like one."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.enricher.entities import load_entities
+from services.enricher.parts import Entities
+from services.enricher.text import Text
+from shared.wire.enrichment import Entity
+
+
+@pytest.fixture(scope="module")
+def find() -> Entities:
+    return load_entities()
+
+
+def found(find: Entities, title: str, body: str = "", language: str | None = "en") -> dict[str, Entity]:
+    return {entity.name: entity for entity in find([Text(title, body)], [language])[0]}
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "name", "kind", "id"),
+    [
+        ("en", "Ministers met in Berlin on Friday", "Berlin", "place", None),
+        ("en", "The vote in Sweden was close", "Sweden", "place", "Q34"),
+        ("de", "Der Gipfel in Frankreich beginnt", "France", "place", "Q142"),
+        ("ru", "Переговоры в Китае завершились", "China", "place", "Q148"),
+        ("ja", "日本で選挙", "Japan", "place", "Q17"),
+        ("ar", "قمة في مصر اليوم", "Egypt", "place", "Q79"),
+        ("he", "נתניהו בירושלים", "Jerusalem", "place", None),
+        ("ko", "미국에서 열린 회의", "United States", "place", "Q30"),
+        ("es", "La OTAN se reunirá el martes", "NATO", "organisation", "Q7184"),
+        ("en", "A clinic run by the University of Zanzibar", "University of Zanzibar", "organisation", None),
+        ("en", "She joined Zebulon Holdings in March", "Zebulon Holdings", "organisation", None),
+        ("en", "They talked to Amelia Thornbury about it", "Amelia Thornbury", "person", None),
+        ("en", "Senator Zorblatt disagreed", "Zorblatt", "person", None),
+        ("en", "Clusters that run Kubernetes are affected", "Kubernetes", "technology", None),
+    ],
+)
+def test_names_are_found(find: Entities, language: str, text: str, name: str, kind: str, id: str | None) -> None:  # noqa: A002
+    entity = found(find, text, language=language)[name]
+    assert (entity.kind, entity.id) == (kind, id)
+    assert len(entity.mentions) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A nice idea for reading in the bath",
+        "Nice weather, and reading glasses",
+        "How To Lead A Nice Life: Reading Tips",
+        "the python ate an apple, rust and swift water",
+        "Swift action is needed to rust-proof the bridge",
+        "MAN TOLD US WHO WAS THERE",
+        "Chinaware and Parisian and Malice",
+        "On Monday in March the Province said so",
+    ],
+)
+def test_common_words_are_no_names(find: Entities, text: str) -> None:
+    assert not found(find, text)
+
+
+def test_a_word_in_the_middle_of_a_sentence_is_a_name_if_it_is_capitalised(find: Entities) -> None:
+    said = found(find, "Nice mourns", "Thousands marched in Nice on Sunday.")
+    assert [mention.field for mention in said["Nice"].mentions] == ["title", "body"]
+
+
+def test_a_person_is_one_entity_by_full_and_by_last_name(find: Entities) -> None:
+    title, body = "Thornbury resigns", "Amelia Thornbury said so. Friends of Thornbury's agreed."
+    person = found(find, title, body)["Amelia Thornbury"]
+    texts = {"title": title, "body": body}
+    assert [texts[m.field][m.start : m.end] for m in person.mentions] == ["Thornbury", "Amelia Thornbury", "Thornbury"]
+
+
+def test_the_longest_name_wins(find: Entities) -> None:
+    said = found(find, "Jordan Henderson was in Washington, D.C. for Goldman Sachs")
+    assert {(e.kind, name) for name, e in said.items()} == {
+        ("person", "Jordan Henderson"),
+        ("place", "Washington DC"),
+        ("organisation", "Goldman Sachs"),
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "\ud800\udfff\ud800 Paris", "A" * 4_000, "Anna " * 800, "Anna de " * 500, "\u202eParis\u202c"),
+        *("Bank of " * 500, "Бер" * 1_300, "京" * 4_000, "ال" * 2_000, "😀" * 4_000, "A.B." * 1_000, "İ" * 4_000),
+    ],
+)
+def test_any_text_takes_bounded_room(find: Entities, text: str) -> None:
+    entities = find([Text(text[:500], text)], [None])[0]
+    assert len(entities) <= 50
+    for entity in entities:
+        assert len(entity.mentions) <= 10
+        for mention in entity.mentions:
+            assert 0 <= mention.start < mention.end <= len(text)
+
+
+def test_many_names_are_cut(find: Entities) -> None:
+    many = ", ".join(f"Anna Zebl{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200))
+    assert len(found(find, "", many)) == 50
+    assert len(found(find, "", "Sweden, " * 200)["Sweden"].mentions) == 10
+
+
+def test_a_model_finds_what_no_list_has() -> None:
+    pytest.importorskip("spacy")
+    text = "The talks between Zarnak Industries and Berlin were led by Xanthe Quillfeather."
+    by_list, by_model = (found(load_entities(mode), "Talks stall", text) for mode in ("list", "model"))
+    assert by_list.keys() == {"Berlin"}
+    assert by_model.keys() > by_list.keys()
+    assert (by_model["Berlin"].kind, by_model["Berlin"].mentions) == ("place", by_list["Berlin"].mentions)
