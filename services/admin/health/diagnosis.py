@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from shared.broker.topology import OPTIONAL_SECONDS
-
 LATE_SECONDS = 60.0
 """A feed that has been due for longer is overdue. Schedulers look every second."""
 
@@ -127,6 +125,8 @@ def _at_queues(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
 
 def unread_optional(queue: str, ready: int) -> str:
     """Return what it means that nobody reads the queue of a stage that results can do without."""
+    from shared.broker.topology import OPTIONAL_SECONDS  # not above: every command imports this module
+
     wait = in_words(OPTIONAL_SECONDS)
     return f"nobody reads `{queue}`, where {ready:,} results wait: each goes on without it after {wait}"
 

@@ -8,7 +8,11 @@ from typing import Annotated
 import typer
 
 from local.terminal import print_error
+from services.cli.options import AsJson
 from services.cli.output import Column, console, print_table
+from shared.observability.display import ascii_json
+
+FIGURES = ("accuracy", "held_out", "given", "given_right")
 
 app = typer.Typer(help="Models of the enricher.", no_args_is_help=True)
 
@@ -17,6 +21,7 @@ app = typer.Typer(help="Models of the enricher.", no_args_is_help=True)
 def train(
     file: Annotated[Path, typer.Argument(help="A CSV with the columns text, label and, if it likes, language.")],
     output: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("topics-model.npz"),
+    as_json: AsJson = False,
 ) -> None:
     """Train a model of topics on your own labels, and say how good it is."""
     try:
@@ -31,6 +36,11 @@ def train(
     except OSError as error:
         print_error(f"{error.filename}: {error.strerror}")
         raise typer.Exit(1) from None
+    if as_json:
+        shown = {"model": str(output.resolve()), "texts": len(lines), "threshold": trained.model.threshold}
+        labels = [seen._asdict() for seen in trained.labels]
+        print(ascii_json(shown | {name: getattr(trained, name) for name in FIGURES} | {"labels": labels}))
+        return
     columns = (
         Column("label", "label", flexible=True),
         Column("held out", "texts"),

@@ -14,10 +14,10 @@ from services.cli.label_words import entities_in_words, with_share
 from services.cli.options import AsJson, Utc, Wide
 from services.cli.output import Column, Times, console, print_facts, print_table
 from shared.observability.display import ascii_json, safe_to_show
-from shared.wire.enrichment import Enrichment
 
 if TYPE_CHECKING:
     from services.fetcher.parse import ParsedFeed
+    from shared.wire.enrichment import Enrichment
     from shared.wire.results import Entry
 
 
@@ -84,6 +84,8 @@ def show(parsed: ParsedFeed, times: Times, *, wide: bool = False) -> None:
 
 
 def _found(entry: Entry) -> Enrichment:
+    from shared.wire.enrichment import Enrichment
+
     return entry.enrichment or Enrichment()
 
 

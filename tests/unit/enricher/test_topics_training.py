@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,14 @@ def test_a_model_of_ones_own_labels_replaces_the_topics(tmp_path: Path) -> None:
     assert "accuracy 100.0 %" in result.output
     labels = load_topics(model)([Text("a pear and a plum", ""), Text("the saw", "and a chisel")], ["en", "en"])
     assert [label and label.name for label in labels] == ["fruit", "tools"]
+
+
+def test_how_good_it_is_is_told_to_programs(tmp_path: Path) -> None:
+    file, model = a_file(tmp_path / "texts.csv"), tmp_path / "mine.model"
+    result = CliRunner().invoke(app, ["enrich", "train", str(file), "--output", str(model), "--json"])
+    told = json.loads(result.stdout)
+    assert (told["model"], told["texts"], told["held_out"], told["accuracy"]) == (str(model), 60, 12, 1.0)
+    assert [label["label"] for label in told["labels"]] == ["fruit", "tools"]
 
 
 def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
