@@ -6,5 +6,6 @@ one transaction per batch. Results of dry runs come from `writer.trials`, and th
     handler   one batch                    store      the transaction: what is written in which order
     articles  which article an entry is    schedule   when a feed is polled next: both pure
     article   an article, and SQL from lists of columns    ledger, pending, feed_store   the SQL of each table
+    duplicates   near-duplicates: their sketches in the database, settled afterwards
     pruning   deletes old rows             fires      tasks of fetches by hand, dry runs
 """
