@@ -38,8 +38,8 @@ def enrich_entries(entries: Sequence[Entry], feed_language: str | None, parts: P
     names = [label and label.name for label in languages]
     sketches = _find("duplicates", parts.sketches, None, failed, texts)
     topics = _find("topics", parts.topics, None, failed, texts, names)
-    nobody: tuple[Entity, ...] = ()
-    entities = _find("entities", parts.entities, nobody, failed, texts, names)
+    unknown: tuple[Entity, ...] | None = None
+    entities = _find("entities", parts.entities, unknown, failed, texts, names)
     return [
         Enrichment(
             language=language and language.name,

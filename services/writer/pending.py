@@ -31,7 +31,9 @@ def _enclosures(article: Article) -> str:
 
 def _entities(article: Article) -> str | None:
     enrichment = article.entry.enrichment
-    return json.dumps([entity.model_dump() for entity in enrichment.entities]) if enrichment else None
+    if enrichment is None or enrichment.entities is None:
+        return None
+    return json.dumps([entity.model_dump() for entity in enrichment.entities])
 
 
 def _found(name: str, type_: str = "text", field: str | None = None) -> Column:

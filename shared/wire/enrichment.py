@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -66,7 +66,8 @@ class Enrichment(Record):
     """One of the taxonomy's labels."""
     topic_confidence: float | None = Field(default=None, ge=0, le=1)
     """The share of texts with such a value whose topic is right."""
-    entities: Many[Entity] = ()
+    entities: Annotated[tuple[Entity, ...] | None, Field(fail_fast=True)] = None
+    """Empty: it names none."""
     sketch: Sketch | None = None
     flags: Many[str] = ()
     """What was cut or failed, for example `enrichment_failed` (docs/reference/queues.md)."""

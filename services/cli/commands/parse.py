@@ -90,7 +90,7 @@ def _found(entry: Entry) -> Enrichment:
 
 
 def _named(entry: Entry) -> str | None:
-    return entities_in_words([entity.model_dump() for entity in _found(entry).entities])
+    return entities_in_words([entity.model_dump() for entity in _found(entry).entities or ()])
 
 
 _LABELS = (

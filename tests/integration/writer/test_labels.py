@@ -66,7 +66,7 @@ async def test_what_was_found_is_written_and_survives_death_and_revival(database
 async def test_an_article_that_no_enricher_saw_has_no_labels_and_one_that_names_nobody_an_empty_list(
     database: Database, feed_id: int
 ) -> None:
-    entries = (make_entry(1), make_entry(2, enrichment=Enrichment()))
+    entries = (make_entry(1), make_entry(2, enrichment=Enrichment(entities=())))
     await write(database, make_result(feed_id=feed_id, entries=entries))
     found = await labels(database)
     assert [row["entities"] for row in found] == [None, []]
@@ -79,7 +79,7 @@ async def test_labels_change_with_the_text_and_go_if_nobody_read_it(
 ) -> None:
     policy = Policy(requeue_updates=requeue_updates)
     await write_entry(database, feed_id, policy, enrichment=FOUND)
-    german = Enrichment(language="de", language_confidence=1.0)
+    german = Enrichment(language="de", language_confidence=1.0, entities=())
     await write_entry(database, feed_id, policy, body="Ein anderer Text.", enrichment=german)
     (row,) = await labels(database)
     assert (row["detected_language"], row["topic"], row["entities"]) == ("de", None, [])

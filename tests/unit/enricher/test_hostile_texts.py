@@ -77,7 +77,7 @@ def repeated(pattern: str, length: int) -> str:
 def checked(entry: Entry, found: Enrichment) -> None:
     assert FAILED not in found.flags
     assert (CUT in found.flags) == (len(entry.title) > MOST_TITLE or len(entry.body) > MOST_BODY)
-    for entity in found.entities:
+    for entity in found.entities or ():
         assert entity.name.strip()
         for mention in entity.mentions:
             text = entry.title if mention.field == "title" else entry.body

@@ -70,7 +70,7 @@ def enrichments(result: FeedFetched) -> list[Enrichment]:
 async def test_every_entry_gets_what_each_part_finds(thread: ThreadPoolExecutor) -> None:
     found = enrichments(await passed(thread, RESULT))
     assert found == [
-        Enrichment(language="en", language_confidence=0.9, topic="news in en", topic_confidence=0.8)
+        Enrichment(language="en", language_confidence=0.9, topic="news in en", topic_confidence=0.8, entities=())
     ] * len(RESULT.entries)
 
 
@@ -99,7 +99,7 @@ async def test_the_entry_that_a_part_fails_at_is_marked_and_the_others_are_label
 
     found = enrichments(await passed(thread, RESULT, replace(PARTS, topics=fail)))
     assert {place for place, one in enumerate(found) if one.flags} == {7}
-    assert found[7] == Enrichment(language="en", language_confidence=0.9, flags=(FAILED,))
+    assert found[7] == Enrichment(language="en", language_confidence=0.9, entities=(), flags=(FAILED,))
     assert found[8].topic == "news in en"
 
 
