@@ -22,7 +22,11 @@ ENDINGS = re.compile(
 """What a Russian, Ukrainian or Bulgarian name may end in beside its stem."""
 LONGEST_ENDING = 4
 SHORTEST_STEM = 4
-NOT_LATIN = re.compile("[\u0370-\u1dff\u2c00-\U0001efff\U00020000-\U0003ffff]")
+_OTHERS = "\u0370-\u1dff\u2c00-\U0001efff\U00020000-\U0003ffff"
+"""The letters of other scripts than Latin."""
+MARGIN = 40
+"""No form of another script has as many Latin letters in a row."""
+NOT_LATIN = re.compile(f"[{_OTHERS}](?:[^{_OTHERS}]{{0,{2 * MARGIN}}}[{_OTHERS}])*")
 WORD = re.compile(r"\w+")
 CAPITAL = r"[^\W\d_a-zß-öø-ÿ]\w*"
 """A word that may begin with a capital letter."""
@@ -94,11 +98,12 @@ class Names:
     def find(self, text: str) -> Iterator[Span]:
         """Yield all forms that stand in the text as words of their own; they may overlap."""
         yield from self.latin.find(text)
-        if not text.isascii() and NOT_LATIN.search(text):
-            yield from self._find_others(text)
+        if not text.isascii():
+            for others in NOT_LATIN.finditer(text):
+                yield from self._find_others(text, max(others.start() - MARGIN, 0), others.end() + MARGIN)
 
-    def _find_others(self, text: str) -> Iterator[Span]:
-        for last, entry in self.automaton.iter(text):
+    def _find_others(self, text: str, first: int, stop: int) -> Iterator[Span]:
+        for last, entry in self.automaton.iter(text, first, min(stop, len(text))):
             length, name, script = cast("tuple[int, Name, str]", entry)
             start, end = last + 1 - length, last + 1
             if script not in UNSPACED:
