@@ -18,6 +18,10 @@ from services.enricher.topics.features import BUCKETS
 
 VERSION = 1
 
+MOST_LABELS = 500
+_MOST_BYTES = (MOST_LABELS + 4) * BUCKETS
+"""Of a file, unfolded: 130 MB."""
+
 Scores = NDArray[np.float32]
 
 
@@ -77,6 +81,7 @@ class Model:
             OSError: the file can't be read.
         """
         try:
+            _check_size(path)
             with np.load(path, allow_pickle=False) as file:
                 about, weights, bias, digest = (file[name] for name in ("about", "weights", "bias", "sha256"))
             said: dict[str, Any] = json.loads(about.tobytes())
@@ -93,11 +98,18 @@ class Model:
                 threshold=said["threshold"],
                 made_from=said["made_from"],
             )
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError, EOFError, MemoryError, zipfile.BadZipFile) as error:
             raise BadModel("it was not written by `feedmill enrich train`") from error
         if weights.shape != (BUCKETS, len(model.labels)) or weights.dtype != np.int8:
             raise BadModel("its table has another form than this feedmill's")
         return model
+
+
+def _check_size(path: Path) -> None:
+    """Refuse a file that unfolds to more than any model. What it says of itself bounds what is read of it."""
+    with zipfile.ZipFile(path) as parts:
+        if sum(part.file_size for part in parts.infolist()) > _MOST_BYTES:
+            raise BadModel(f"it unfolds to more than {_MOST_BYTES:,} bytes")
 
 
 def _digest(*arrays: NDArray[Any]) -> bytes:

@@ -63,7 +63,7 @@ async def test_while_the_next_stage_has_a_backlog_no_jobs_are_taken(amqp_url: st
         first = [make_job(f"{server.url}/first/{n}", n) for n in range(40)]
         await queues.publish(*first)
         said = await fetcher.until_said("taking no jobs until the next stage has caught up")
-        assert (said["queue"], said["high_water"]) == ("writer", 40)
+        assert (said["queue"], said["high_water"]) == ("enricher, writer", 40)
         await fetcher.until_said("taking no more for now")
         assert await fetcher.metric("feedmill_backpressure") == 1
         await queues.publish(*hanging_jobs(server.url, 100, first=40))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,24 @@ def test_a_damaged_model_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     np.savez(path, **arrays)
     with pytest.raises(BadModel, match="checksum"):
+        Model.load(path)
+
+
+def test_a_file_that_unfolds_without_end_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("weights.npy", bytes(200_000_000))
+    with pytest.raises(BadModel, match="unfolds to more than"):
+        Model.load(path)
+
+
+@pytest.mark.parametrize("count", [10**12, -1])
+def test_a_table_that_claims_more_than_it_has_is_refused(tmp_path: Path, count: int) -> None:
+    head = f"{{'descr': '|i1', 'fortran_order': False, 'shape': ({count}, 17), }}".encode()
+    path = tmp_path / "model.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("about.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    with pytest.raises(BadModel):
         Model.load(path)
 
 

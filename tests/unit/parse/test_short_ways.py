@@ -202,7 +202,11 @@ def test_an_entry_that_was_made_without_checks_is_like_one_that_was_checked(feed
     checked = Entry.model_validate(entry.model_dump())
     assert entry == checked
     assert entry.model_dump_json() == checked.model_dump_json()
-    assert entry.model_fields_set == {*checked.model_fields_set, "html"}  # which is not written while there is none
+    assert entry.model_fields_set == {
+        *checked.model_fields_set,
+        "html",
+        "enrichment",
+    }  # not written while there are none
     assert entry.model_copy(update={"title": "u"}).title == "u"
     with pytest.raises(ValueError, match="frozen"):
         entry.title = "u"  # type: ignore[misc]

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from services.enricher.topics.features import features
-from services.enricher.topics.model import Model
+from services.enricher.topics.model import MOST_LABELS, Model
 from services.enricher.topics.training.calibrate import Held, temperature, threshold
 from services.enricher.topics.training.fit import Examples, fit, softmax
 from shared.errors import FeedmillError
@@ -76,6 +76,8 @@ def read_texts(path: Path) -> list[Labelled]:
     counts = Counter(line.label for line in lines)
     if len(counts) < 2:
         raise BadTexts(f"{path} has {len(counts)} label(s): a model tells two or more apart")
+    if len(counts) > MOST_LABELS:
+        raise BadTexts(f"{path} has {len(counts)} labels: a model tells {MOST_LABELS} apart at most")
     if few := [f"{label!r} has {count}" for label, count in sorted(counts.items()) if count < FEWEST]:
         raise BadTexts(f"{path}: a label needs {FEWEST} texts or more, and {', '.join(few)}")
     return lines
