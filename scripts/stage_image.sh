@@ -14,11 +14,12 @@ cp -a /opt/feedmill "$to/opt/"
 python - "$to" "$@" <<'SCRIPT'
 import filecmp, os, sys
 to, *stages = sys.argv[1:]
-for folder, _, names in os.walk(to):
-    for path in (os.path.join(folder, name) for name in names):
-        others = (stage + path.removeprefix(to) for stage in stages)
-        if any(os.path.isfile(other) and filecmp.cmp(path, other, shallow=False) for other in others):
-            os.unlink(path)
+def is_there(path):
+    others = (stage + path.removeprefix(to) for stage in stages)
+    return any(os.path.isfile(other) and filecmp.cmp(path, other, shallow=False) for other in others)
+# All are compared before one is deleted: bin/python3.13 is a link to bin/python.
+for path in [path for folder, _, names in os.walk(to) for path in (os.path.join(folder, name) for name in names) if is_there(path)]:
+    os.unlink(path)
 SCRIPT
 find "$to" -mindepth 1 -type d -empty -delete
 find "$to" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +

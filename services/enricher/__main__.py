@@ -63,7 +63,7 @@ async def serve(settings: EnricherSettings, stop: asyncio.Event, health: Health)
 def report_missing(parts: Parts, health: Health) -> None:
     """Say what is not installed, in log, metrics and on the health page."""
     for name, said in parts.missing.items():
-        log.warning("articles go on without %s: %s", name, said)
+        log.warning("%s: %s", name, said)
         MISSING.labels(name).set(1)
         health.add_warning(name, lambda said=said: said)  # type: ignore[misc]
 

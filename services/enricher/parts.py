@@ -18,8 +18,13 @@ from shared.wire.enrichment import Entity, Sketch
 class Missing(Exception):
     """A part's package or model is not installed. Its message says what to install.
 
-    The enricher does without the part, and says so.
+    The enricher does without the part, and says so; or with what stands in for it.
     """
+
+    def __init__(self, said: str, instead: object = None) -> None:
+        super().__init__(said)
+        self.instead = instead
+        """A lesser part, if there is one."""
 
 
 class Label(NamedTuple):

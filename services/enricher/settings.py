@@ -53,7 +53,9 @@ class EnrichSettings(BrokerSettings):
             try:
                 loaded[field] = load()
             except Missing as error:
-                missing[name] = str(error)
+                loaded[field], missing[name] = error.instead, str(error)
+            except ImportError as error:
+                missing[name] = f"{error.name} is not installed: pip install 'feedmill[enrich]'"
             except OSError as error:  # a full disk, a file that can't be read
                 missing[name] = f"its model can't be loaded: {error}"
         return Parts(**loaded, missing=missing)

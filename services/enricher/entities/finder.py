@@ -11,7 +11,7 @@ from services.enricher.entities import rules
 from services.enricher.entities.model import Model, load_model
 from services.enricher.entities.names import Name, Names, Span, is_letter, load_names
 from services.enricher.entities.style import Style
-from services.enricher.parts import Entities
+from services.enricher.parts import Entities, Missing
 from services.enricher.text import Text
 from shared.wire.enrichment import Entity, EntityKind, Mention
 
@@ -44,11 +44,18 @@ def load_entities(mode: str = "list") -> Entities:
     """Return what finds entities, by the list (`list`) or with spaCy's models beside it (`model`).
 
     Raises:
-        Missing: a package or a model is not installed.
+        Missing: a package or a model is not installed; without a model the list stands in.
     """
     names = load_names()
-    model = load_model() if mode == "model" else None
+    if mode == "list":
+        return _finder(names)
+    try:
+        return _finder(names, load_model())
+    except Missing as error:
+        raise Missing(f"found by the list only, since {error}", instead=_finder(names)) from error
 
+
+def _finder(names: Names, model: Model | None = None) -> Entities:
     def find(texts: Sequence[Text], languages: Sequence[str | None]) -> list[tuple[Entity, ...]]:
         return [entities_of(text, language, names, model) for text, language in zip(texts, languages, strict=True)]
 

