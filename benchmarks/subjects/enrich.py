@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +55,7 @@ Work = Callable[[], int]
 async def run(bench: Bench) -> list[Row]:
     """Return the rows of the parts, of their memory, and of the pipeline."""
     parts = read_settings(EnrichSettings).parts()
+    gc.freeze()  # as the service does
     for name, reason in parts.missing.items():
         print(f"without {name}: {reason}", file=sys.stderr)
     return [*await _part_rows(parts, quick=bench.quick), *await _pipeline_rows(bench)]
