@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 from services.enricher.parts import Missing
-from services.enricher.similarity.words import CALENDAR, Words, words_of
+from services.enricher.similarity.words import CALENDAR, Words, without_stamp, words_of
 from services.enricher.text import Text
 from shared.wire.enrichment import Sketch
 
@@ -55,6 +55,7 @@ def load_sketches() -> Callable[[Sequence[Text]], list[Sketch | None]]:
 
 def sketch(title: str, body: str) -> Sketch | None:
     """Return the sketch of a text; None if it has no words."""
+    body = without_stamp(body)
     heading, words = words_of(title), words_of(body)
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}")

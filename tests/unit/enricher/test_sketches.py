@@ -6,7 +6,7 @@ import pytest
 
 from services.enricher.similarity import load_sketches
 from services.enricher.similarity.sketching import HEAD, REST, SLOTS, sketch
-from services.enricher.similarity.words import words_of
+from services.enricher.similarity.words import without_stamp, words_of
 from services.enricher.text import Text
 from shared.wire.enrichment import Enrichment, Sketch
 
@@ -32,6 +32,18 @@ def test_case_punctuation_quotes_and_width_change_no_words(other: str) -> None:
 def test_days_months_and_number_words_are_numbers_in_any_language() -> None:
     words = words_of("Am Montag kamen zwei, le lundi 3, on Monday two in May.")
     assert [words.texts[place] for place in words.numbers] == ["@0", "2", "@0", "3", "@0", "2", "@11"]
+
+
+def test_a_clock_time_is_one_number_and_left_out_at_the_beginning() -> None:
+    assert words_of("Rendez-vous à 10h32").texts == ["rendez", "vous", "à", "10h32"]
+    assert without_stamp("Le 4 octobre 2026 à 10h32, Paris. Le taux 3.25").split() == [
+        "Le",
+        ",",
+        "Paris.",
+        *["Le", "taux", "3.25"],
+    ]
+    for kept in ("4 October 2026", "3.25 per cent", "a 29:27 win", "x " * 60 + "10:32"):
+        assert without_stamp(kept) == kept
 
 
 def test_names_are_the_capitalised_words_within_a_sentence() -> None:

@@ -75,6 +75,20 @@ def test_edits_of_an_agencys_client_leave_the_story(other: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("4 October 2026, 10:32. ", "5 October 2026, 9:47. "),
+        ("Publié le 4 octobre 2026 à 10h32. ", "Publié le 4 octobre 2026 à 10h47. "),
+        ("4 de octubre de 2026, 10:32. ", "5 de octubre de 2026, 10:47. "),
+        ("Von Karin Meisel, 4. Oktober 2026, 10.32 Uhr. ", "Von Karin Meisel, 4. Oktober 2026, 11.05 Uhr. "),
+        ("2026年10月4日 10時32分 ", "2026年10月5日 11時05分 "),
+    ],
+)
+def test_when_a_site_published_it_is_no_number_of_the_story(one: str, other: str) -> None:
+    assert is_one(one + STORY, other + STORY)
+
+
+@pytest.mark.parametrize(
     "other",
     [
         STORY.replace("3.5", "3.75"),
