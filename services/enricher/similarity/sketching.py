@@ -2,7 +2,8 @@
 
 It holds hashes of word 3-shingles: all of the text's beginning, since feeds cut one text at different lengths, and the
 smallest ones of the rest, since a sample of two texts by the same order tells how much of one is in the other. Beside
-them stand the numbers and the names, each with the words around it: two texts of a template differ in them.
+them stand the numbers and the names, each with the words around it: two texts of a template differ in them. They differ
+in what the title names, too: so a bit is kept for each word, and which of the title's words the text begins with.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from zlib import crc32
 
 from services.enricher.parts import Missing
-from services.enricher.similarity.words import CALENDAR, Words, without_stamp, words_of
+from services.enricher.similarity.words import CALENDAR, SPACELESS, Words, without_stamp, words_of
 from services.enricher.text import Text
 from shared.wire.enrichment import Sketch
 
@@ -39,6 +40,12 @@ BODY_WORDS = 20
 TELLING_WORDS = 6
 """A title of so many words hardly stands over two stories, unless it is one of a series."""
 
+BITS = 1024
+"""For the words of a text. One in 20 words has by chance a bit of a short text without it, one in 3 of a long one."""
+
+BEGINNING_WORDS = 40
+"""Where a text names what its title names."""
+
 _DATES = frozenset(CALENDAR.values())
 
 
@@ -57,6 +64,8 @@ def sketch(title: str, body: str) -> Sketch | None:
     """Return the sketch of a text; None if it has no words."""
     body = without_stamp(body)
     heading, words = words_of(title), words_of(body)
+    of_title, of_body = _bits(heading), _bits(words)
+    beginning = set(of_body[:BEGINNING_WORDS])
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}")
         heading_numbers = b""
@@ -67,6 +76,7 @@ def sketch(title: str, body: str) -> Sketch | None:
     titled = _hashes(heading.texts[:TITLE_WORDS])
     if not titled and not shingles:
         return None
+    told = [bit for bit in dict.fromkeys(of_title) if bit in beginning][:TITLE_WORDS]
     return Sketch(
         count=len(shingles),
         head=_pack(shingles[:HEAD]),
@@ -74,12 +84,31 @@ def sketch(title: str, body: str) -> Sketch | None:
         numbers=(heading_numbers + _slots(hashes, words.numbers))[: 4 * SLOTS],
         names=b"" if _is_capitalised(words) else _slots(hashes, words.names),
         title=_pack(titled),
+        words=_bitmap({*of_title, *of_body}),
+        told=struct.pack(f"<{len(told)}H", *told),
         is_telling=len(titled) >= TELLING_WORDS and _DATES.isdisjoint(heading.texts),
     )
 
 
 def _hashes(words: Sequence[str]) -> list[int]:
     return [crc32(word.encode("utf-8", "surrogatepass")) for word in words]
+
+
+def _bits(words: Words) -> list[int]:
+    """Return the bit of each word that is no number; in scripts without spaces, of each pair of characters."""
+    numbers = set(words.numbers)
+    bits: list[int] = []
+    before = ""
+    for place, word in enumerate(words.texts):
+        is_character = len(word) == 1 and word >= SPACELESS
+        if place not in numbers and not (is_character and not before):
+            bits.append(crc32(f"{before if is_character else ''}{word}".encode("utf-8", "surrogatepass")) % BITS)
+        before = word if is_character else ""
+    return bits
+
+
+def _bitmap(bits: set[int]) -> bytes:
+    return sum(1 << bit for bit in bits).to_bytes(BITS // 8, "little")
 
 
 def _shingles(hashes: Sequence[int]) -> list[int]:

@@ -18,6 +18,9 @@ _DATE = (
 _STAMP = re.compile(rf"(?:{_DATE}[^\w]{{0,3}}(?:[^\W\d]{{1,3}}\s+){{0,2}})?{_CLOCK}")
 """A clock time, and the whole date before it."""
 
+SPACELESS = "\u0e00"
+"""A single character from here on is a word of a script without spaces."""
+
 STAMPED = 120
 """Characters of a text's beginning in which such is when a site published it."""
 
@@ -67,15 +70,15 @@ _NUMBERS = {
     word: str(number)
     for number, words in enumerate(
         (
-            "two zwei deux dos due twee два",
-            "three drei trois tres três tre drie три",
-            "four vier quatre cuatro quatro quattro четыре",
-            "five fünf cinq cinco cinque vijf пять",
-            "six sechs seis sei zes шесть",
-            "seven sieben sept siete sete sette zeven семь",
-            "eight acht huit ocho oito otto восемь",
-            "nine neun neuf nueve nove negen девять",
-            "ten zehn dix diez dez dieci tien десять",
+            "two zwei deux dos due twee два 二 两 兩",
+            "three drei trois tres três tre drie три 三 ثلاث ثلاثة",
+            "four vier quatre cuatro quatro quattro четыре 四 أربع أربعة",
+            "five fünf cinq cinco cinque vijf пять 五 خمس خمسة",
+            "six sechs seis sei zes шесть 六 ست ستة",
+            "seven sieben sept siete sete sette zeven семь 七 سبع سبعة",
+            "eight acht huit ocho oito otto восемь 八 ثمان ثماني ثمانية",
+            "nine neun neuf nueve nove negen девять 九 تسع تسعة",
+            "ten zehn dix diez dez dieci tien десять 十 عشر عشرة",
             "eleven elf onze once undici elf одиннадцать",
             "twelve zwölf douze doce doze dodici twaalf двенадцать",
         ),

@@ -200,7 +200,7 @@ async def test_who_found_the_later_one_meanwhile_names_the_first(database: Datab
     async with database.transaction() as connection:
         await connection.execute(
             "INSERT INTO article_sketches SELECT %s, %s, 7, version, count, keys, head, rest, numbers, names, title,"
-            " is_telling, first_seen_at - interval '1 minute' FROM article_sketches",
+            " words, told, is_telling, first_seen_at - interval '1 minute' FROM article_sketches",
             [sketched(1).md5, feeds[1]],
         )
     await settle(database)

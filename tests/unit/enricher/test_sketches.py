@@ -71,6 +71,22 @@ def test_a_long_text_keeps_its_beginning_and_a_sample_of_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
+    ("title", "body", "count"),
+    [
+        ("Taurus: 7 days", "Taurus has it good for 7 days", 2),
+        ("Taurus", "x " * 60 + "taurus", 0),
+        ("東京の天気", "東京は晴れ", 1),
+    ],
+)
+def test_what_the_title_names_at_the_texts_beginning_is_known(title: str, body: str, count: int) -> None:
+    found = sketch(title, body)
+    assert found
+    assert len(found.told) == 2 * count
+    bits = int.from_bytes(found.words, "little")
+    assert all(bits >> int.from_bytes(found.told[n : n + 2], "little") & 1 for n in range(0, 2 * count, 2))
+
+
+@pytest.mark.parametrize(
     ("title", "is_telling"),
     [
         ("Council votes to close the old ferry terminal", True),
