@@ -43,8 +43,11 @@ TELLING_WORDS = 6
 BITS = 1024
 """For the words of a text. One in 20 words has by chance a bit of a short text without it, one in 3 of a long one."""
 
-BEGINNING_WORDS = 40
+BEGINNING_WORDS = 25
 """Where a text names what its title names."""
+
+NAMING_LETTERS = 4
+"""Shorter words seldom name anything, unless both title and text begin with one."""
 
 _DATES = frozenset(CALENDAR.values())
 
@@ -64,8 +67,7 @@ def sketch(title: str, body: str) -> Sketch | None:
     """Return the sketch of a text; None if it has no words."""
     body = without_stamp(body)
     heading, words = words_of(title), words_of(body)
-    of_title, of_body = _bits(heading), _bits(words)
-    beginning = set(of_body[:BEGINNING_WORDS])
+    bits, told = {*_bits(heading), *_bits(words)}, _told(heading, words)
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}")
         heading_numbers = b""
@@ -76,7 +78,6 @@ def sketch(title: str, body: str) -> Sketch | None:
     titled = _hashes(heading.texts[:TITLE_WORDS])
     if not titled and not shingles:
         return None
-    told = [bit for bit in dict.fromkeys(of_title) if bit in beginning][:TITLE_WORDS]
     return Sketch(
         count=len(shingles),
         head=_pack(shingles[:HEAD]),
@@ -84,7 +85,7 @@ def sketch(title: str, body: str) -> Sketch | None:
         numbers=(heading_numbers + _slots(hashes, words.numbers))[: 4 * SLOTS],
         names=b"" if _is_capitalised(words) else _slots(hashes, words.names),
         title=_pack(titled),
-        words=_bitmap({*of_title, *of_body}),
+        words=sum(1 << bit for bit in bits).to_bytes(BITS // 8, "little"),
         told=struct.pack(f"<{len(told)}H", *told),
         is_telling=len(titled) >= TELLING_WORDS and _DATES.isdisjoint(heading.texts),
     )
@@ -94,21 +95,28 @@ def _hashes(words: Sequence[str]) -> list[int]:
     return [crc32(word.encode("utf-8", "surrogatepass")) for word in words]
 
 
-def _bits(words: Words) -> list[int]:
-    """Return the bit of each word that is no number; in scripts without spaces, of each pair of characters."""
+def _told(title: Words, body: Words) -> list[int]:
+    """Return the bits of what the title names and the text begins with."""
+    beginning = set(_bits(body)[:BEGINNING_WORDS])
+    named = _bits(title)[:1] if title.texts[:1] == body.texts[:1] else []
+    named += _bits(title, NAMING_LETTERS)
+    return [bit for bit in dict.fromkeys(named) if bit in beginning][:TITLE_WORDS]
+
+
+def _bits(words: Words, least: int = 1) -> list[int]:
+    """Return the bit of each word of at least so many letters; in scripts without spaces, of each pair of characters.
+
+    Numbers have none.
+    """
     numbers = set(words.numbers)
     bits: list[int] = []
     before = ""
     for place, word in enumerate(words.texts):
         is_character = len(word) == 1 and word >= SPACELESS
-        if place not in numbers and not (is_character and not before):
+        if place not in numbers and (before if is_character else len(word) >= least):
             bits.append(crc32(f"{before if is_character else ''}{word}".encode("utf-8", "surrogatepass")) % BITS)
         before = word if is_character else ""
     return bits
-
-
-def _bitmap(bits: set[int]) -> bytes:
-    return sum(1 << bit for bit in bits).to_bytes(BITS // 8, "little")
 
 
 def _shingles(hashes: Sequence[int]) -> list[int]:

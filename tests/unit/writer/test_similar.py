@@ -116,6 +116,7 @@ HOROSCOPE = (
 )
 TEMPLATES = [
     ("{}: your day", HOROSCOPE, "Aries", "Taurus"),
+    ("{} released", "{} is out. " + HOROSCOPE[4:], "Foo", "Bar"),
     (
         "{} wanted",
         "we are looking for a {} to join our friendly team. you will work with experienced colleagues in a modern"
