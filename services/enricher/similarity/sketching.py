@@ -97,7 +97,7 @@ def _hashes(words: Sequence[str]) -> list[int]:
 
 def _told(title: Words, body: Words) -> list[int]:
     """Return the bits of what the title names and the text begins with."""
-    beginning = set(_bits(body)[:BEGINNING_WORDS])
+    beginning = set(_bits(body._replace(texts=body.texts[:BEGINNING_WORDS])))
     named = _bits(title)[:1] if title.texts[:1] == body.texts[:1] else []
     named += _bits(title, NAMING_LETTERS)
     return [bit for bit in dict.fromkeys(named) if bit in beginning][:TITLE_WORDS]
