@@ -52,6 +52,10 @@ class Sketch(Record):
     """Its words that are capitalised within a sentence, likewise."""
     title: bytes = Field(default=b"", max_length=128)
     """Hashes of the title's words, 4 bytes each, in their order."""
+    words: bytes = Field(default=b"", max_length=256)
+    """A bit for each word of title and text, lowest first; of scripts without spaces pairs of characters."""
+    told: bytes = Field(default=b"", max_length=64)
+    """The bits, 2 bytes each, of those of the title that stand at the text's beginning, too."""
     is_telling: bool = False
     """Whether the title is so long, and so free of dates, that it hardly stands over two stories."""
 

@@ -93,6 +93,8 @@ def everything_filled_in() -> list[Message]:
                             numbers=b"\3\0\0\0",
                             names=b"\4\0\0\0",
                             title=b"\5\0\0\0",
+                            words=b"\6\0\0\1",
+                            told=b"\7\0",
                             is_telling=True,
                         ),
                         flags=("text_cut",),

@@ -2,7 +2,8 @@
 
 It holds hashes of word 3-shingles: all of the text's beginning, since feeds cut one text at different lengths, and the
 smallest ones of the rest, since a sample of two texts by the same order tells how much of one is in the other. Beside
-them stand the numbers and the names, each with the words around it: two texts of a template differ in them.
+them stand the numbers and the names, each with the words around it: two texts of a template differ in them. They differ
+in what the title names, too: so a bit is kept for each word, and which of the title's words the text begins with.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from zlib import crc32
 
 from services.enricher.parts import Missing
-from services.enricher.similarity.words import CALENDAR, Words, words_of
+from services.enricher.similarity.words import CALENDAR, SPACELESS, Words, without_stamp, words_of
 from services.enricher.text import Text
 from shared.wire.enrichment import Sketch
 
@@ -42,6 +43,15 @@ BODY_WORDS = 20
 TELLING_WORDS = 6
 """A title of so many words hardly stands over two stories, unless it is one of a series."""
 
+BITS = 1024
+"""For the words of a text. One in 20 words has by chance a bit of a short text without it, one in 3 of a long one."""
+
+BEGINNING_WORDS = 25
+"""Where a text names what its title names."""
+
+NAMING_LETTERS = 4
+"""Shorter words seldom name anything, unless both title and text begin with one."""
+
 _DATES = frozenset(CALENDAR.values())
 
 
@@ -58,8 +68,9 @@ def load_sketches() -> Callable[[Sequence[Text]], list[Sketch | None]]:
 
 def sketch(title: str, body: str) -> Sketch | None:
     """Return the sketch of a text; None if it has no words."""
-    body = body[:MOST_BODY]
+    body = without_stamp(body[:MOST_BODY])
     heading, words = words_of(title), words_of(body)
+    bits, told = {*_bits(heading), *_bits(words)}, _told(heading, words)
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}")
         heading_numbers = b""
@@ -77,12 +88,38 @@ def sketch(title: str, body: str) -> Sketch | None:
         numbers=(heading_numbers + _slots(hashes, words.numbers))[: 4 * SLOTS],
         names=b"" if _is_capitalised(words) else _slots(hashes, words.names),
         title=_pack(titled),
+        words=sum(1 << bit for bit in bits).to_bytes(BITS // 8, "little"),
+        told=struct.pack(f"<{len(told)}H", *told),
         is_telling=len(titled) >= TELLING_WORDS and _DATES.isdisjoint(heading.texts),
     )
 
 
 def _hashes(words: Sequence[str]) -> list[int]:
     return [crc32(word.encode("utf-8", "surrogatepass")) for word in words]
+
+
+def _told(title: Words, body: Words) -> list[int]:
+    """Return the bits of what the title names and the text begins with."""
+    beginning = set(_bits(body._replace(texts=body.texts[:BEGINNING_WORDS])))
+    named = _bits(title)[:1] if title.texts[:1] == body.texts[:1] else []
+    named += _bits(title, NAMING_LETTERS)
+    return [bit for bit in dict.fromkeys(named) if bit in beginning][:TITLE_WORDS]
+
+
+def _bits(words: Words, least: int = 1) -> list[int]:
+    """Return the bit of each word of at least so many letters; in scripts without spaces, of each pair of characters.
+
+    Numbers have none.
+    """
+    numbers = set(words.numbers)
+    bits: list[int] = []
+    before = ""
+    for place, word in enumerate(words.texts):
+        is_character = len(word) == 1 and word >= SPACELESS
+        if place not in numbers and (before if is_character else len(word) >= least):
+            bits.append(crc32(f"{before if is_character else ''}{word}".encode("utf-8", "surrogatepass")) % BITS)
+        before = word if is_character else ""
+    return bits
 
 
 def _shingles(hashes: Sequence[int]) -> list[int]:

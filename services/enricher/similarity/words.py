@@ -9,7 +9,23 @@ from typing import NamedTuple
 _APOSTROPHES = re.compile("['’‘ʼ`´\u00ad\u200b-\u200f\u2060\ufeff]")
 """Written or not, straight or curly; and characters that are not seen."""
 
+_HOURS, _MINUTES = r"(?<![\d.,:/-])(?:[01]?\d|2[0-3])", r"[0-5]\d(?![\d.:/-]\d|\d)"
+_CLOCK = rf"{_HOURS}(?::{_MINUTES}|\s?[h時时点]\s?{_MINUTES}\s?分?|\.{_MINUTES}(?=\s*(?:Uhr|h)\b))"
+_DATE = (
+    r"(?:\d{1,2}\.?\s+(?:de\s+)?[^\W\d]+\.?\s+(?:de\s+)?\d{4}|\d{4}年\d{1,2}月\d{1,2}日"
+    r"|\d{1,2}[./-]\d{1,2}[./-]\d{4}|\d{4}[./-]\d{1,2}[./-]\d{1,2})"
+)
+_STAMP = re.compile(rf"(?:{_DATE}[^\w]{{0,3}}(?:[^\W\d]{{1,3}}\s+){{0,2}})?{_CLOCK}")
+"""A clock time, and the whole date before it."""
+
+SPACELESS = "\u0e00"
+"""A single character from here on is a word of a script without spaces."""
+
+STAMPED = 120
+"""Characters of a text's beginning in which such is when a site published it."""
+
 _TOKENS = re.compile(
+    r"\d{1,2}[h時时点]\d{2}分?(?!\d)|"
     r"\d+(?:[.,:/-]\d+)*"
     # Scripts without spaces: a character is a word.
     "|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -54,15 +70,15 @@ _NUMBERS = {
     word: str(number)
     for number, words in enumerate(
         (
-            "two zwei deux dos due twee два",
-            "three drei trois tres três tre drie три",
-            "four vier quatre cuatro quatro quattro четыре",
-            "five fünf cinq cinco cinque vijf пять",
-            "six sechs seis sei zes шесть",
-            "seven sieben sept siete sete sette zeven семь",
-            "eight acht huit ocho oito otto восемь",
-            "nine neun neuf nueve nove negen девять",
-            "ten zehn dix diez dez dieci tien десять",
+            "two zwei deux dos due twee два 二 两 兩",
+            "three drei trois tres três tre drie три 三 ثلاث ثلاثة",
+            "four vier quatre cuatro quatro quattro четыре 四 أربع أربعة",
+            "five fünf cinq cinco cinque vijf пять 五 خمس خمسة",
+            "six sechs seis sei zes шесть 六 ست ستة",
+            "seven sieben sept siete sete sette zeven семь 七 سبع سبعة",
+            "eight acht huit ocho oito otto восемь 八 ثمان ثماني ثمانية",
+            "nine neun neuf nueve nove negen девять 九 تسع تسعة",
+            "ten zehn dix diez dez dieci tien десять 十 عشر عشرة",
             "eleven elf onze once undici elf одиннадцать",
             "twelve zwölf douze doce doze dodici twaalf двенадцать",
         ),
@@ -83,6 +99,11 @@ class Words(NamedTuple):
     """The places of numbers and dates."""
     names: list[int]
     """The places of words that are capitalised within a sentence."""
+
+
+def without_stamp(text: str) -> str:
+    """Return a text without the times at its beginning: each site publishes it at another one."""
+    return _STAMP.sub(" ", text[:STAMPED]) + text[STAMPED:]
 
 
 def words_of(text: str) -> Words:

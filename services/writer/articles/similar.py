@@ -2,7 +2,8 @@
 
 They are if most of the shorter text stands in the other one, word by word, wherever it was cut, and nothing speaks
 against it: texts of a template (weather, quakes, results, earnings) are alike, too, but differ in numbers, dates or
-names between the same words. Where texts are missing or were written anew, a long title that both have tells it.
+names between the same words, or in what both title and text name. Where texts are missing or were written anew, a long
+title that both have tells it.
 """
 
 from __future__ import annotations
@@ -97,6 +98,17 @@ class Sketched:
         return _slots(self.sketch.names)
 
     @cached_property
+    def words(self) -> int:
+        """A bit for each word of title and text."""
+        return int.from_bytes(self.sketch.words, "little")
+
+    @cached_property
+    def told(self) -> int:
+        """The bits of the title's words that the text begins with."""
+        packed = self.sketch.told
+        return sum({1 << bit for (bit,) in struct.iter_unpack("<H", packed[: len(packed) // 2 * 2])})
+
+    @cached_property
     def held(self) -> tuple[int, ...]:
         """The hashes by which it is found, as signed integers."""
         first = sorted(self.head[:COUNTED_KEYS])[:HEAD_KEYS]
@@ -125,7 +137,7 @@ def decide(one: Sketched, other: Sketched) -> Match | None:
     """Return why two articles are one story; None if they are not."""
     if one.feed_id == other.feed_id or one.sketch.version != other.sketch.version:
         return None
-    if _differ(one.numbers, other.numbers):
+    if _differ(one.numbers, other.numbers) or _tell_others(one, other):
         return None
     has_title = one.sketch.title == other.sketch.title != b""
     is_short = min(one.sketch.count, other.sketch.count) < LEAST_SHINGLES
@@ -170,6 +182,11 @@ def _differ(one: dict[int, set[int]], other: dict[int, set[int]]) -> bool:
     values, others = _values(one), _values(other)
     fewer = min(len(values), len(others))
     return fewer >= 2 and len(values & others) * 2 < fewer
+
+
+def _tell_others(one: Sketched, other: Sketched) -> bool:
+    """Whether each title names something that its own text says, and the other article does not."""
+    return bool(one.told & ~other.words and other.told & ~one.words)
 
 
 def _are_others(one: Sketched, other: Sketched, share: float) -> bool:

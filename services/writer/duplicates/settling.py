@@ -9,7 +9,7 @@ transactions have ended that began before it could be seen. A writer that dies i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
@@ -34,21 +34,31 @@ ROUND_SECONDS = 1.0
 PATIENCE = "15 minutes"
 """No transaction of a writer takes as long. One of somebody else may."""
 
+PATIENCE_UNSEEN = "1 hour"
+"""Nobody compares: comparing fails, or near-duplicates are off."""
+
+MOST_FRESH = 5_000
+"""New articles that are compared in one round."""
+
 _BEGIN = """
 SELECT CASE WHEN EXISTS (SELECT FROM unsettled_articles) THEN pg_try_advisory_xact_lock(%s) ELSE false END AS ours,
     pg_snapshot_xmin(pg_current_snapshot())::text AS ended_before
 """
 
 _SEEN = """
-UPDATE unsettled_articles SET settles_at = pg_current_xact_id() WHERE settles_at IS NULL RETURNING md5
+UPDATE unsettled_articles SET settles_at = pg_current_xact_id() WHERE md5 IN (
+    SELECT md5 FROM unsettled_articles WHERE settles_at IS NULL ORDER BY added_at, md5 LIMIT %s
+) RETURNING md5
 """
 """The transaction's id is higher than that of any that may not have seen these rows: these have begun by now."""
 
 _PAIRS = """
-WITH every AS MATERIALIZED (SELECT md5, feed_id, unnest(keys) AS key FROM unsettled_articles)
+WITH fresh AS MATERIALIZED (
+    SELECT md5, feed_id, unnest(keys) AS key FROM unsettled_articles WHERE md5 = ANY(%b::text[])
+)
 SELECT DISTINCT fresh.md5 AS one, every.md5 AS other
-FROM every AS fresh JOIN every ON every.key = fresh.key AND every.feed_id <> fresh.feed_id
-WHERE fresh.md5 = ANY(%b::text[])
+FROM fresh JOIN (SELECT md5, feed_id, unnest(keys) AS key FROM unsettled_articles) AS every
+    ON every.key = fresh.key AND every.feed_id <> fresh.feed_id
 """
 
 _FOLLOWERS = """
@@ -90,9 +100,13 @@ _FLAG: tuple[LiteralString, ...] = (
 )
 """In the order of locks of all transactions."""
 
-_FORGET = """
-DELETE FROM unsettled_articles
-WHERE settles_at <= %s::text::xid8 OR (settles_at IS NOT NULL AND added_at < now() - %s::interval)
+_FORGET = "DELETE FROM unsettled_articles WHERE settles_at <= %s::text::xid8"
+
+_GIVE_UP = """
+DELETE FROM unsettled_articles WHERE md5 IN (
+    SELECT md5 FROM unsettled_articles
+    WHERE added_at < now() - CASE WHEN settles_at IS NULL THEN %s ELSE %s END::interval FOR UPDATE SKIP LOCKED
+)
 """
 
 
@@ -112,27 +126,34 @@ class Settling:
 
     database: Database
     duplicates: Duplicates
+    most_fresh: int = MOST_FRESH
 
     async def round(self) -> None:
         """Flag, or drop, the later one of each two that are one story. Ends if another writer settles."""
+        async with self.database.transaction() as connection:  # its own: a comparison that fails keeps nothing forever
+            await connection.execute(_GIVE_UP, [PATIENCE_UNSEEN, PATIENCE])
         if self.duplicates == "off":
             return
         async with self.database.transaction() as connection:
             row = await (await connection.execute(_BEGIN, [LOCK])).fetchone()
             if row and row["ours"]:
-                settled = await settle(connection, self.duplicates, ended_before=row["ended_before"])
+                settled = await settle(
+                    connection, self.duplicates, ended_before=row["ended_before"], most_fresh=self.most_fresh
+                )
                 SETTLED.inc(settled)
 
 
-async def settle(connection: Connection, duplicates: Duplicates, *, ended_before: str) -> int:
+async def settle(connection: Connection, duplicates: Duplicates, *, ended_before: str, most_fresh: int) -> int:
     """Settle what can be settled; return how many articles have become duplicates.
 
     Args:
         connection: in a transaction that holds the lock.
         duplicates: what to do with them.
         ended_before: all transactions with lower ids have ended, and everything below sees what they wrote.
+        most_fresh: how many new articles are compared; the oldest ones.
     """
-    found = await _compare(connection)
+    fresh = [row["md5"] for row in await (await connection.execute(_SEEN, [most_fresh])).fetchall()]
+    found = await _compare(connection, fresh)
     changes = dict(found)
     cursor = await connection.execute(_FOLLOWERS, [list(found)])
     for row in await cursor.fetchall():
@@ -150,17 +171,17 @@ async def settle(connection: Connection, duplicates: Duplicates, *, ended_before
         }
         for statement in _FLAG:
             await connection.execute(statement, parameters)
-    await connection.execute(_FORGET, [ended_before, PATIENCE])
+    if len(fresh) < most_fresh:  # else those that wait may have to be compared with these
+        await connection.execute(_FORGET, [ended_before])
     return len(found)
 
 
-async def _compare(connection: Connection) -> dict[str, Change]:
-    """Return what becomes of articles that are not settled."""
-    fresh = [row["md5"] for row in await (await connection.execute(_SEEN)).fetchall()]
+async def _compare(connection: Connection, fresh: Sequence[str]) -> dict[str, Change]:
+    """Return what becomes of articles that are not settled, `fresh` being seen for the first time."""
     if not fresh:
         return {}
     pairs: dict[str, set[str]] = defaultdict(set)
-    for row in await (await connection.execute(_PAIRS, [fresh])).fetchall():
+    for row in await (await connection.execute(_PAIRS, [list(fresh)])).fetchall():
         pairs[row["one"]].add(row["other"])
         pairs[row["other"]].add(row["one"])
     return choose(pairs, await read_sketches(connection, pairs))

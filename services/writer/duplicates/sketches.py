@@ -36,7 +36,7 @@ CROSS JOIN LATERAL (
 """  # noqa: S608 - a number of ours
 
 _READ = """
-SELECT md5, feed_id, host, version, count, head, rest, numbers, names, title, is_telling, first_seen_at
+SELECT md5, feed_id, host, version, count, head, rest, numbers, names, title, words, told, is_telling, first_seen_at
 FROM article_sketches WHERE md5 = ANY(%b::text[])
 """
 
@@ -62,7 +62,8 @@ _SKETCHES = (
         Column(name, type_, attrgetter(f"sketched.sketch.{name}"))
         for name, type_ in (
             *(("version", "integer"), ("count", "integer"), ("head", "bytea"), ("rest", "bytea")),
-            *(("numbers", "bytea"), ("names", "bytea"), ("title", "bytea"), ("is_telling", "boolean")),
+            *(("numbers", "bytea"), ("names", "bytea"), ("title", "bytea")),
+            *(("words", "bytea"), ("told", "bytea"), ("is_telling", "boolean")),
         )
     ),
 )

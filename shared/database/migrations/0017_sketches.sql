@@ -15,13 +15,15 @@ CREATE TABLE article_sketches (
     numbers bytea NOT NULL,
     names bytea NOT NULL,
     title bytea NOT NULL,
+    words bytea NOT NULL,
+    told bytea NOT NULL,
     is_telling boolean NOT NULL,
     first_seen_at timestamptz NOT NULL
 );
 -- Hashes can't be compressed.
 ALTER TABLE article_sketches
     ALTER head SET STORAGE EXTERNAL, ALTER rest SET STORAGE EXTERNAL, ALTER numbers SET STORAGE EXTERNAL,
-    ALTER names SET STORAGE EXTERNAL, ALTER title SET STORAGE EXTERNAL;
+    ALTER names SET STORAGE EXTERNAL, ALTER title SET STORAGE EXTERNAL, ALTER words SET STORAGE EXTERNAL;
 -- A list of new keys would be read by every look-up.
 CREATE INDEX article_sketches_keys ON article_sketches USING gin (keys) WITH (fastupdate = off);
 CREATE INDEX article_sketches_age ON article_sketches (first_seen_at);

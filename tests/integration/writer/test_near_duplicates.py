@@ -135,9 +135,14 @@ async def test_a_hash_of_a_template_is_no_key_of_ever_more_articles(database: Da
     assert row["most"] == 24
 
 
-async def settle(database: Database, mode: Duplicates = "flag") -> None:
+async def freshen(database: Database) -> None:
+    """Rows are as old as their writer says, and the tests' clock stands still."""
     async with database.transaction() as connection:
-        await connection.execute("UPDATE unsettled_articles SET added_at = now()")  # the tests' clock stands still
+        await connection.execute("UPDATE unsettled_articles SET added_at = now()")
+
+
+async def settle(database: Database, mode: Duplicates = "flag") -> None:
+    await freshen(database)
     for _ in range(3):  # a row is forgotten in a later round than it was compared in
         await Settling(database, mode).round()
 
@@ -195,7 +200,7 @@ async def test_who_found_the_later_one_meanwhile_names_the_first(database: Datab
     async with database.transaction() as connection:
         await connection.execute(
             "INSERT INTO article_sketches SELECT %s, %s, 7, version, count, keys, head, rest, numbers, names, title,"
-            " is_telling, first_seen_at - interval '1 minute' FROM article_sketches",
+            " words, told, is_telling, first_seen_at - interval '1 minute' FROM article_sketches",
             [sketched(1).md5, feeds[1]],
         )
     await settle(database)
@@ -215,8 +220,27 @@ async def test_nothing_is_forgotten_while_a_transaction_that_may_not_have_seen_i
     assert await rows(database, "SELECT FROM unsettled_articles") == []
 
 
+@pytest.mark.parametrize("mode", ["flag", "off"])
+async def test_nothing_is_kept_forever_whoever_compares(database: Database, feeds: list[int], mode: Duplicates) -> None:
+    await bring(database, feeds[0], sketched(0))
+    async with database.transaction() as connection:
+        await connection.execute("UPDATE unsettled_articles SET added_at = now() - interval '61 minutes'")
+    await Settling(database, mode, most_fresh=0).round()
+    assert await rows(database, "SELECT FROM unsettled_articles") == []
+
+
+async def test_a_round_compares_so_many_and_the_next_ones_the_others(database: Database, feeds: list[int]) -> None:
+    await write_side_by_side(database, feeds)
+    for left in (2, 2, 0):  # nothing goes while one waits
+        await freshen(database)
+        await Settling(database, "flag", most_fresh=1).round()
+        assert len(await rows(database, "SELECT FROM unsettled_articles")) == left
+    assert len(await rows(database, "SELECT FROM pending_articles WHERE duplicate_of IS NOT NULL")) == 1
+
+
 async def test_only_one_writer_settles_at_a_time(database: Database, feeds: list[int]) -> None:
     await write_side_by_side(database, feeds)
+    await freshen(database)
     await asyncio.gather(*(Settling(database, "flag").round() for _ in range(6)))
     assert len(await rows(database, "SELECT FROM pending_articles WHERE duplicate_of IS NOT NULL")) == 1
 

@@ -6,7 +6,7 @@ import pytest
 
 from services.enricher.similarity import load_sketches
 from services.enricher.similarity.sketching import HEAD, REST, SLOTS, sketch
-from services.enricher.similarity.words import words_of
+from services.enricher.similarity.words import without_stamp, words_of
 from services.enricher.text import Text
 from shared.wire.enrichment import Enrichment, Sketch
 
@@ -34,6 +34,18 @@ def test_days_months_and_number_words_are_numbers_in_any_language() -> None:
     assert [words.texts[place] for place in words.numbers] == ["@0", "2", "@0", "3", "@0", "2", "@11"]
 
 
+def test_a_clock_time_is_one_number_and_left_out_at_the_beginning() -> None:
+    assert words_of("Rendez-vous à 10h32").texts == ["rendez", "vous", "à", "10h32"]
+    assert without_stamp("Le 4 octobre 2026 à 10h32, Paris. Le taux 3.25").split() == [
+        "Le",
+        ",",
+        "Paris.",
+        *["Le", "taux", "3.25"],
+    ]
+    for kept in ("4 October 2026", "3.25 per cent", "a 29:27 win", "x " * 60 + "10:32"):
+        assert without_stamp(kept) == kept
+
+
 def test_names_are_the_capitalised_words_within_a_sentence() -> None:
     words = words_of("Yesterday Ana Marić met the mayor. Nobody in Split knew. I did")
     assert [words.texts[place] for place in words.names] == ["ana", "marić", "split"]
@@ -56,6 +68,22 @@ def test_a_long_text_keeps_its_beginning_and_a_sample_of_the_rest() -> None:
     assert (len(found.head), len(found.rest), len(found.numbers)) == (4 * HEAD, 4 * REST, 4 * SLOTS)
     assert found.count > HEAD + REST
     assert len(found.model_dump_json()) < 1500
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "count"),
+    [
+        ("Taurus: 7 days", "Taurus has it good for 7 days", 2),
+        ("Taurus", "x " * 60 + "taurus", 0),
+        ("東京の天気", "東京は晴れ", 1),
+    ],
+)
+def test_what_the_title_names_at_the_texts_beginning_is_known(title: str, body: str, count: int) -> None:
+    found = sketch(title, body)
+    assert found
+    assert len(found.told) == 2 * count
+    bits = int.from_bytes(found.words, "little")
+    assert all(bits >> int.from_bytes(found.told[n : n + 2], "little") & 1 for n in range(0, 2 * count, 2))
 
 
 @pytest.mark.parametrize(

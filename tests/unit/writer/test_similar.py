@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from services.enricher.similarity.sketching import sketch
+from services.enricher.similarity.words import words_of
 from services.writer.articles.similar import Match, Sketched, decide
 
 STORY = (
@@ -75,6 +76,20 @@ def test_edits_of_an_agencys_client_leave_the_story(other: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("4 October 2026, 10:32. ", "5 October 2026, 9:47. "),
+        ("Publié le 4 octobre 2026 à 10h32. ", "Publié le 4 octobre 2026 à 10h47. "),
+        ("4 de octubre de 2026, 10:32. ", "5 de octubre de 2026, 10:47. "),
+        ("Von Karin Meisel, 4. Oktober 2026, 10.32 Uhr. ", "Von Karin Meisel, 4. Oktober 2026, 11.05 Uhr. "),
+        ("2026年10月4日 10時32分 ", "2026年10月5日 11時05分 "),
+    ],
+)
+def test_when_a_site_published_it_is_no_number_of_the_story(one: str, other: str) -> None:
+    assert is_one(one + STORY, other + STORY)
+
+
+@pytest.mark.parametrize(
     "other",
     [
         STORY.replace("3.5", "3.75"),
@@ -93,6 +108,54 @@ def test_texts_of_a_template_are_other_stories() -> None:
     assert not is_one(QUAKE.format(5.4, 12, "Izmir", "Monday"), QUAKE.format(5.4, 12, "Izmir", "Friday"))
     assert not is_one(ALERT.format("Oslo Steel"), ALERT.format("Turin Foods"))
     assert is_one(ALERT.format("Oslo Steel"), ALERT.format("Oslo Steel"))
+
+
+HOROSCOPE = (
+    "{}: A conversation today brings clarity to something that has been on your mind for a while. Take your time with"
+    " decisions about money and listen to a friend who means well. In the evening the stars favour rest and good food."
+)
+TEMPLATES = [
+    ("{}: your day", HOROSCOPE, "Aries", "Taurus"),
+    ("{} released", "{} is out. " + HOROSCOPE[4:], "Foo", "Bar"),
+    (
+        "{} wanted",
+        "we are looking for a {} to join our friendly team. you will work with experienced colleagues in a modern"
+        " office, enjoy flexible hours and a generous pension, and be able to work from home on some days.",
+        "nurse",
+        "gardener",
+    ),
+    (
+        "{}の天気",
+        "{}は今日、高気圧に覆われておおむね晴れるが、夕方は山沿いを中心ににわか雨の降る所がある見込み。朝晩は冷え込むため、体調の管理に注意してほしい。",
+        "東京",
+        "大阪",
+    ),
+    (
+        "طقس {}",
+        "يكون الطقس في {} اليوم غائما جزئيا مع رياح خفيفة غربية، وتتهيأ الفرصة لسقوط أمطار متفرقة مساء على المرتفعات."
+        " وتنخفض درجات الحرارة ليلا، وينصح المواطنون بارتداء ملابس دافئة.",
+        "القاهرة",
+        "دمشق",
+    ),
+]
+
+
+@pytest.mark.parametrize(("title", "text", "one", "other"), TEMPLATES)
+def test_what_title_and_text_name_tells_two_texts_of_a_template(title: str, text: str, one: str, other: str) -> None:
+    first = article(1, text.format(one), title.format(one))
+    second = article(2, text.format(other), title.format(other))
+    assert decide(first, second) is decide(second, first) is None
+    assert decide(first, article(2, text.format(one), title.format(other))), "only one of them says so"
+    assert decide(first, article(2, text.format(one)[:150], "Something else")), "a copy that was cut"
+
+
+def test_kanji_and_arabic_number_words_count() -> None:
+    fire = (
+        "{}一处民房昨晚发生火灾，消防救援人员接到报警后迅速赶到现场处置。"
+        "经过{}小时的扑救，明火被完全扑灭，人员均已送往医院治疗。"
+    )
+    assert not is_one(fire.format("朝阳区", "三"), fire.format("朝阳区", "五"))
+    assert words_of("ثلاث خمس").texts == ["3", "5"]
 
 
 def test_numbers_of_the_title_count() -> None:
