@@ -76,6 +76,8 @@ CMD ["--help"]
 
 FROM run AS enricher
 COPY --from=build-enricher /stage-enricher/ /
+# Its arrays are small: threads of OpenBLAS would only take memory and other services' cores.
+ENV OMP_NUM_THREADS=1
 
 FROM enricher AS enricher-models
 COPY --from=build-models /stage-models/ /

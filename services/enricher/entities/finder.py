@@ -18,6 +18,8 @@ from shared.wire.enrichment import Entity, EntityKind, Mention
 MOST_ENTITIES = 50
 MOST_MENTIONS = 10
 """An article keeps so many entities, and so many mentions of each."""
+MOST_BODY = 2_000
+"""So many characters of the body are looked at: the beginning of an article names whom it is about."""
 MOST_SPANS = 2_000
 """So many places of a text are weighed."""
 LONGEST_ABBREVIATION = 4
@@ -55,7 +57,7 @@ def load_entities(mode: str = "list") -> Entities:
 
 def entities_of(text: Text, language: str | None, names: Names, model: Model | None = None) -> tuple[Entity, ...]:
     """Return the entities of a text in this language (None: unknown), those first that are named first."""
-    styles: dict[Field, Style] = {"title": Style(text.title, language), "body": Style(text.body, language)}
+    styles: dict[Field, Style] = {"title": Style(text.title, language), "body": Style(text.body[:MOST_BODY], language)}
     sure: list[Found] = []
     doubtful: list[Found] = []
     for field, style in styles.items():
@@ -87,7 +89,7 @@ def _is_sure(span: Span, style: Style, text: Text) -> bool:
     words = common - {"t", "?"}
     is_word = bool(words) and (style.language in words or style.language in {None, "und"})
     if span.name.kind == "technology" and (is_word or "t" in common):
-        is_technical = TECHNICAL.search(text.title) or TECHNICAL.search(text.body)
+        is_technical = TECHNICAL.search(text.title) or TECHNICAL.search(text.body, 0, MOST_BODY)
         return bool(is_technical) and (not is_word or style.tells(span.start))
     if span.name.kind == "place" and "?" in common:
         return bool(NEAR.search(style.text, max(span.start - 9, 0), span.start))

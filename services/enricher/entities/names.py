@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -21,6 +22,14 @@ ENDINGS = re.compile(
 """What a Russian, Ukrainian or Bulgarian name may end in beside its stem."""
 LONGEST_ENDING = 4
 SHORTEST_STEM = 4
+_OTHERS = "\u0370-\u1dff\u2c00-\U0001efff\U00020000-\U0003ffff"
+"""The letters of other scripts than Latin."""
+MARGIN = 40
+"""No form of another script has as many Latin letters in a row."""
+NOT_LATIN = re.compile(f"[{_OTHERS}](?:[^{_OTHERS}]{{0,{2 * MARGIN}}}[{_OTHERS}])*")
+WORD = re.compile(r"\w+")
+CAPITAL = r"[^\W\d_a-zß-öø-ÿ]\w*"
+"""A word that may begin with a capital letter."""
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts that write no spaces between words."""
 PREFIXED = {"HEBREW": "בלמהוכש", "ARABIC": "وبلكف"}
@@ -46,11 +55,39 @@ class Span(NamedTuple):
     name: Name
 
 
+class Latin:
+    """The forms in Latin letters, found by the words that they begin with.
+
+    Few words of a text begin with a capital letter: this takes a tenth of what an automaton does.
+    """
+
+    def __init__(self, forms: Mapping[str, Name]) -> None:
+        """Keep the forms; those that begin with no letter or digit are not found."""
+        self._forms = forms
+        self._lengths: defaultdict[str, set[int]] = defaultdict(set)
+        for form in forms:
+            if word := WORD.match(form):
+                self._lengths[word[0]].add(len(form))
+        small = sorted(word for word in self._lengths if not re.fullmatch(CAPITAL, word))
+        self._words = re.compile(rf"\b(?:{CAPITAL}|(?:{'|'.join(small)})\b)")
+
+    def find(self, text: str) -> Iterator[Span]:
+        """Yield all forms that stand in the text as words of their own; they may overlap."""
+        for word in self._words.finditer(text):
+            for length in self._lengths.get(word[0], ()):
+                start, end = word.start(), word.start() + length
+                name = self._forms.get(text[start:end]) if end <= len(text) else None
+                if name and not is_letter(text[end : end + 1]) and not is_letter(text[start - 1 : start]):
+                    yield Span(start, end, name)
+
+
 @dataclass(frozen=True)
 class Names:
     """The list."""
 
+    latin: Latin
     automaton: Any
+    """Finds the forms in other scripts."""
     given: frozenset[str]
     family: frozenset[str]
     words: frozenset[str]
@@ -60,7 +97,13 @@ class Names:
 
     def find(self, text: str) -> Iterator[Span]:
         """Yield all forms that stand in the text as words of their own; they may overlap."""
-        for last, entry in self.automaton.iter(text):
+        yield from self.latin.find(text)
+        if not text.isascii():
+            for others in NOT_LATIN.finditer(text):
+                yield from self._find_others(text, max(others.start() - MARGIN, 0), others.end() + MARGIN)
+
+    def _find_others(self, text: str, first: int, stop: int) -> Iterator[Span]:
+        for last, entry in self.automaton.iter(text, first, min(stop, len(text))):
             length, name, script = cast("tuple[int, Name, str]", entry)
             start, end = last + 1 - length, last + 1
             if script not in UNSPACED:
@@ -73,7 +116,7 @@ class Names:
 
 
 def is_letter(character: str) -> bool:
-    """Tell if a character belongs to a word."""
+    """Tell if a character belongs to a word; none (an empty text) does not."""
     return character.isalnum() or character == "_" or (character > "\u02ff" and unicodedata.combining(character) > 0)
 
 
@@ -115,6 +158,7 @@ def load_names() -> Names:
     except ImportError as error:
         raise Missing("pyahocorasick is not installed: pip install 'feedmill[enrich]'") from error
     automaton = ahocorasick.Automaton()
+    latin: dict[str, Name] = {}
     sets: dict[str, frozenset[str]] = {}
     places = set()
     for line in gzip.decompress(LIST.read_bytes()).decode("utf-8").splitlines():
@@ -126,13 +170,16 @@ def load_names() -> Names:
         for marked in forms:
             form, _, common = marked.partition("~")
             found = Name(KINDS[kind], name, wikidata or None, frozenset(common.split(",")) if common else frozenset())
+            if kind == "L" and " " not in form:
+                places.add(form)
+            if not NOT_LATIN.search(form):
+                latin.setdefault(form, found)
+                continue
             for key, entry in _entries(form, found):
                 if not automaton.exists(key):
                     automaton.add_word(key, (len(key), entry, script_of(key)))
-            if kind == "L" and " " not in form:
-                places.add(form)
     automaton.make_automaton()
-    return Names(automaton, sets["given"], sets["family"], sets["words"], frozenset(places))
+    return Names(Latin(latin), automaton, sets["given"], sets["family"], sets["words"], frozenset(places))
 
 
 def _entries(form: str, name: Name) -> Iterator[tuple[str, Name]]:

@@ -96,7 +96,7 @@ def _extend(text: str, words: Sequence[re.Match[str]], place: int, most: int) ->
             break
         if between.startswith(". ") and (len(words[end][0]) == 1 or words[end][0] in TITLES):
             between = between[1:]
-        if not AFTER.search(between) or len(between) > 16 or not AFTER.match(between):
+        if not AFTER.match(between):
             break
         end += 1
     return end

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from services.enricher.language.model import NO_LANGUAGE, Floats
+from services.enricher.language.model import NO_LANGUAGE, Floats, Sizes
 from services.enricher.language.scripts import NAMES, is_written_in
 
 Shares = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -44,15 +44,16 @@ class Priors:
         """Keep the languages of a model, and those that may be labels."""
         self.languages, self.wanted = languages, wanted
         self.is_wanted = np.array([language in wanted for language in languages])
-        self.base = np.array([_base(language, wanted) for language in languages])
-        self._scripts = {
-            script: np.array([0.0 if is_written_in(language, script) else _WRONG_SCRIPT for language in languages])
+        base = np.array([_base(language, wanted) for language in languages])
+        self._base = {
+            script: base
+            + np.array([0.0 if is_written_in(language, script) else _WRONG_SCRIPT for language in languages])
             for script in NAMES
         }
 
-    def read(self, fit: Floats, length: int, script: str) -> Shares:
-        """Return the log-odds of each language by a text of `length` bytes alone."""
-        log_odds: Shares = fit * (_SHARPNESS / max(length, 1) ** 0.5) + (self.base + self._scripts[script])
+    def read(self, fit: Floats, length: int | Sizes, script: str) -> Shares:
+        """Return the log-odds of each language by a text of `length` bytes alone, or by each of several texts."""
+        log_odds: Shares = (fit.T * (_SHARPNESS / np.maximum(length, 1) ** 0.5)).T + self._base[script]
         return log_odds
 
     def of_feed(self, label: str | None, others: Shares, count: int) -> Shares:
@@ -76,7 +77,7 @@ def _base(language: str, wanted: frozenset[str]) -> float:
 
 
 def to_shares(log_odds: Shares) -> Shares:
-    """Return the shares of the languages, which sum to 1."""
-    shares = np.exp(log_odds - log_odds.max())
-    found: Shares = shares / shares.sum()
+    """Return the shares of the languages, which sum to 1, in each row."""
+    shares = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
+    found: Shares = shares / shares.sum(axis=-1, keepdims=True)
     return found

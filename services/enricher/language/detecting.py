@@ -10,7 +10,7 @@ import numpy as np
 
 from services.enricher.language.deciding import Priors, Shares, to_shares
 from services.enricher.language.labels import read_label
-from services.enricher.language.model import NO_LANGUAGE, Floats, Model
+from services.enricher.language.model import NO_LANGUAGE, Floats, Model, Sizes
 from services.enricher.language.sampling import pieces
 from services.enricher.language.scripts import ALONE, LANGUAGES, LATIN, find_script
 from services.enricher.parts import Label
@@ -95,19 +95,16 @@ class Detector:
             return Label(language, _SURE) if language in self.priors.wanted else NOWHERE
         if not is_pure and script == LATIN:
             read = [" ".join(word for word in piece.split() if find_script(word).script == LATIN) for piece in read]
-        fits = [self.model.fit(piece) for piece in read]
-        log_odds = self.priors.read(sum_of([fit for fit, _ in fits]), sum(size for _, size in fits), script)
+        fits, sizes = self.model.fit(read)
+        log_odds = self.priors.read(fits.sum(axis=0), int(sizes.sum()), script)
         shares = to_shares(log_odds)
-        return Reading(log_odds, shares, letters, len(fits) > 1 and self._is_mixed(fits, shares, script))
+        return Reading(log_odds, shares, letters, len(read) > 1 and self._is_mixed(fits, sizes, shares, script))
 
-    def _is_mixed(self, fits: Sequence[tuple[Floats, int]], shares: Shares, script: str) -> bool:
+    def _is_mixed(self, fits: Floats, sizes: Sizes, shares: Shares, script: str) -> bool:
         """Return whether a good part of the pieces is surely in another language than all of them."""
-        dissent = 0
-        for fit, length in fits:
-            own = to_shares(self.priors.read(fit, length, script))
-            if own.argmax() != shares.argmax() and own.max() >= _DISSENT:
-                dissent += length
-        return dissent > _MOST_DISSENT * sum(length for _, length in fits)
+        own = to_shares(self.priors.read(fits, sizes, script))
+        dissents = (own.argmax(axis=1) != shares.argmax()) & (own.max(axis=1) >= _DISSENT)
+        return bool(sizes[dissents].sum() > _MOST_DISSENT * sizes.sum())
 
     def _decide(self, reading: Reading, claimed: str | None, total: Shares, count: int) -> Label:
         """Return the language by the text, the feed's label and the feed's other entries."""
@@ -122,8 +119,3 @@ class Detector:
         if shares[best] < least or not self.priors.is_wanted[best]:
             return NOWHERE
         return Label(self.model.languages[best], float(shares[best]))
-
-
-def sum_of(fits: Sequence[Floats]) -> Floats:
-    """Return the sum of what several pieces fit."""
-    return fits[0] if len(fits) == 1 else np.sum(fits, axis=0)

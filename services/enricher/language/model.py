@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy as np
 from services.enricher.language.scripts import ALONE
 from services.enricher.parts import Missing
 
-Floats = np.ndarray[tuple[int], np.dtype[np.float32]]
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+
+Sizes = np.ndarray[tuple[int], np.dtype[np.int_]]
 
 NO_LANGUAGE = "zxx"
 """What the model calls code and the like."""
@@ -39,16 +42,18 @@ class Model:
         kept = [(label, place) for label, place in kept if label not in ALONE]
         self.languages = sorted({label for label, _ in kept})
         self._starts = [[label for label, _ in kept].index(language) for language in self.languages]
-        self._table = identifier.nb_ptc[:, [place for _, place in kept]].astype(np.float32)
+        table = identifier.nb_ptc[:, [place for _, place in kept]]
+        self._table = np.ascontiguousarray(table, dtype=np.float32)  # a row in one place: ten times as fast
         self._visit: Any = visit_counts
         self._automaton = identifier.tk_nextmove, [row << 8 for row in identifier.tk_row], identifier.tk_output
 
-    def fit(self, text: str) -> tuple[Floats, int]:
-        """Return how well each of `languages` fits (a log-likelihood and a constant), and the text's bytes."""
-        data = unicodedata.normalize("NFC", text).encode(errors="replace")
-        visits: Counter[int] | None = self._visit(*self._automaton, data)
-        if not visits:
-            return np.zeros(len(self.languages), dtype=np.float32), len(data)
-        counts = np.array(list(visits.values()), dtype=np.float32)
-        scores = np.log1p(counts) @ self._table[list(visits)]
-        return np.maximum.reduceat(scores, self._starts), len(data)
+    def fit(self, texts: Sequence[str]) -> tuple[Floats, Sizes]:
+        """Return how well each of `languages` fits each text (log-likelihood and a constant), and their bytes."""
+        datas = [unicodedata.normalize("NFC", text).encode(errors="replace") for text in texts]
+        visits: list[Mapping[int, int]] = [self._visit(*self._automaton, data) or {} for data in datas]
+        places = np.array([row for visited in visits for row in visited], dtype=np.intp)
+        rows = self._table[places]
+        weights = np.log1p(np.array([count for visited in visits for count in visited.values()], dtype=np.float32))
+        ends = list(accumulate(map(len, visits), initial=0))
+        scores = np.array([weights[start:end] @ rows[start:end] for start, end in pairwise(ends)])
+        return np.maximum.reduceat(scores, self._starts, axis=1), np.array([len(data) for data in datas])

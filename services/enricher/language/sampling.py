@@ -7,9 +7,9 @@ import re
 
 from services.enricher.text import Text
 
-_TITLE = 100
-_BODY = 120
-_MIDDLE = 80
+_TITLE = 80
+_BODY = 80
+_MIDDLE = 60
 """Characters that are read: of the title, of the body's beginning, and of its middle, where it is long."""
 
 _PIECE = 80

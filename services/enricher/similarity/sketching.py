@@ -31,6 +31,9 @@ REST = 48
 SLOTS = 32
 """Numbers, and names, that are kept."""
 
+MOST_BODY = 2_500
+"""Characters of the body that are read: some 400 words."""
+
 TITLE_WORDS = 16
 
 BODY_WORDS = 20
@@ -55,6 +58,7 @@ def load_sketches() -> Callable[[Sequence[Text]], list[Sketch | None]]:
 
 def sketch(title: str, body: str) -> Sketch | None:
     """Return the sketch of a text; None if it has no words."""
+    body = body[:MOST_BODY]
     heading, words = words_of(title), words_of(body)
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}")
