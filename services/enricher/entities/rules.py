@@ -41,6 +41,7 @@ FIRST = _words(
     " Université Università Universidade Banco Banque Banca Partido Parti Partito Institut Instituto Office Bureau"
     " Federation Association House Chamber Conseil Consejo Tribunal Cour Corte"
 )
+ARTICLES = _words("De Het Een Der Die Das Den Det La Le Les El Los Las Il Lo Gli")
 OF = re.compile(r" (?:of|de|des|du|del|della|di|da|für|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
 
 
@@ -82,6 +83,8 @@ def _is_full_name(style: Style, names: Names, first: re.Match[str], last: re.Mat
     is_family = without_genitive(last[0]) in names.family
     if first[0] not in names.given:
         return is_family and style.tells(first.start()) and _is_rare(first[0], names)
+    if first[0] in names.taken:
+        return is_family and last[0].lower() not in names.words and not style.is_upper_case
     if is_family or first[0].lower() in names.words:
         return is_family and not style.is_upper_case
     return _is_rare(without_genitive(last[0]), names)
@@ -129,13 +132,18 @@ def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], pl
     if word[0] in LAST and end == place:
         while start and place - start < 5 and _is_joined(text, words[start - 1], words[start]):
             start -= 1
-        while start < place and style.begins_sentence(words[start].start()) and words[start][0].lower() in names.words:
+        while start < place and style.begins_sentence(words[start].start()) and _is_filler(words[start][0], names):
             start += 1
     if start == end or words[start][0] in TITLES:
         return
     found = without_genitive(text[words[start].start() : words[end].end()])
     first = words[start].start()
     yield Span(first, first + len(found), Name("organisation", found, None, frozenset()))
+
+
+def _is_filler(word: str, names: Names) -> bool:
+    """Tell if a word begins a sentence, and no name."""
+    return word in ARTICLES or word.lower() in names.words
 
 
 def _is_joined(text: str, word: re.Match[str], after: re.Match[str]) -> bool:
