@@ -41,11 +41,11 @@ ARTICLES = {"Der", "Die", "Das", "Den", "Des", "Les", "Los", "Las", "Una", "Het"
 KEPT = set(
     words_of("""
     Adobe Caterpillar Dodge Ford Fox Jaguar Puma Target Visa
-    Angular Dart Discord Electron Elm Flutter Groovy Messenger Opera Postman Puppet Python Racket React Ruby Rust Scratch
-    Sentry Snowflake Steam Swift Tinder Twitch Unity Yelp
+    Angular Dart Discord Electron Elm Flutter Groovy Messenger Opera Postman Puppet Python Racket React Ruby Rust
+    Scratch Sentry Snowflake Steam Swift Tinder Twitch Unity Yelp
     """)
 )
-"""Organisations and technologies that are ordinary English words, and named more often than the next ones of such names."""
+"""Organisations and technologies that are ordinary English words, and named often enough to be looked for."""
 
 
 class Lists:

@@ -1,16 +1,16 @@
-"""Names that only stand inside a longer one: `日本` in `日本航空`, `France` in `Air-France`, `National` in `National Gallery`."""
+"""Names that only stand inside a longer one: `日本` in `日本航空`, `France` in `Air-France`."""
 
 from __future__ import annotations
 
 import re
 
 from services.enricher.entities.names import Names, Span, script_of
-from services.enricher.entities.rules import LEGAL, TITLES, without_genitive
+from services.enricher.entities.rules import LEGAL, TITLES, without_genitive, words_of
 from services.enricher.entities.style import Style
 
 KATAKANA = re.compile("[ァ-ヺー-ヿ]")
 INSTITUTION = re.compile(
-    "大学|大學|銀行|银行|新聞|日报|日報|时报|時報|晚报|航空|证券|證券|電力|中学|高校|항공|은행|대학|일보|신문|전자|증권|방송"
+    r"[^\W的の各所名家某]{0,2}大[学學]|銀行|银行|新聞|日报|日報|时报|時報|晚报|航空|证券|證券|電力|中学|高校|항공|은행|대학|일보|신문|전자|증권|방송"
 )
 """What makes an organisation of the place before it."""
 TRANSCRIBED = re.compile("(?!奥运|奥委|奥林|诺贝|莎士)[奥娜莎莉斯尔诺洛蒂妮]")
@@ -18,13 +18,13 @@ TRANSCRIBED = re.compile("(?!奥运|奥委|奥林|诺贝|莎士)[奥娜莎莉斯
 PERSON = re.compile("[^\\W\\d_代人男女県市都府区町村元新前現の]{1,2}(?:監督|氏|さん|選手|首相|容疑者|被告)")
 """A given name behind the family name, in Japanese."""
 BEFORE = re.compile(r"([^\W\d_][\w'’]*)[ \u00a0]$")
-HYPHEN = re.compile(r"([^\W\d_]\w*)[-‐‑]$")
+HYPHEN = re.compile(r"([^\W\d_]\w*)[-‐‑](?:(?:de|du|la|le|en|sur|am|an)[-‐‑])*$")
 EVENT = re.compile(r"\b(?:Tour|Stade|Collège|Giro|Comédie|Banque|Banco|Banca|Bank) (?:de|d['’]|of|di)\s?$")
 AFTER = re.compile(r"[ \u00a0]([^\W\d_]\w*)")
-ASIDE = frozenset(
+ASIDE = words_of(
     "North South East West Northern Southern Eastern Western Central Greater Upper Lower Downtown Northeast Northwest"
-    " Southeast Southwest Inner Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May"
-    " June July August September October November December".split()
+    " Southeast Southwest Inner Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April"
+    " May June July August September October November December"
 )
 """What may stand before a place, and is no part of a name."""
 LONGEST = 40

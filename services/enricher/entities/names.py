@@ -174,7 +174,7 @@ def load_names() -> Names:
             found = Name(KINDS[kind], name, wikidata or None, frozenset(common.split(",")) if common else frozenset())
             if kind == "L" and " " not in form:
                 places.add(form)
-            if kind != "P" and " " not in form and "?" not in found.common:
+            if kind != "P" and " " not in form and (kind != "L" or "?" not in found.common):
                 named.add(form)
             if not NOT_LATIN.search(form):
                 latin.setdefault(form, found)
@@ -183,7 +183,8 @@ def load_names() -> Names:
                 if not automaton.exists(key):
                     automaton.add_word(key, (len(key), entry, script_of(key)))
     automaton.make_automaton()
-    return Names(Latin(latin), automaton, sets["given"], sets["family"], sets["words"], frozenset(places), frozenset(named))
+    given, family, words = (sets[kind] for kind in ("given", "family", "words"))
+    return Names(Latin(latin), automaton, given, family, words, frozenset(places), frozenset(named))
 
 
 def _entries(form: str, name: Name) -> Iterator[tuple[str, Name]]:
