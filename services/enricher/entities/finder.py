@@ -67,7 +67,7 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
                 continue
             if _is_sure(span, style, text):
                 sure.append((field, span))
-            else:
+            elif not (language == "de" and span.name.kind == "place" and "de" in span.name.common):
                 doubtful.append((field, span))
         sure += ((field, span) for span in rules.find(style, names))
         if model:

@@ -121,9 +121,18 @@ def test_what_stands_inside_a_longer_name_is_no_name(find: Entities, language: s
     [
         ("Trains from Paris-London to the US-China talks", {"Paris", "London", "United States", "China"}),
         ("Shelling hit East Jerusalem and Northern Syria on Monday", {"East Jerusalem", "Syria"}),
-        ("The former head of Apple met with Jordan Henderson yesterday in Jordan", {"Apple", "Jordan Henderson", "Jordan"}),
+        (
+            "The former head of Apple met with Jordan Henderson yesterday in Jordan",
+            {"Apple", "Jordan Henderson", "Jordan"},
+        ),
     ],
 )
+def test_a_german_noun_is_no_place_where_the_place_is_named(find: Entities) -> None:
+    text = "Das Essen war gut. In Köln und in Essen."
+    (mention,) = found(find, "", text, "de")["Essen"].mentions
+    assert mention.start == text.rindex("Essen")
+
+
 def test_neighbours_do_not_hide_names(find: Entities, text: str, names: set[str]) -> None:
     assert found(find, text).keys() == names
 
