@@ -127,14 +127,14 @@ def test_what_stands_inside_a_longer_name_is_no_name(find: Entities, language: s
         ),
     ],
 )
+def test_neighbours_do_not_hide_names(find: Entities, text: str, names: set[str]) -> None:
+    assert found(find, text).keys() == names
+
+
 def test_a_german_noun_is_no_place_where_the_place_is_named(find: Entities) -> None:
     text = "Das Essen war gut. In Köln und in Essen."
     (mention,) = found(find, "", text, "de")["Essen"].mentions
     assert mention.start == text.rindex("Essen")
-
-
-def test_neighbours_do_not_hide_names(find: Entities, text: str, names: set[str]) -> None:
-    assert found(find, text).keys() == names
 
 
 def test_ordinary_words_in_technical_texts_are_no_names(find: Entities) -> None:
