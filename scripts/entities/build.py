@@ -45,6 +45,7 @@ def own(lists: Lists) -> None:
             continue
         kind, wikidata, name, *forms = line.split("\t")
         weak = {form[1:] for form in forms if form.startswith("~")}
+        lists.by_hand.update(form.removeprefix("~") for form in (name, *forms))
         plain = [form for form in (name, *forms) if form not in weak and not form.startswith("~")]
         lists.add(kind, name, plain, wikidata, strong=True)
         lists.strong -= weak
@@ -109,7 +110,7 @@ def cities(lists: Lists) -> None:
         for name, translated in exemplars(zones["dates"]["timeZoneNames"]["zone"]):
             if any(name == city["name"] for city in large[:3000]) or name in capitals:
                 lists.add("L", name, [translated], known=True)
-    taken = lists.given | lists.family | lists.dictionaries
+    taken = lists.given | lists.family | {w for w in lists.dictionaries if w.islower()} | lists.words["de"]
     for city in large:
         forms = []
         if city["population"] >= TRANSLATED or city["name"] in capitals:
@@ -191,7 +192,9 @@ def main() -> None:
         print(f"{step.__name__}: {len(lists.entities)} entities, {len(lists.kinds)} forms")
     lines = []
     for (kind, name), (wikidata, forms) in sorted(lists.entities.items()):
-        lines.append("\t".join([kind, wikidata, name, *(lists.marked(form, kind) for form in forms)]))
+        kept = [lists.marked(form, kind) for form in forms if not lists.is_ordinary(form, kind)]
+        if kept:
+            lines.append("\t".join([kind, wikidata, name, *kept]))
     english = lists.words["en"]
     common = {word for word in english if word.islower() and len(word) > 1 and zipf_frequency(word, "en") >= 3.2}
     for label, words in (("given", lists.given), ("family", lists.family), ("words", common)):

@@ -34,9 +34,18 @@ NO_NAMES = set(
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September
     October November December World Police North South East West Central Northern Southern Eastern Western Capital
     Union Province State Region City Center Centro Most Many Of Man Jewish Swiss Este Hotel Open Same Date Bar Bank Best
-    Action Boots Metro Express
+    Action Boots Metro Express San Dominique
     """)
 )
+ARTICLES = {"Der", "Die", "Das", "Den", "Des", "Les", "Los", "Las", "Una", "Het"}
+KEPT = set(
+    words_of("""
+    Adobe Caterpillar Dodge Ford Fox Jaguar Puma Target Visa
+    Angular Dart Discord Electron Elm Flutter Groovy Messenger Opera Postman Puppet Python Racket React Ruby Rust
+    Scratch Sentry Snowflake Steam Swift Tinder Twitch Unity Yelp
+    """)
+)
+"""Organisations and technologies that are ordinary English words, and named often enough to be looked for."""
 
 
 class Lists:
@@ -50,6 +59,8 @@ class Lists:
         self.given, self.family = people()
         self.strong: set[str] = set()
         """Forms that are no common words, whatever dictionaries say."""
+        self.by_hand: set[str] = set(KEPT)
+        """Forms that stay, ordinary words or not."""
         self.known: set[str] = set()
         """Forms that every reader knows: only the English dictionary is asked, others have such names, too."""
 
@@ -78,8 +89,10 @@ class Lists:
         """Return the form, `~` and where it is a common word; `?`: a person's name, `t`: needs a technical text."""
         if form in self.strong or " " in form or not form[0].isalpha():
             return form
-        asked = ("en",) if form in self.known else self.words
+        asked = ("en", "de") if form in self.known else self.words
         common = [language for language in asked if self.is_common(form, language)]
+        if kind == "L" and "de" not in common and self.is_german_noun(form):
+            common.append("de")
         if form not in self.known and (form in self.given or form in self.family):
             common.append("?")
         if kind == "T":
@@ -91,6 +104,15 @@ class Lists:
         from wordfreq import zipf_frequency
 
         return form.lower() in self.words[language] and zipf_frequency(form, language) > 2.5
+
+    def is_german_noun(self, form: str) -> bool:
+        """Tell if a form is in the German dictionary with an ending that names seldom have."""
+        plural = form + ("n" if form.endswith("e") else "es")
+        return form in self.words["de"] and not form.endswith(("land", "lande")) and plural in self.words["de"]
+
+    def is_ordinary(self, form: str, kind: str) -> bool:
+        """Tell if a form of an organisation or a technology is an English word, so that few mean the thing."""
+        return kind in "OT" and " " not in form and form not in self.by_hand and self.is_common(form, "en")
 
 
 def dictionary(name: str) -> Iterator[str]:
@@ -131,4 +153,4 @@ def people() -> tuple[set[str], set[str]]:
             if isinstance(values, tuple | list | dict):
                 into = given if name.startswith("first_name") else family if name.startswith("last_name") else set()
                 into.update(v for v in values if isinstance(v, str) and re.fullmatch(r"[^\W\d_]{3,}(-[^\W\d_]+)?", v))
-    return {g for g in given if g[0].isupper()}, {f for f in family if f[0].isupper()}
+    return {g for g in given if g[0].isupper() and g not in ARTICLES}, {f for f in family if f[0].isupper()}

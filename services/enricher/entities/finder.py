@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Literal
 
 from services.enricher.entities import rules
+from services.enricher.entities.longer import is_inside
 from services.enricher.entities.model import Model, load_model
 from services.enricher.entities.names import Name, Names, Span, is_letter, load_names
 from services.enricher.entities.style import Style
@@ -69,9 +70,11 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
     doubtful: list[Found] = []
     for field, style in styles.items():
         for span, _ in zip(names.find(style.text), range(MOST_SPANS), strict=False):
+            if is_inside(span, style, names):
+                continue
             if _is_sure(span, style, text):
                 sure.append((field, span))
-            else:
+            elif not (language == "de" and span.name.kind == "place" and "de" in span.name.common):
                 doubtful.append((field, span))
         sure += ((field, span) for span in rules.find(style, names))
         if model:
@@ -100,6 +103,8 @@ def _is_sure(span: Span, style: Style, text: Text) -> bool:
         return bool(is_technical) and (not is_word or style.tells(span.start))
     if span.name.kind == "place" and "?" in common:
         return bool(NEAR.search(style.text, max(span.start - 9, 0), span.start))
+    if span.name.kind == "place" and is_word and style.language == "de":
+        return style.text.endswith(" in ", 0, span.start)
     return not is_word or style.tells(span.start)
 
 

@@ -17,7 +17,7 @@ from shared.wire.enrichment import EntityKind
 LIST = Path(__file__).parent / "list.tsv.gz"
 KINDS: dict[str, EntityKind] = {"P": "person", "O": "organisation", "L": "place", "T": "technology"}
 ENDINGS = re.compile(
-    "[аеиуыюяойь]|[оеёаыи]м|ям|[оеєії]ю|[еоиії]й|[оеєё]в|[еоії]в|[ая]ми|[ая]х|ові|еві|ого|ому|ої|ії|ію|ією|ью"
+    "[аеиіуыюяойь]|[оеёаыи]м|ям|[оеєії]ю|[еоиії]й|[оеєё]в|[еоії]в|[ая]ми|[ая]х|ові|еві|ого|ому|ої|ії|ію|ією|ью"
 )
 """What a Russian, Ukrainian or Bulgarian name may end in beside its stem."""
 LONGEST_ENDING = 4
@@ -94,6 +94,8 @@ class Names:
     """Common English words, in lower case."""
     places: frozenset[str]
     """Forms of one word that name a place."""
+    taken: frozenset[str]
+    """Forms of one word that name a place, an organisation or a technology rather than a person."""
 
     def find(self, text: str) -> Iterator[Span]:
         """Yield all forms that stand in the text as words of their own; they may overlap."""
@@ -160,7 +162,7 @@ def load_names() -> Names:
     automaton = ahocorasick.Automaton()
     latin: dict[str, Name] = {}
     sets: dict[str, frozenset[str]] = {}
-    places = set()
+    places, named = set(), set()
     for line in gzip.decompress(LIST.read_bytes()).decode("utf-8").splitlines():
         kind, *rest = line.split("\t")
         if kind not in KINDS:
@@ -172,6 +174,8 @@ def load_names() -> Names:
             found = Name(KINDS[kind], name, wikidata or None, frozenset(common.split(",")) if common else frozenset())
             if kind == "L" and " " not in form:
                 places.add(form)
+            if kind != "P" and " " not in form and (kind != "L" or "?" not in found.common):
+                named.add(form)
             if not NOT_LATIN.search(form):
                 latin.setdefault(form, found)
                 continue
@@ -179,12 +183,15 @@ def load_names() -> Names:
                 if not automaton.exists(key):
                     automaton.add_word(key, (len(key), entry, script_of(key)))
     automaton.make_automaton()
-    return Names(Latin(latin), automaton, sets["given"], sets["family"], sets["words"], frozenset(places))
+    given, family, words = (sets[kind] for kind in ("given", "family", "words"))
+    return Names(Latin(latin), automaton, given, family, words, frozenset(places), frozenset(named))
 
 
 def _entries(form: str, name: Name) -> Iterator[tuple[str, Name]]:
-    yield form, name
     if script_of(form) == "CYRILLIC" and " " not in form and not form.isupper():
         stem = form[:-1] if form[-1] in "аеиоуыэюяйьёєії" else form
         if len(stem) >= SHORTEST_STEM:
             yield stem, name._replace(is_stem=True)
+            if stem == form:
+                return
+    yield form, name

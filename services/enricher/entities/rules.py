@@ -9,7 +9,8 @@ from services.enricher.entities.names import Name, Names, Span
 from services.enricher.entities.style import Style
 
 
-def _words(text: str) -> frozenset[str]:
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
@@ -23,24 +24,25 @@ AFTER = re.compile(rf" (?:{PARTICLES})?$")
 """What may stand between two words of a person's name."""
 JOINED = re.compile(r" (?:and |& |(?:of|for|de|des|du|del|für) (?:the |la |l['’])?)?$")
 """What may stand between two words of an organisation's name."""
-TITLES = _words(
+TITLES = words_of(
     "President Minister Senator Governor Chancellor Mayor Judge Justice King Queen Prince Princess Pope Sir Dame"
     " Lord Lady Mr Mrs Ms Dr Prof Professor General Colonel Captain Secretary Ambassador Congressman CEO Coach"
     " Präsident Präsidentin Bundeskanzler Kanzler Kanzlerin Ministerpräsident Außenminister Bundespräsident"
     " Président Presidente Ministro Ministra Президент Премьер Министр Prezydent Premier Başkan Cumhurbaşkanı"
 )
-LEGAL = _words("Inc Corp Ltd LLC plc PLC GmbH AG Corporation Incorporated Holdings SpA SARL Oy AB ASA")
-LAST = LEGAL | _words(
+LEGAL = words_of("Inc Corp Ltd LLC plc PLC GmbH AG Corporation Incorporated Holdings SpA SARL Oy AB ASA")
+LAST = LEGAL | words_of(
     "University College Institute Bank Group Party Council Committee Commission Agency Foundation Association"
     " Federation Airlines Airways Motors Energy Pharmaceuticals Technologies Ministry Department Authority Bureau"
     " Parliament Senate Assembly Court Congress Union Hospital Museum Library Orchestra FC Universität Institut"
     " Partei Verband Bundesamt Ministerium Universiteit Universitet Üniversitesi Bankası"
 )
-FIRST = _words(
+FIRST = words_of(
     "University Institute Bank Ministry Department Ministerio Ministère Ministero Ministério Universidad"
     " Université Università Universidade Banco Banque Banca Partido Parti Partito Institut Instituto Office Bureau"
     " Federation Association House Chamber Conseil Consejo Tribunal Cour Corte"
 )
+ARTICLES = words_of("De Het Een Der Die Das Den Det La Le Les El Los Las Il Lo Gli")
 OF = re.compile(r" (?:of|de|des|du|del|della|di|da|für|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
 
 
@@ -81,7 +83,10 @@ def _is_full_name(style: Style, names: Names, first: re.Match[str], last: re.Mat
     """Tell if a given name and what follows it are a person's, and no common words or places."""
     is_family = without_genitive(last[0]) in names.family
     if first[0] not in names.given:
-        return is_family and style.tells(first.start()) and _is_rare(first[0], names)
+        is_rare = _is_rare(first[0], names) and first[0] not in names.taken
+        return is_family and is_rare and style.tells(first.start())
+    if first[0] in names.taken:
+        return is_family and last[0].lower() not in names.words and not style.is_upper_case
     if is_family or first[0].lower() in names.words:
         return is_family and not style.is_upper_case
     return _is_rare(without_genitive(last[0]), names)
@@ -129,13 +134,18 @@ def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], pl
     if word[0] in LAST and end == place:
         while start and place - start < 5 and _is_joined(text, words[start - 1], words[start]):
             start -= 1
-        while start < place and style.begins_sentence(words[start].start()) and words[start][0].lower() in names.words:
+        while start < place and style.begins_sentence(words[start].start()) and _is_filler(words[start][0], names):
             start += 1
     if start == end or words[start][0] in TITLES:
         return
     found = without_genitive(text[words[start].start() : words[end].end()])
     first = words[start].start()
     yield Span(first, first + len(found), Name("organisation", found, None, frozenset()))
+
+
+def _is_filler(word: str, names: Names) -> bool:
+    """Tell if a word begins a sentence, and no name."""
+    return word in ARTICLES or word.lower() in names.words
 
 
 def _is_joined(text: str, word: re.Match[str], after: re.Match[str]) -> bool:

@@ -61,6 +61,87 @@ def test_common_words_are_no_names(find: Entities, text: str) -> None:
     assert not found(find, text)
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "name"),
+    [
+        *(
+            ("ru", "Взрыв в Лондоне", "London"),
+            ("ru", "Удары по Ирану", "Iran"),
+            ("ru", "Встреча под Минском", "Minsk"),
+        ),
+        *(("uk", "Зустріч у Лондоні", "London"), ("uk", "Вибухи у Харкові", "Kharkiv"), ("uk", "У Києві тихо", "Kyiv")),
+        *(("de", "Der Rat von München tagt", "Munich"), ("de", "Wahlen in Sachsen", "Saxony")),
+        *(("it", "Il sindaco di Napoli", "Naples"), ("it", "Un museo a Firenze", "Florence")),
+        *(("sv", "En man i Göteborg greps", "Gothenburg"), ("fr", "Le maire de Genève", "Geneva")),
+        *(("nl", "De rechtbank in Den Haag", "The Hague"), ("es", "Un incendio en el País Vasco", "Basque Country")),
+        *(
+            ("zh", "广东今日有雨", "Guangdong"),
+            ("ja", "北海道で大雪", "Hokkaidō"),
+            ("ru", "Пожары в Сибири", "Siberia"),
+        ),
+        ("de", "Die Messe in Essen beginnt", "Essen"),
+    ],
+)
+def test_places_are_found_by_their_own_names_and_with_endings(
+    find: Entities, language: str, text: str, name: str
+) -> None:
+    assert found(find, text, language=language)[name].kind == "place"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "wrong"),
+    [
+        *(
+            ("ja", "ワクチンの接種", "Kuching"),
+            ("ja", "チリソースの作り方", "Chile"),
+            ("ja", "日本航空の新路線", "Japan"),
+        ),
+        *(
+            ("zh", "马里奥新游戏发售", "Mali"),
+            ("zh", "内蒙古草原", "Mongolia"),
+            ("zh", "上海交通大学的研究", "Shanghai"),
+        ),
+        *(("ko", "제주항공 여객기", "Jeju City"), ("ko", "서울대학교 연구", "Seoul")),
+        *(("fr", "Selon Électricité-France ce matin", "France"), ("fr", "Une étape du Tour de France", "France")),
+        *(("en", "Traders at Borsa Istanbul were calm", "Istanbul"), ("en", "The Lake Geneva shore", "Geneva")),
+        *(("de", "Der Zug hält", "Zug"), ("de", "Das Essen im Zug war gut", "Essen")),
+        *(
+            ("en", "The study by Claude Opus was short", "Claude Opus"),
+            ("en", "It ran on Mistral Small", "Mistral Small"),
+        ),
+        ("en", "Fans of the Boston Zebracks cheered", "Boston Zebracks"),
+    ],
+)
+def test_what_stands_inside_a_longer_name_is_no_name(find: Entities, language: str, text: str, wrong: str) -> None:
+    assert wrong not in found(find, text, language=language)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Trains from Paris-London to the US-China talks", {"Paris", "London", "United States", "China"}),
+        ("Shelling hit East Jerusalem and Northern Syria on Monday", {"East Jerusalem", "Syria"}),
+        (
+            "The former head of Apple met with Jordan Henderson yesterday in Jordan",
+            {"Apple", "Jordan Henderson", "Jordan"},
+        ),
+    ],
+)
+def test_neighbours_do_not_hide_names(find: Entities, text: str, names: set[str]) -> None:
+    assert found(find, text).keys() == names
+
+
+def test_a_german_noun_is_no_place_where_the_place_is_named(find: Entities) -> None:
+    text = "Das Essen war gut. In Köln und in Essen."
+    (mention,) = found(find, "", text, "de")["Essen"].mentions
+    assert mention.start == text.rindex("Essen")
+
+
+def test_ordinary_words_in_technical_texts_are_no_names(find: Entities) -> None:
+    text = "The web app has a Files view, a Boost mode, Local storage, Spaces, a Task list, a Red button and a Kit."
+    assert not found(find, "News for developers", text)
+
+
 def test_a_word_in_the_middle_of_a_sentence_is_a_name_if_it_is_capitalised(find: Entities) -> None:
     said = found(find, "Nice mourns", "Thousands marched in Nice on Sunday.")
     assert [mention.field for mention in said["Nice"].mentions] == ["title", "body"]
