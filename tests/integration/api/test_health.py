@@ -90,7 +90,13 @@ async def test_a_broker_without_queues_is_a_pipeline_that_is_down(api: httpx.Asy
     health = answer.json()
     assert (answer.status_code, health["status"]) == (503, "down")
     assert answer.headers["content-type"] == "application/json"
-    assert statuses_of(health) == {"scheduler": "healthy", "fetcher": "down", "parser": "healthy", "writer": "down"}
+    assert statuses_of(health) == {
+        "scheduler": "healthy",
+        "fetcher": "down",
+        "parser": "healthy",
+        "enricher": "healthy",
+        "writer": "down",
+    }
     assert "the queue `writer` is not declared: no service has run on this broker yet" in health["reasons"]
 
 
@@ -169,7 +175,13 @@ async def test_without_a_broker_it_is_said_and_the_rest_is_told(database_url: st
         answer = await api.get(PATH)
     health = answer.json()
     assert answer.status_code == 503
-    assert statuses_of(health) == {"scheduler": "down", "fetcher": "down", "parser": "healthy", "writer": "down"}
+    assert statuses_of(health) == {
+        "scheduler": "down",
+        "fetcher": "down",
+        "parser": "healthy",
+        "enricher": "down",
+        "writer": "down",
+    }
     assert health["reasons"][0].startswith("RabbitMQ can't be asked: ")
     assert "secret" not in answer.text
 
@@ -180,7 +192,13 @@ async def test_without_a_database_it_is_said_and_the_rest_is_told(amqp_url: str)
         answer = await api.get(PATH)
     health = answer.json()
     assert answer.status_code == 503
-    assert statuses_of(health) == {"scheduler": "down", "fetcher": "healthy", "parser": "unknown", "writer": "down"}
+    assert statuses_of(health) == {
+        "scheduler": "down",
+        "fetcher": "healthy",
+        "parser": "unknown",
+        "enricher": "healthy",
+        "writer": "down",
+    }
     assert health["quality"] is None
     assert health["reasons"][0].startswith("PostgreSQL can't be asked: ")
     assert "secret" not in answer.text

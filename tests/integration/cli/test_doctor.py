@@ -83,7 +83,7 @@ def test_queues_that_are_not_there_are_a_warning_and_stay_away(doctor: Doctor) -
     for _ in range(2):
         found = doctor()
         assert found["exit"] == 3
-        assert found["queues"][0]["found"].startswith("not declared: fetcher.00, fetcher.00.front, ")
+        assert found["queues"][0]["found"].startswith("not declared: enricher, enricher.dead, ")
         assert found["pipeline"][0]["found"].startswith("down: ")
 
 

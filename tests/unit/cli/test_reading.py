@@ -180,7 +180,7 @@ def test_labels_are_shown_only_if_they_are_asked_for(english: Path, monkeypatch:
     pytest.importorskip("py3langid")
     monkeypatch.setenv("FEEDMILL_ENRICH", "language")
     (entry,) = json.loads(run_enriching(english, "--json").stdout)["entries"]
-    assert (entry["enrichment"]["language"], entry["enrichment"]["entities"]) == ("en", [])
+    assert (entry["enrichment"]["language"], entry["enrichment"]["entities"]) == ("en", None)
     assert entry["enrichment"]["language_confidence"] > 0.5
     assert "sketch" not in entry["enrichment"]
     assert re.search(r"\ben \(\d+ %\)", run_enriching(english).stdout)
