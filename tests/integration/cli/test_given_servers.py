@@ -65,26 +65,34 @@ def test_the_psql_command_of_private_servers_needs_no_password_on_the_command_li
     assert said.stdout.strip() == "42"
 
 
+OWN_ADDRESS = "127.83.1.1"
+"""Nobody else takes ports of it, as connections of other tests do of 127.0.0.1."""
+
+
 def test_processes_take_the_given_metrics_port_and_the_next_ones() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.create_server((OWN_ADDRESS, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=f"port {port} of scheduler can't be used"):
-            _with_ports(all_processes(), TelemetrySettings(metrics_port=port))
-    environments = [p.environment for p in _with_ports(all_processes(), TelemetrySettings(metrics_port=port))]
+            _with_ports(all_processes(), TelemetrySettings(metrics_host=OWN_ADDRESS, metrics_port=port))
+    environments = [
+        p.environment
+        for p in _with_ports(all_processes(), TelemetrySettings(metrics_host=OWN_ADDRESS, metrics_port=port))
+    ]
     assert environments == [{"FEEDMILL_METRICS_PORT": str(port + n)} for n in range(3)]
     assert [p.environment for p in _with_ports(all_processes(), TelemetrySettings())] == [{}] * 3
 
 
 def test_the_api_takes_another_port_than_8080_if_that_is_taken_and_nobody_asked_for_it() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.create_server((OWN_ADDRESS, 0)) as taken:
         port = taken.getsockname()[1]
-        by_default = ApiSettings.model_construct({"api_host"}, api_host="127.0.0.1", api_port=port)
+        by_default = ApiSettings.model_construct({"api_host"}, api_host=OWN_ADDRESS, api_port=port)
         assert _api_process(by_default, None).environment["FEEDMILL_API_PORT"] == "0"
         with pytest.raises(ConfigurationError, match=f"port {port} of the API can't be used.*--api-port"):
             _api_process(by_default, port)
         with pytest.raises(ConfigurationError, match=f"port {port} of the API"):
-            _api_process(ApiSettings(api_port=port), None)
-    assert _api_process(ApiSettings(api_port=port), None).environment["FEEDMILL_API_PORT"] == str(port)
+            _api_process(ApiSettings(api_host=OWN_ADDRESS, api_port=port), None)
+    environment = _api_process(ApiSettings(api_host=OWN_ADDRESS, api_port=port), None).environment
+    assert environment["FEEDMILL_API_PORT"] == str(port)
 
 
 @pytest.mark.parametrize(("host", "is_open"), [("127.0.0.1", "true"), ("localhost", "true"), ("0.0.0.0", None)])
