@@ -52,7 +52,7 @@ def load_languages(wanted: str) -> Detector:
 
     Raises:
         ConfigurationError: one of them is not known.
-        Missing: py3langid is not installed.
+        ImportError: py3langid is not installed.
     """
     model = Model()
     read = {code: read_label(code) for code in (code.strip().lower() for code in wanted.split(",")) if code}
