@@ -81,13 +81,16 @@ class EnrichResults:
     async def __call__(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
         """Return the results, enriched, addressed to the next stage."""
         ending = threading.Event()
+        enriched = []
         try:
-            return [
-                self._enrich(fetched, ending)
-                if len(fetched.entries) <= FEW
-                else await asyncio.get_running_loop().run_in_executor(self._thread, self._enrich, fetched, ending)
-                for fetched in batch
-            ]
+            for fetched in batch:
+                if len(fetched.entries) > FEW:
+                    loop = asyncio.get_running_loop()
+                    enriched.append(await loop.run_in_executor(self._thread, self._enrich, fetched, ending))
+                else:
+                    enriched.append(self._enrich(fetched, ending))
+                    await asyncio.sleep(0)  # to answer the broker, and to stop
+            return enriched
         finally:
             ending.set()  # the thread is not kept busy by what nobody waits for any more
 
