@@ -157,11 +157,16 @@ def decide(one: Sketched, other: Sketched) -> Match | None:
         return None  # most candidates: one hash is in both by chance
     if _contradict(one.numbers, other.numbers) or _tell_others(one, other):
         return None
-    numbers, names = Common.of(one.numbers, other.numbers), Common.of(one.names, other.names)
     is_telling = has_title and one.sketch.is_telling and one.host != other.host
-    if min(one.sketch.count, other.sketch.count) < LEAST_SHINGLES:
-        are_others = numbers.are_others or _say_others(one, other)
-        return Match("title", 1.0) if is_telling and not are_others else None
+    if min(one.sketch.count, other.sketch.count) >= LEAST_SHINGLES:
+        return _compare(one, other, has_title, is_telling)
+    is_other = Common.of(one.numbers, other.numbers).are_others or _say_others(one, other)
+    return Match("title", 1.0) if is_telling and not is_other else None
+
+
+def _compare(one: Sketched, other: Sketched, has_title: bool, is_telling: bool) -> Match | None:
+    """Return why two texts that are long enough are one story."""
+    numbers, names = Common.of(one.numbers, other.numbers), Common.of(one.names, other.names)
     share = _share(one, other)
     are_others = numbers.are_unlikely(share) or (not names.shared and names.are_unlikely(share))
     if are_others or _are_of_a_template(one, other, share):
