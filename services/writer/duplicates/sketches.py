@@ -19,8 +19,8 @@ from shared.wire.enrichment import Sketch
 MOST_HOLDERS = 8
 """A hash that so many articles have is no key of a further one: it is of a template, or of an advertisement."""
 
-MOST_FOUND = 320
-"""Articles that one is compared with by keys: more than hold 25 of them, unless writers added some at one moment."""
+MOST_FOUND = 200
+"""Articles that one is compared with by keys: more than hold 19 of them, unless writers added some at one moment."""
 
 MOST_COMPARED = 6
 """Articles whose texts one is compared with: those that share most keys."""
