@@ -6,6 +6,7 @@ import asyncio
 import faulthandler
 import gc
 import logging
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 from prometheus_client import Gauge
@@ -30,7 +31,7 @@ TOGETHER = Batching(size=10, linger_seconds=0.05, weigh=count_entries, concurren
 cost us and the broker less than ten alone (measured)."""
 
 STUCK_SECONDS = 60.0
-"""A text that a part computes for so long ends the process: the broker hands it out again, and in the end past us."""
+"""CPU time of a text that ends the process: the broker hands it out again, and in the end past us."""
 
 LOOK_SECONDS = 5.0
 
@@ -59,6 +60,7 @@ async def serve(settings: EnricherSettings, stop: asyncio.Event, health: Health)
         async with beside(stop, end_if_stuck(handler, stop)):
             await consumer.run(stop)
     faulthandler.cancel_dump_traceback_later()
+    signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def report_missing(parts: Parts, health: Health) -> None:
@@ -72,11 +74,13 @@ def report_missing(parts: Parts, health: Health) -> None:
 async def end_if_stuck(handler: EnrichResults, stop: asyncio.Event) -> None:
     """End the process, with a traceback, if a text keeps it busy for `STUCK_SECONDS`, or a stop waits for one.
 
-    A timer of C, since a regular expression without end lets no other thread run.
+    A timer of the system, since a regular expression without end lets no other thread run. It counts CPU time: a
+    process that was stopped for a while, or gets little of a busy machine, is not stuck.
     """
+    faulthandler.register(signal.SIGPROF, chain=True)  # then the signal does what it does without us: it ends us
     while not stop.is_set():
         if handler.busy_seconds() < STUCK_SECONDS:
-            faulthandler.dump_traceback_later(STUCK_SECONDS + LOOK_SECONDS, exit=True)
+            signal.setitimer(signal.ITIMER_PROF, STUCK_SECONDS + LOOK_SECONDS)
         await pause(LOOK_SECONDS, stop)
     faulthandler.dump_traceback_later(DRAIN_SECONDS + LOOK_SECONDS, exit=True)
 

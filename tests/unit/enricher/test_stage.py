@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
@@ -209,3 +210,21 @@ print(parts.missing["entities"], [e.id for e in parts.entities([Text("A visit to
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "found by the list only" in done.stdout
     assert "['Q183']" in done.stdout
+
+
+def test_a_text_without_end_ends_the_process_with_a_traceback() -> None:
+    code = """
+import asyncio, re
+from services.enricher import __main__ as enricher
+
+async def be_stuck():
+    stop, enricher.STUCK_SECONDS, enricher.LOOK_SECONDS = asyncio.Event(), 0.2, 0.1
+    watch = asyncio.create_task(enricher.end_if_stuck(enricher.EnrichResults(None, None, None, most_bytes=int), stop))
+    await asyncio.sleep(0)
+    re.match("(a+)+$", "a" * 60 + "b")
+
+asyncio.run(be_stuck())
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGPROF, done.stderr
+    assert "in be_stuck" in done.stderr
