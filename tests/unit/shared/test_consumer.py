@@ -347,6 +347,20 @@ async def test_the_poison_of_a_batch_is_found_and_all_others_go_through(broker: 
     assert FetchFeed.decode(broker.bodies(DEAD)[0]).feed_id == 5
 
 
+async def test_what_follows_a_batch_is_published_and_only_the_job_of_what_is_too_large_is_dead_lettered() -> None:
+    broker = MemoryBroker(max_message_bytes=2000)
+    await put(broker, *(make_job(feed_id=n) for n in range(1, 9)))
+
+    def handler(batch: Sequence[FetchFeed]) -> list[Outgoing]:
+        urls = {job.feed_id: "http://news.example/" + "y" * (2000 if job.feed_id == 5 else 1) for job in batch}
+        return [Outgoing(make_result(feed_id=n, url=url), FeedFetched.KIND) for n, url in urls.items()]
+
+    async with consuming(broker, handler, Batching(size=8, linger_seconds=0.01, concurrency=1)):
+        await until(lambda: len(broker.bodies(DEAD)) == 1 and not broker.bodies("fetcher.00"))
+    assert FetchFeed.decode(broker.bodies(DEAD)[0]).feed_id == 5
+    assert {FeedFetched.decode(body).feed_id for body in broker.bodies("writer")} == {1, 2, 3, 4, 6, 7, 8}
+
+
 async def test_a_blocked_message_waits_alone_and_is_never_dead_lettered(broker: MemoryBroker) -> None:
     await put(broker, *(make_job(feed_id=n) for n in range(1, 9)))
     done: list[int] = []
