@@ -1,4 +1,4 @@
-"""Enriches each result on a thread, and hands it on."""
+"""Enriches results, large ones on a thread, and hands them on."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ CHUNK: Final = 50
 """Entries that are enriched together: enough to help each other, few enough that a stop needs not wait long."""
 
 FEW: Final = 5
-"""So many entries are enriched without the thread: to hand a result to it and back costs as much as an article, and the
-two threads wait for one interpreter."""
+"""So many entries are enriched without the thread: handing a result over and back keeps both busy, and they share one
+interpreter."""
 
 BUDGET_SECONDS: Final = 30.0
 """The time for one result, less than a stop waits for. Entries that are left then go on without."""
