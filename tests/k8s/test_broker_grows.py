@@ -23,8 +23,8 @@ SCRIPT = r"""
 cd /tmp && echo '[].' >plugins && echo -n cookie >"$HOME/.erlang.cookie" && chmod 400 "$HOME/.erlang.cookie"
 for n in 1 2 3; do
   export RABBITMQ_NODENAME=node$n@localhost RABBITMQ_NODE_PORT=567$n RABBITMQ_DIST_PORT=2567$n \
-    RABBITMQ_LOGS=/tmp/log$n RABBITMQ_MNESIA_BASE=/tmp/data$n RABBITMQ_LOG_BASE=/tmp RABBITMQ_CONFIG_FILE=/tmp/rabbitmq.conf \
-    RABBITMQ_ENABLED_PLUGINS_FILE=/tmp/plugins
+    RABBITMQ_LOGS=/tmp/log$n RABBITMQ_LOG_BASE=/tmp RABBITMQ_MNESIA_BASE=/tmp/data$n \
+    RABBITMQ_ENABLED_PLUGINS_FILE=/tmp/plugins RABBITMQ_CONFIG_FILE=/tmp/rabbitmq.conf
   rabbitmq-server >/tmp/out$n 2>&1 &
 done
 wait
