@@ -128,7 +128,7 @@ def _batch(age: float) -> Iterator[Finding]:
 def fetched_by_batch(at: Picture) -> bool:
     """Return whether runs of `feedmill batch` fetch: there was one, and nobody reads the shards.
 
-    These are empty, or the next run takes what has come there since the last one: after a switch from fetchers, retries.
+    These are empty, or the next run takes what has come there since the last one: retries of former fetchers.
     """
     shards, age = in_all(at.queues.shards.values()) if at.queues else None, at.batches.seconds_since
     return age is not None and not (shards and (shards.consumers or (shards.ready and age > BATCH_LATE_SECONDS)))
