@@ -1,4 +1,4 @@
-"""How large an overlay is: its values are those of a row in docs/explanation/performance.md, with what that row needs."""
+"""How large an overlay is: its values are a row of docs/explanation/performance.md, and that row has what is needed."""
 
 from __future__ import annotations
 
