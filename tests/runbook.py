@@ -22,10 +22,11 @@ def read_page(name: str) -> str:
 
 
 def commands_in(text: str, program: str) -> list[str]:
-    """Return the indented lines that begin with a program, each once, without comments and what continues lines."""
+    """Return the indented lines that begin with a program, each once, without comments; whole if they go on."""
     joined = re.sub(r" \\\n\s*", " ", text)
-    lines = re.findall(rf"^    ({re.escape(program)} .+)$", joined, re.MULTILINE)
-    return list(dict.fromkeys(re.sub(r"\s{2,}#.*", "", line).strip() for line in lines))
+    begins = re.escape(program)
+    lines = re.findall(rf"^    ({begins} .+<<'END'\n(?:    .+\n)+?    END|{begins} .+)$", joined, re.MULTILINE)
+    return list(dict.fromkeys(re.sub(r"\s{2,}#.*", "", line.replace("\n    ", "\n")).strip() for line in lines))
 
 
 def has_placeholder(command: str) -> bool:

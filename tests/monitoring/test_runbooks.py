@@ -50,5 +50,5 @@ def test_feedmill_takes_what_the_page_tells_to_type(command: str) -> None:
 
 def test_a_command_that_feedmill_does_not_have_is_found() -> None:
     for wrong in (["dead", "lift"], ["hosts", "--state", "odd"], ["status", "--verbose"]):
-        with pytest.raises(Exception, match="(?i)no such|not one of"):
+        with pytest.raises(Exception, match=r"(?i)no such|not one of"):
             parse_feedmill(wrong)

@@ -1,0 +1,59 @@
+"""What the pages tell people to type when something is wrong runs: here, what looks, and what starts services that run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.compose.stack import Stack
+from tests.runbook import commands_in, has_placeholder, read_page
+
+LOOKS = re.compile(
+    r"docker compose (ps|logs|stats|images)\b"
+    r"|docker compose run --rm feedmill (status|doctor|hosts|pending|pending dead|pending list|dead list)( --.*)?$"
+    r"|docker compose exec (-T )?rabbitmq (rabbitmqctl (-q )?list_|rabbitmq-diagnostics|rabbitmq-plugins list|df )"
+    r'|docker compose exec (-T )?postgres (df |pg_dump |psql -U feedmill -c "SELECT )'
+    r"|docker compose up -d --wait [a-z]+$"
+    r"|docker compose exec [a-z]+ (date|python -m services.cli.health|feedmill parse)\b"
+)
+
+MAY_END_WITH = {"doctor": {0, 3}, "status --health": {0, 1}}
+"""`doctor` may warn, and farms have bad feeds."""
+
+
+def lines() -> list[str]:
+    """Return the lines of the pages that change nothing where all is well."""
+    pages = (read_page(page) for page in ("alerts", "operate"))
+    return list(
+        dict.fromkeys(line for page in pages for line in commands_in(page, "docker compose") if LOOKS.match(line))
+    )
+
+
+def type_into_shell(stack: Stack, line: str, directory: Path) -> str | None:
+    """Return what is wrong with a line as somebody types it, if anything. There is no terminal here, hence `-T`."""
+    typed = re.sub(r"\bexec (?!-T)", "exec -T ", line).replace("docker compose", shlex.join(stack.compose))
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", typed],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    may = next((codes for words, codes in MAY_END_WITH.items() if line.endswith(words)), {0})
+    if done.returncode in may and "Traceback" not in done.stdout + done.stderr:
+        return None
+    return f"{line} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def test_what_looks_or_starts_runs_as_it_stands_in_the_pages(stack: Stack, tmp_path: Path) -> None:
+    feed = stack.query("SELECT url FROM feeds WHERE last_success_at IS NOT NULL ORDER BY id LIMIT 1")
+    typed = [line.replace("URL", feed) for line in lines()]
+    assert len(typed) > 20
+    typed = [line for line in typed if not has_placeholder(line)]
+    with ThreadPoolExecutor(4) as pool:
+        wrong = [said for said in pool.map(lambda line: type_into_shell(stack, line, tmp_path), typed) if said]
+    assert not wrong, "\n\n".join(wrong)
