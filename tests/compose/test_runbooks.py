@@ -1,4 +1,4 @@
-"""What the pages tell people to type when something is wrong runs: here, what looks, and what starts services that run."""
+"""What the pages tell people to type runs: what looks, and what starts services that run already."""
 
 from __future__ import annotations
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
-from tests.k8s.manifests import Object, find, render
+from tests.k8s.manifests import ROOT, Object, build, find, render
 from tests.monitoring.cases import CASES, within
 from tests.monitoring.promtool import Expected, check, needs_promtool
 from tests.monitoring.rules import ALERTS, INSTALLATIONS, read_rules
@@ -46,6 +49,19 @@ def test_runbooks_are_where_the_namespace_says(overlay: str) -> None:
     assert alerts
     for rule in alerts:
         assert rule["annotations"]["runbook_url"] == f"{base}#{rule['alert'].lower()}"
+
+
+def test_an_overlay_that_renames_the_namespace_repeats_the_replacement_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "monitor.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"^      (replacements:\n(?:        .+\n)+)", page, re.MULTILINE)
+    prod = Path(os.path.relpath(ROOT / "k8s" / "overlays" / "prod" / "queue-fetcher", tmp_path.resolve()))
+    (tmp_path / "kustomization.yaml").write_text(
+        f"namespace: paris\nresources: [{prod}]\n{textwrap.dedent('      ' + said)}"
+    )
+    rules = find(build(tmp_path), "PrometheusRule", "feedmill")
+    assert rules["metadata"]["namespace"] == "paris"
+    for rule in (rule for group in rules["spec"]["groups"] for rule in group["rules"]):
+        assert re.findall(r"'(.*?)'", rule["expr"]) == ["paris"]
 
 
 def rule_files(directory: Path, *overlays: str) -> list[Path]:

@@ -22,6 +22,7 @@ OPERATORS = {
     ("pod", "feedmill-broker-server-1"): {"rabbitmq"},
     ("pod", "feedmill-database-1"): {"postgres", "plugin-barman-cloud"},
     ("pod", "feedmill-database-2"): {"postgres", "plugin-barman-cloud"},
+    ("service", "feedmill-broker"): set(),
     ("service", "feedmill-database-rw"): {"postgres"},
 }
 """What the operators make of the manifests, with its containers."""
@@ -47,7 +48,7 @@ def labels() -> set[str]:
 def test_what_a_line_names_is_there(line: str) -> None:
     ours = line.partition(" -- ")[0]
     assert " -n feedmill " in ours or " -A " in ours
-    for kind, name in re.findall(r"(?<![\w.])(deploy|svc|cronjob|scaledobject|job)/([a-z0-9-]+)", ours):
+    for kind, name in re.findall(r"(?<![\w.])(deploy|deployment|svc|cronjob|scaledobject|job)/([a-z0-9-]+)", ours):
         assert (SHORT.get(kind, kind).lower(), name) in named()
     for kind, name in re.findall(r"(?:get|scale|annotate|delete) ([a-z]+?)s?(?:\.[a-z.]+)? (feedmill[a-z0-9-]*)", ours):
         assert (kind, name) in named()

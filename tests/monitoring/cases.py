@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-Series = Mapping[str, str]
+Series = dict[str, str]
 """Selectors with one value a step, in promtool's notation: `5x60` is sixty-one times 5, `0+2x60` counts by two."""
 
 
