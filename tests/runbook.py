@@ -36,7 +36,7 @@ def has_placeholder(command: str) -> bool:
 
 def arguments_of_feedmill(command: str) -> list[str] | None:
     """Return what a line of Compose or kubectl gives to `feedmill`, if it runs that."""
-    found = re.search(r"(?:run --rm feedmill|exec (?:-T )?[a-z]+ feedmill|-- feedmill)\b(.*)$", command)
+    found = re.search(r"(?:run --rm (?:--no-deps )?feedmill|exec (?:-T )?[a-z]+ feedmill|-- feedmill)\b(.*)$", command)
     return shlex.split(found.group(1)) if found else None
 
 
