@@ -19,16 +19,16 @@ LOOKS = re.compile(
     r"|docker compose exec [a-z]+ (date|python -m services.cli.health|feedmill parse)\b"
 )
 
-MAY_END_WITH = {"doctor": {0, 3}, "status --health": {0, 1}}
-"""`doctor` may warn, and farms have bad feeds."""
+ACTS = re.compile(r"docker compose (up|start|stop|restart) [^&|;]+$")
+
+MAY_END_WITH = {"doctor": {0, 1, 3}, "status --health": {0, 1}}
+"""`doctor` does not like the settings of these tests, and farms have bad feeds."""
 
 
-def lines() -> list[str]:
-    """Return the lines of the pages that change nothing where all is well."""
+def lines(kind: re.Pattern[str]) -> list[str]:
+    """Return the lines of the pages that are of a kind."""
     pages = (read_page(page) for page in ("alerts", "operate"))
-    return list(
-        dict.fromkeys(line for page in pages for line in commands_in(page, "docker compose") if LOOKS.match(line))
-    )
+    return list(dict.fromkeys(one for page in pages for one in commands_in(page, "docker compose") if kind.match(one)))
 
 
 def type_into_shell(stack: Stack, line: str, directory: Path) -> str | None:
