@@ -13,8 +13,9 @@ from tests.runbook import commands_in, has_placeholder, read_page
 
 LOOKS = re.compile(
     r"docker compose (ps|logs|stats|images)\b"
-    r"|docker compose run --rm --no-deps feedmill (status|doctor|hosts|pending( dead| list)?|dead list)( --.*)?$"
-    r"|docker compose exec (-T )?rabbitmq (rabbitmqctl (-q )?list_|rabbitmq-diagnostics|rabbitmq-plugins list|df )"
+    r"|docker compose (run --rm --no-deps|exec api) feedmill (status|doctor|hosts|pending( dead| list)?|dead list)( --.*)?$"
+    r"|docker compose exec (-T )?rabbitmq (rabbitmqctl (-q )?(list_|cluster_)|df )"
+    r"|docker compose exec rabbitmq (rabbitmq-diagnostics |rabbitmq-plugins list|rabbitmq-queues check)"
     r'|docker compose exec (-T )?postgres (df |pg_dump |psql -U feedmill -c "SELECT )'
     r"|docker compose exec [a-z]+ (date|python -m services.cli.health|feedmill parse)\b"
 )
@@ -29,6 +30,23 @@ def lines(kind: re.Pattern[str]) -> list[str]:
     """Return the lines of the pages that are of a kind."""
     pages = (read_page(page) for page in ("alerts", "operate"))
     return list(dict.fromkeys(one for page in pages for one in commands_in(page, "docker compose") if kind.match(one)))
+
+
+IN_A_POD = re.compile(
+    r"kubectl -n feedmill exec (?:deploy/feedmill-|svc/feedmill-)?([a-z-]+?)(?:-rw|-server-0)?(?: -c [a-z]+)? -- (.+)"
+)
+CONTAINERS = {"feedmill-broker": "rabbitmq", "database": "postgres"}
+
+
+def lines_in_pods() -> list[str]:
+    """Return what the pages let run in pods of Kubernetes, for the same containers here."""
+    pages = (read_page(page) for page in ("alerts", "operate"))
+    found = [one for page in pages for line in commands_in(page, "kubectl") for one in IN_A_POD.findall(line)]
+    typed = [
+        f"docker compose exec {CONTAINERS.get(pod, pod)} {command.replace('psql feedmill', 'psql -U feedmill')}"
+        for pod, command in found
+    ]
+    return [line for line in dict.fromkeys(typed) if LOOKS.match(line)]
 
 
 def type_into_shell(stack: Stack, line: str, directory: Path) -> str | None:
@@ -50,7 +68,7 @@ def type_into_shell(stack: Stack, line: str, directory: Path) -> str | None:
 
 def test_what_looks_runs_as_it_stands_in_the_pages(stack: Stack, tmp_path: Path) -> None:
     feed = stack.query("SELECT url FROM feeds WHERE last_success_at IS NOT NULL ORDER BY id LIMIT 1")
-    typed = [line.replace("URL", feed) for line in lines(LOOKS)]
+    typed = [line.replace("URL", feed) for line in dict.fromkeys(lines(LOOKS) + lines_in_pods())]
     assert len(typed) > 20
     typed = [line for line in typed if not has_placeholder(line)]
     with ThreadPoolExecutor(4) as pool:
