@@ -13,7 +13,8 @@ from tests.runbook import commands_in, has_placeholder, read_page
 
 LOOKS = re.compile(
     r"docker compose (ps|logs|stats|images)\b"
-    r"|docker compose (run --rm --no-deps|exec api) feedmill (status|doctor|hosts|pending( dead| list)?|dead list)( --.*)?$"
+    r"|docker compose (run --rm --no-deps|exec api) feedmill (status|doctor|hosts|pending|dead list)"
+    r"( dead| list)?( --.*)?$"
     r"|docker compose exec (-T )?rabbitmq (rabbitmqctl (-q )?(list_|cluster_)|df )"
     r"|docker compose exec rabbitmq (rabbitmq-diagnostics |rabbitmq-plugins list|rabbitmq-queues check)"
     r'|docker compose exec (-T )?postgres (df |pg_dump |psql -U feedmill -c "SELECT )'
