@@ -17,8 +17,8 @@ check_tools() {
 # All that is wrong with the manifests, with the settings in them and with deploy.env, at once.
 check_manifests() {
   local problems=() validator line
-  render >"$work/manifests" 2>"$work/error" || stop "$overlay/$type can't be rendered: $(error)"
-  python facts "$overlay" "$type" <"$work/manifests" >"$work/facts" || stop "the manifests can't be read (see above)"
+  render >"$work/manifests" 2>"$work/error" || stop "${overlay#"$root"/}/$type can't be rendered: $(error)"
+  python facts "${overlay#"$root"/}" "$type" <"$work/manifests" >"$work/facts" || stop "the manifests can't be read (see above)"
   mapfile -t problems < <(facts problem)
   for validator in .feedmill/venv/bin/kubernetes-validate kubernetes-validate; do
     command -v "$validator" >/dev/null || continue

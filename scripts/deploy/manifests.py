@@ -5,12 +5,13 @@
 
 `facts` of rendered manifests, with the deploy.env in the overlay's DIRECTORY:
     object   PHASE KIND/NAME TYPE     KIND as kubectl takes it (deployment, scaledobject.v1alpha1.keda.sh)
-    ours     NAME                     feedmill's image without its tag, and the enricher's if it is there
+    ours     NAME                     feedmill's image without its tag, then others of ours (feedmill-enricher)
     tagged   IMAGE                    an image of others that has no digest
     secret   NAME now|ready           what pods and resources need; "ready": made by one of the objects
     catalog  NAME                     a ClusterImageCatalog that a database takes its image from
     problem  SENTENCE                 what is wrong, without values (they may be secret)
-`before` a deploy (LIVE is a list of `kubectl get -o json`): writes what was last applied into DIRECTORY/PHASE/, and says
+`before` a deploy (LIVE is what `kubectl get -o json` says): writes what was last applied into DIRECTORY/PHASE/, and
+says
     new      PHASE OBJECT             what there was not, and the way back takes away
     lost     OBJECT                   what was not applied, so nobody knows how
     server   OBJECT GENERATION        broker and database, which are never taken back (0: there was none)
@@ -175,11 +176,11 @@ def image_facts(documents: list[Document]) -> Iterator[Fact]:
         if key in ("image", "imageName") and isinstance(node, str)
     }
     names = {image: re.sub(r"(:[^/:@]*)?(@.*)?$", "", image) for image in found}
-    ours = {name for name in names.values() if re.search(r"(^|/)feedmill(-enricher)?$", name)}
+    ours = {name for name in names.values() if re.search(r"(^|/)feedmill(-[a-z-]+)?$", name)}
     mills = sorted(name for name in ours if name.endswith("feedmill"))
     for name in sorted(ours):
         yield "ours", name
-    if len(mills) != 1 or not ours <= {mills[0], f"{mills[0]}-enricher"}:
+    if len(mills) != 1 or not all(name.startswith(mills[0]) for name in ours):
         yield "problem", f"feedmill's image must be in them, from one registry (not: {', '.join(sorted(ours))})"
     for image in sorted(found):
         if not re.search(r"@sha256:|:[^/:]+$", image) or image.endswith(":latest"):
@@ -230,7 +231,7 @@ def before(documents: list[Document], live: dict[Fact, Document], directory: Pat
         elif applied := (now["metadata"].get("annotations") or {}).get(LAST_APPLIED):
             file = directory / phase / f"{name.replace('/', '=')}.json"
             file.parent.mkdir(exist_ok=True)
-            file.write_text(applied, encoding="utf-8")
+            file.write_text(f"{applied}\n", encoding="utf-8")
         else:
             yield "lost", name
 
@@ -246,7 +247,7 @@ def main(command: str, first: str, second: str) -> None:
         documents = [one for one in yaml.safe_load_all(Path(first).read_text(encoding="utf-8")) if one]
         found = before(documents, live, Path(second))
     for fact in found:
-        print("\t".join(part.replace("\n", " ") for part in fact))
+        print("\t".join(str(part).replace("\n", " ") for part in fact))
 
 
 if __name__ == "__main__":

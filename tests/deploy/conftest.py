@@ -153,6 +153,7 @@ class Bench:
         self.program("../my project/.feedmill/venv/bin/python", stub.replace("PROGRAM", "python"))
         for name in ("docker", "kind"):
             self.program(name, ENGINE_STUB.replace("NAME", name).replace("DIRECTORY", str(self.directory)))
+        self.program("kubernetes-validate", "#!/bin/sh\n")
         write(self.directory / "other_calls", "")
         self.use("dev")
 

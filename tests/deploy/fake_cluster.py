@@ -138,8 +138,9 @@ class FakeCluster:
     def rendered(self, directory: str) -> str:
         key = Path(directory, "kustomization.yaml").read_text() if Path(directory).name.startswith("tmp.") else ""
         key = re.sub(r"(\.\./)+.*/k8s/", "k8s/", key) or directory.removeprefix(str(self.project))
-        for file in sorted(self.project.parent.rglob("k*/**/*.yaml")):
-            key += f"{file}\n".removeprefix(str(self.project)) + file.read_text()
+        for file in sorted(self.project.parent.rglob("*.yaml")):
+            if "tmp" not in file.relative_to(self.project.parent).parts:
+                key += f"{file}\n".removeprefix(str(self.project.parent)) + file.read_text()
         return self.real(key, [str(shutil.which("kubectl")), "kustomize", directory])
 
     def manifests(self, stdin: str, command: str, first: str, second: str) -> str:
@@ -168,6 +169,9 @@ class FakeCluster:
         for beginning, reply in self.replies.items():
             if call.startswith(beginning):
                 return reply
+        return self.ask_server(arguments, call)
+
+    def ask_server(self, arguments: list[str], call: str) -> str:
         flags = dict(re.findall(r"--([\w-]+)=(\S*)", call))
         plain = []
         rest = iter(arguments)
@@ -177,8 +181,9 @@ class FakeCluster:
             elif not argument.startswith("-"):
                 plain.append(argument)
         assert flags["context"] == self.context, "every call must name the context that was checked"
-        if plain[0] != "apply" and "namespace" in flags and f"namespace/{flags['namespace']}" not in self.objects:
-            raise Failed(f'Error from server (NotFound): namespaces "{flags["namespace"]}" not found')
+        space = flags.get("namespace", "")
+        if plain[0] != "apply" and "-f" not in flags and space and f"namespace/{space}" not in self.objects:
+            raise Failed(f'Error from server (NotFound): namespaces "{space}" not found')
         verb = {"get": self.get, "delete": self.delete, "apply": self.apply}.get(plain[0])
         return verb(plain[1:], flags) if verb else self.rest(plain, flags, arguments)
 
@@ -221,19 +226,21 @@ class FakeCluster:
             workloads = [one for one in self.objects.values() if one.kind in ("CronJob", "Deployment", "Job")]
             return "".join(one.spec + "".join(one.former) for one in workloads)
         if len(plain) == 2 or "/" in plain[0]:
-            key = short("/".join(plain))
-            if key not in self.objects:
-                raise Failed(f'Error from server (NotFound): "{key}" not found')
-            found = self.objects[key]
-            if "{.data.holder}" in flags.get("-o", ""):
-                return f"{found.data['holder']}, since {found.data['since']}"
-            if "-o" not in flags:
-                return f"{key.split('/')[1]}   2   42m"
-            return str(found.generation) if "generation" in flags["-o"] else ""
+            return self.get_one(short("/".join(plain)), flags.get("-o", ""))
         keys = self.selected(plain[0], flags.get("-l", ""))
         if flags["-o"] == "name":
             return "".join(f"{key}\n" for key in keys)
         return "".join(self.line(key) for key in keys)
+
+    def get_one(self, key: str, form: str) -> str:
+        if key not in self.objects:
+            raise Failed(f'Error from server (NotFound): "{key}" not found')
+        found = self.objects[key]
+        if "{.data.holder}" in form:
+            return f"{found.data['holder']}, since {found.data['since']}"
+        if not form:
+            return f"{key.split('/')[1]}   2   42m"
+        return str(found.generation) if "generation" in form else ""
 
     def document(self, key: str) -> dict[str, object]:
         one = self.objects[key]
@@ -269,36 +276,35 @@ class FakeCluster:
                 raise Failed("-before, +after", 1)
             case ["logs" | "wait" | "rollout", *_]:
                 return ""
-            case ["create"] if "--dry-run=server" in arguments:
-                if "job/migrate" in self.objects:
-                    raise Failed('Error from server (AlreadyExists): jobs.batch "migrate" already exists')
-                return ""
             case ["patch", name] if flags["-p"] == '{"spec":{"suspend":true}}':
                 if name not in self.objects:
                     raise Failed(f'Error from server (NotFound): "{name}" not found')
                 self.objects[name].suspended = True
                 return ""
+            case ["create", *rest]:
+                return self.create(rest, arguments)
             case ["api-resources"]:
                 kinds = {one.kind for one in self.objects.values()} | set(APIS)
                 return "".join(f"{kind.lower()}s\n" for kind in sorted(kinds))
-            case ["create", "configmap", name]:
-                if f"configmap/{name}" in self.objects:
-                    raise Failed(f'error: failed to create configmap: configmaps "{name}" already exists')
-                literals = [a.removeprefix("--from-literal=") for a in arguments if a.startswith("--from-literal=")]
-                data = dict(literal.split("=", 1) for literal in literals)
-                self.objects[f"configmap/{name}"] = Object("ConfigMap", data=data)
-                return ""
-            case ["create", "secret", "generic", name]:
-                given = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-literal="))
-                files = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-file="))
-                data = given | {key: Path(file).read_text() for key, file in files.items()}
-                self.objects[f"secret/{name}"] = Object("Secret", data=data)
-                return ""
             case ["label", "configmap", name, label]:
                 key, value = label.split("=")
                 self.objects[f"configmap/{name}"].labels[key] = value
                 return ""
         raise Failed(f"the fake cluster does not know: {arguments}", 99)
+
+    def create(self, plain: list[str], arguments: list[str]) -> str:
+        if "--dry-run=server" in arguments:
+            if "job/migrate" in self.objects:
+                raise Failed('Error from server (AlreadyExists): jobs.batch "migrate" already exists')
+            return ""
+        kind, name = plain[0], plain[-1]
+        if f"{kind}/{name}" in self.objects:
+            raise Failed(f'error: failed to create {kind}: {kind}s "{name}" already exists')
+        given = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-literal="))
+        files = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-file="))
+        data = given | {key: Path(file).read_text() for key, file in files.items()}
+        self.objects[f"{kind}/{name}"] = Object({"configmap": "ConfigMap", "secret": "Secret"}[kind], data=data)
+        return ""
 
 
 @contextmanager
