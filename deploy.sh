@@ -191,8 +191,8 @@ main() {
   fi
   check_context
   check_secrets now
-  check_image
   check_server
+  check_image
 
   show_changes
   if ((dry)); then

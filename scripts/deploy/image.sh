@@ -8,11 +8,11 @@ choose_tag() { # UNCOMMITTED-CHANGES
   tag=${given_tag:-$(git describe --tags --always --abbrev=12 --match 'v[0-9]*' 2>/dev/null || echo unversioned)}
   [[ ! $tag =~ ^v[0-9]+\.[0-9]+\.[0-9] ]] || tag=${tag#v}
   [[ -z $1 || $given_tag ]] || tag+=-dirty-$({ git diff HEAD; git ls-files --others --exclude-standard -z | xargs -0 cat; } | git hash-object --stdin | cut -c 1-8)
+  render "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the tag $tag (see above)"
 }
 
 check_image() {
   local one missing=()
-  render "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the tag $tag (see above)"
   if [[ $image != */* && $RULES != dev ]]; then
     refuse "the image $image has no registry in its name, where $environment could pull it from (newName in $overlay)"
   fi

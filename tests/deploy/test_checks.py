@@ -61,12 +61,12 @@ def missing_secret(bench: Bench) -> None:
     del bench.cluster.objects["secret/people-made-this"]
 
 
-def no_image(bench: Bench) -> None:
-    bench.program("docker", "#!/bin/sh\necho 'unauthorized: who are you?' >&2; exit 1\n")
-
-
 def refusing_server(bench: Bench) -> None:
     bench.fail("apply --dry-run=server")
+
+
+def no_image(bench: Bench) -> None:
+    bench.program("docker", "#!/bin/sh\necho 'unauthorized: who are you?' >&2; exit 1\n")
 
 
 BREAKS: list[tuple[Callable[[Bench], None], str]] = [
@@ -75,8 +75,8 @@ BREAKS: list[tuple[Callable[[Bench], None], str]] = [
     (unpushed, "is not pushed (git push; if somebody else pushed it: git fetch)"),
     (wrong_context, "kubectl's context is non-prod, but prod is where the context is called prod|"),
     (missing_secret, "secrets are missing in the namespace feedmill: people-made-this (docs/how-to/kubernetes.md)"),
-    (no_image, "the registry can't be asked for registry.example.org/mill/feedmill:"),
     (refusing_server, "the cluster would not take the manifests:\nit failed"),
+    (no_image, "the registry can't be asked for registry.example.org/mill/feedmill:"),
 ]
 
 

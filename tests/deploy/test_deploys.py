@@ -79,7 +79,7 @@ def test_build_only_builds_and_touches_no_cluster(bench: Bench) -> None:
     bench.use("prod")
     done = bench.run("-T", "queue-fetcher", "-e", "prod", "-b", "-t", "v2")
     assert done.code == 0, done
-    assert [call[0] for call in bench.cluster.calls] == ["kustomize"]
+    assert [call[0] for call in bench.cluster.calls] == ["kustomize"] * 2
     (call,) = bench.other_calls
     commit = git(bench.project, "rev-parse", "HEAD")
     assert (

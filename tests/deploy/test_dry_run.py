@@ -60,8 +60,8 @@ def test_needs_no_docker_no_remote_no_context_and_works_from_any_directory(bench
         "docker is not",
         "commit " + git(bench.project, "rev-parse", "--short=12", "HEAD") + " is",
         "kubectl has no",
-        "the registry can",
         "nobody looked at",
+        "the registry can",
     ]
     assert done.err.endswith("Reasons for which a deploy would stop: 5.\n")
 
@@ -71,7 +71,7 @@ def test_does_not_look_at_the_cluster_of_another_environment(bench: Bench) -> No
     done = bench.run("-T", "queue-fetcher", "-e", "prod", "-n")
     assert done.code == 0, done
     assert f"kubectl's context is {CONTEXTS['staging']}, but prod is where the context is called prod|" in done.err
-    assert [call[0] for call in bench.cluster.calls] == ["kustomize", "config", "kustomize"]
+    assert [call[0] for call in bench.cluster.calls] == ["kustomize", "kustomize", "config"]
 
 
 def test_compares_where_the_cluster_answers_and_names_what_would_go(bench: Bench) -> None:
