@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+from inflection import inflected
 from lists import SOURCES, Lists, is_name, read, words_of
 
 TARGET = Path(__file__).parents[2] / "services" / "enricher" / "entities" / "list.tsv.gz"
@@ -40,20 +41,26 @@ LEGAL = re.compile(
 
 def own(lists: Lists) -> None:
     """Add what is written by hand, first: it has a say in what belongs to whom."""
-    for line in (Path(__file__).parent / "own.tsv").read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            continue
-        kind, wikidata, name, *forms = line.split("\t")
-        weak = {form[1:] for form in forms if form.startswith("~")}
-        lists.by_hand.update(form.removeprefix("~") for form in (name, *forms))
-        plain = [form for form in (name, *forms) if form not in weak and not form.startswith("~")]
-        lists.add(kind, name, plain, wikidata, strong=True)
-        lists.strong -= weak
-        for form in weak:
-            lists.kinds[form] = kind + name
+    folder = Path(__file__).parent
+    for file, kind in (("own", ""), ("organisations", "O\t\t"), ("people", "P\t\t"), ("technologies", "T\t\t")):
+        for line in (folder / f"{file}.tsv").read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                add_own(lists, *(kind + line).split("\t"))
+
+
+def add_own(lists: Lists, kind: str, wikidata: str, name: str, *forms: str) -> None:
+    """Add one of them. A form behind `~`, or `~de,fr:` with the languages (else English), is a common word, too."""
+    weak = {form.rpartition(":")[2].removeprefix("~"): form[1:].rpartition(":")[0] for form in forms if form[:1] == "~"}
+    plain = [form for form in (name, *forms) if form not in weak and form[:1] != "~"]
+    lists.by_hand.update(plain, weak)
+    lists.add(kind, name, plain, wikidata, strong=True)
+    lists.strong -= weak.keys()
+    for form, languages in weak.items():
+        if lists.kinds.setdefault(form, kind + name) == kind + name:
             lists.entities.setdefault((kind, name), (wikidata, {}))[1][form] = None
-            for language in ("en", "es") if name == "Meta" else ("en",):
-                lists.words[language].add(form.lower())
+            for language in (languages or "en").split(","):
+                lists.words.setdefault(language, set()).add(form.lower())
+                lists.asked_for.add((form, language))
 
 
 def countries(lists: Lists) -> None:
@@ -78,14 +85,9 @@ def countries(lists: Lists) -> None:
                 plain = unicodedata.normalize("NFKD", translated).encode("ascii", "ignore").decode()
                 forms = [translated, *([plain] if len(plain) == len(translated) else [])]
                 strong = code in STRONG
-                lists.add(
-                    "L",
-                    name,
-                    forms if strong else [f for f in forms if is_name(f)],
-                    wikidata,
-                    strong=strong,
-                    known=True,
-                )
+                kept = forms if strong else [f for f in forms if is_name(f)]
+                kept += inflected(translated, language)
+                lists.add("L", name, kept, wikidata, strong=strong, known=True)
     for feature in features:  # type: ignore[attr-defined]
         properties = feature["properties"]
         if not properties.get("iso1A2") and " " not in properties.get("nameEn", " "):
@@ -109,7 +111,11 @@ def cities(lists: Lists) -> None:
         zones = next(iter(json.loads((folder / "timeZoneNames.json").read_text(encoding="utf-8"))["main"].values()))
         for name, translated in exemplars(zones["dates"]["timeZoneNames"]["zone"]):
             if any(name == city["name"] for city in large[:3000]) or name in capitals:
-                lists.add("L", name, [translated], known=True)
+                lists.add("L", name, [translated, *inflected(translated, language)], known=True)
+    home = {"PL": "pl", "CZ": "cs"}
+    for city in large:
+        if city["countrycode"] in home:
+            lists.add("L", city["name"], inflected(city["name"], home[city["countrycode"]]), known=True)
     taken = lists.given | lists.family | {w for w in lists.dictionaries if w.islower()} | lists.words["de"]
     for city in large:
         forms = []

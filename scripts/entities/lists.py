@@ -61,6 +61,8 @@ class Lists:
         """Forms that are no common words, whatever dictionaries say."""
         self.by_hand: set[str] = set(KEPT)
         """Forms that stay, ordinary words or not."""
+        self.asked_for: set[tuple[str, str]] = set()
+        """Forms that are common words of a language by decree."""
         self.known: set[str] = set()
         """Forms that every reader knows: only the English dictionary is asked, others have such names, too."""
 
@@ -103,6 +105,8 @@ class Lists:
         """Tell if a form is a word of the language that is not rare."""
         from wordfreq import zipf_frequency
 
+        if (form, language) in self.asked_for:
+            return True
         return form.lower() in self.words[language] and zipf_frequency(form, language) > 2.5
 
     def is_german_noun(self, form: str) -> bool:

@@ -71,6 +71,10 @@ class Latin:
         small = sorted(word for word in self._lengths if not re.fullmatch(CAPITAL, word))
         self._words = re.compile(rf"\b(?:{CAPITAL}|(?:{'|'.join(small)})\b)")
 
+    def form(self, form: str) -> Name | None:
+        """Return what a form stands for."""
+        return self._forms.get(form)
+
     def find(self, text: str) -> Iterator[Span]:
         """Yield all forms that stand in the text as words of their own; they may overlap."""
         for word in self._words.finditer(text):
