@@ -49,7 +49,9 @@ def evaluate(arguments: Sequence[str]) -> Iterator[Measure]:
             right, given, wanted = (counts[name, kind] for name in ("right", "given", "wanted"))
             precision, recall, both = right / (given or 1), right / (wanted or 1), 2 * right / (given + wanted or 1)
             value = f"precision {precision:.1%}, recall {recall:.1%}, F1 {both:.1%}"
-            yield Measure(f"{Path(path).parent.name}/{Path(path).name}, {language}, {kind}", value, f"{wanted} mentions")
+            yield Measure(
+                f"{Path(path).parent.name}/{Path(path).name}, {language}, {kind}", value, f"{wanted} mentions"
+            )
 
 
 def read(path: Path, language: str) -> Iterator[Labelled]:

@@ -27,10 +27,13 @@ TRANSLATED = 400_000
 """Cities of so many inhabitants are in the list, and of so many with their names in other languages."""
 SUBDIVIDED = {
     "us": "en", "gb": "en", "ca": "en", "au": "en", "in": "en", "ng": "en", "za": "en", "pk": "en", "ua": "en",
-    "jp": "en", "cn": "en", "ru": "ru", "de": "de", "at": "de", "ch": "de", "fr": "fr", "be": "fr", "es": "es",
-    "mx": "es", "ar": "es", "co": "es", "it": "it", "br": "pt", "pt": "pt", "nl": "nl", "pl": "pl", "tr": "tr",
+    "jp": "ja", "cn": "zh", "kr": "ko", "ru": "ru", "de": "de", "at": "de", "ch": "de", "fr": "fr", "be": "fr",
+    "es": "es", "mx": "es", "ar": "es", "co": "es", "it": "it", "br": "pt", "pt": "pt", "nl": "nl", "pl": "pl",
+    "tr": "tr",
 }  # fmt: skip
 """Countries whose states or provinces are in the list, in English and in this language."""
+HOMES = {"PL": "pl", "CZ": "cs"}
+"""Countries whose cities have endings in sentences."""
 STRONG = words_of("CN JP PA CU PE IQ IR TR IN KR CL CO ES LI NE")
 """Countries whose names are in dictionaries, and mean the country all the same."""
 LEGAL = re.compile(
@@ -42,7 +45,8 @@ LEGAL = re.compile(
 def own(lists: Lists) -> None:
     """Add what is written by hand, first: it has a say in what belongs to whom."""
     folder = Path(__file__).parent
-    for file, kind in (("own", ""), ("organisations", "O\t\t"), ("people", "P\t\t"), ("technologies", "T\t\t")):
+    kinds = {"own": "", "organisations": "O\t\t", "places": "L\t\t", "people": "P\t\t", "technologies": "T\t\t"}
+    for file, kind in kinds.items():
         for line in (folder / f"{file}.tsv").read_text(encoding="utf-8").splitlines():
             if not line.startswith("#"):
                 add_own(lists, *(kind + line).split("\t"))
@@ -105,17 +109,10 @@ def cities(lists: Lists) -> None:
     for city in large:
         if city["population"] >= 2_000_000 or (city["name"] in capitals and city["population"] > 500_000):
             lists.add("L", city["name"], (), strong=is_name(city["name"]) and city["name"] not in {"Male", "San"})
-    for language in LANGUAGES:
-        main = SOURCES / "cldr-dates-full" / "main"
-        folder = main / ("no" if language == "nb" and not (main / "nb").exists() else language)
-        zones = next(iter(json.loads((folder / "timeZoneNames.json").read_text(encoding="utf-8"))["main"].values()))
-        for name, translated in exemplars(zones["dates"]["timeZoneNames"]["zone"]):
-            if any(name == city["name"] for city in large[:3000]) or name in capitals:
-                lists.add("L", name, [translated, *inflected(translated, language)], known=True)
-    home = {"PL": "pl", "CZ": "cs"}
+    zones(lists, {city["name"] for city in large[:3000]} | capitals)
     for city in large:
-        if city["countrycode"] in home:
-            lists.add("L", city["name"], inflected(city["name"], home[city["countrycode"]]), known=True)
+        if language := HOMES.get(city["countrycode"]):
+            lists.add("L", city["name"], inflected(city["name"], language), known=True)
     taken = lists.given | lists.family | {w for w in lists.dictionaries if w.islower()} | lists.words["de"]
     for city in large:
         forms = []
@@ -128,6 +125,17 @@ def cities(lists: Lists) -> None:
                 if not latin or (used and len(form) > 4 and form not in taken and form.lower() not in taken):
                     forms.append(form)
         lists.add("L", city["name"], forms, known=bool(forms))
+
+
+def zones(lists: Lists, known: set[str]) -> None:
+    """Add the names that cities have in all languages because a time zone is named for them."""
+    for language in LANGUAGES:
+        main = SOURCES / "cldr-dates-full" / "main"
+        folder = main / ("no" if language == "nb" and not (main / "nb").exists() else language)
+        found = next(iter(json.loads((folder / "timeZoneNames.json").read_text(encoding="utf-8"))["main"].values()))
+        for name, translated in exemplars(found["dates"]["timeZoneNames"]["zone"]):
+            if name in known:
+                lists.add("L", name, [translated, *inflected(translated, language)], known=True)
 
 
 def exemplars(zone: dict[str, object], name: str = "") -> Iterator[tuple[str, str]]:

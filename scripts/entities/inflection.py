@@ -11,7 +11,8 @@ _PLURALS = {
     "Arabia Saudyjska": "Arabii Saudyjskiej|Arabię Saudyjską|Arabią Saudyjską",
     "Korea Północna": "Korei Północnej|Koreę Północną|Koreą Północną",
     "Korea Południowa": "Korei Południowej|Koreę Południową|Koreą Południową",
-    "Nowy Jork": "Nowego Jorku|Nowym Jorku|Nowym Jorkiem", "Zjednoczone Emiraty Arabskie": "Zjednoczonych Emiratów Arabskich",
+    "Nowy Jork": "Nowego Jorku|Nowym Jorku|Nowym Jorkiem",
+    "Zjednoczone Emiraty Arabskie": "Zjednoczonych Emiratów Arabskich",
     "Německo": "Německa Německu Německem", "Spojené státy": "Spojených států|Spojených státech|Spojeným státům",
     "Spojené království": "Spojeného království|Spojeném království", "Čína": "Číny Číně Čínu Čínou",
     "Francie": "Francii Francií", "Česko": "Česka Česku Českem", "Slovensko": "Slovenska Slovensku Slovenskem",
@@ -30,7 +31,7 @@ _HARD = {
 
 
 def inflected(name: str, language: str) -> list[str]:
-    """Return the other forms that a name of a place has in sentences of the language, none that a rule is not sure of."""
+    """Return the other forms that a name of a place has in sentences of the language; none if no rule is sure."""
     if language not in {"pl", "cs"}:
         return []
     if found := _PLURALS.get(name):
@@ -43,8 +44,7 @@ def inflected(name: str, language: str) -> list[str]:
 def _polish(name: str) -> list[str]:
     stem = name[:-1]
     if name.endswith(("ja", "ia")):
-        genitive = stem + "i" if name.endswith("ja") or stem[-2] not in "cdgklmnprstwz" else stem + "i"
-        return [genitive, stem + "ę", stem + "ą"]
+        return [stem + "i", stem + "ę", stem + "ą"]
     if name.endswith("a") and name[-2:] in _SOFT:
         genitive = stem + ("i" if name[-2] in "kg" else "y")
         return [genitive, name[:-2] + _SOFT[name[-2:]], stem + "ę", stem + "ą"]
@@ -52,10 +52,14 @@ def _polish(name: str) -> list[str]:
         return [name[:-2] + ending for ending in ("owa", "owie", "owem", "owowi")]
     if name.endswith("o"):
         return [stem + "a", stem + "em", *([name[:-2] + _HARD[name[-2]]] if name[-2] in _HARD else [])]
+    return _polish_consonant(name)
+
+
+def _polish_consonant(name: str) -> list[str]:
     if name[-1] in "kg":
         return [name + "u", name + "iem", *([name + "a"] if name[-1] == "k" else [])]
     if name[-1] in _HARD:
-        return [name + "u", name + "em", stem + _HARD[name[-1]], name + "a"]
+        return [name + "u", name + "em", name[:-1] + _HARD[name[-1]], name + "a"]
     if name[-1] in "żcjl":
         return [name + "a", name + "u", name + "em"]
     return []

@@ -16,21 +16,25 @@ from services.enricher.entities.vocabulary import (
     OF_CLUBS,
     OF_ORGANISATIONS,
     OF_PLACES,
+    OF_TOWNS,
     ROLES,
 )
 from shared.wire.enrichment import EntityKind
 
 ABBREVIATION = re.compile(r" \(([^\W\d_a-zß-ÿа-я][^\W\d_]{1,9})\)")
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-BEFORE = re.compile(r"([^\W\d_][\w'’-]*)[ \u00a0]$")
 DATELINE = re.compile(
-    r"^[ \t]*([^\W\d_a-zß-ÿ][^\W\d_a-zß-ÿ]+(?:[ -][^\W\d_a-zß-ÿ]{2,}){0,2})(?=,| ?\(| ?[–—/]| - |\.- | \d)", re.MULTILINE
+    r"^[ \t]*([^\W\d_a-zß-ÿ][^\W\d_a-zß-ÿ]+(?:[ -][^\W\d_a-zß-ÿ]{2,}){0,2})(?=,| ?\(| ?[–—/]| - |\.- | \d)",
+    re.MULTILINE,
 )
+SPACES = (" ", "\u00a0")
+BEHIND = OF_CLUBS | OF_TOWNS | OF_PLACES
 LONGEST = 12
 """So many words before an abbreviation may be what it stands for."""
 MOST = 20
 """So many abbreviations and lines of a text are looked at."""
 FARTHEST = 30
+"""No role has so many letters."""
 
 
 def find(style: Style, names: Names, words: Sequence[re.Match[str]], listed: frozenset[int]) -> Iterator[Span]:
@@ -46,28 +50,29 @@ def find(style: Style, names: Names, words: Sequence[re.Match[str]], listed: fro
     yield from _datelines(style.text, names)
     if style.is_upper_case:
         return
+    text, tells, is_german = style.text, not style.is_title_case, style.language == "de"
+    has_genitive = style.language in GENITIVE
     for place, word in enumerate(words):
-        if not style.is_title_case:
+        start = word.start()
+        if tells and text[start - 1 : start] in SPACES and _is_role(_word_before(text, start - 1), is_german):
             yield from _person(style, names, words, place, listed)
-        after = words[place + 1] if place + 1 < len(words) and words[place + 1].start() - word.end() == 1 else None
-        if after:
-            yield from _club(style.text, names, word, after)
-            if after[0] in OF_PLACES and style.language != "de" and word[0].lower() not in names.words:
-                yield _span(style.text, word.start(), after.end(), "place")
-        if style.language in GENITIVE and word[0][-1] == "s" and (name := names.latin.form(word[0][:-1])):
-            if name.kind == "place" and not name.common and len(word[0]) > 4:
-                yield Span(word.start(), word.end() - 1, name)
+        said = word[0]
+        if has_genitive and said[-1] == "s" and len(said) > 4:
+            name = names.latin.form(said[:-1])
+            if name and name.kind == "place" and not name.common:
+                yield Span(start, word.end() - 1, name)
+        after = words[place + 1] if place + 1 < len(words) else None
+        if after is None or text[word.end() : after.start()] not in SPACES:
+            continue
+        if said in CLUBS or after[0] in BEHIND or (is_german and after[0] in names.places):
+            yield from _club(style, names, word, after)
 
 
 def _person(
     style: Style, names: Names, words: Sequence[re.Match[str]], place: int, listed: frozenset[int]
 ) -> Iterator[Span]:
     """Yield the person whose role stands before this word: `coach Hansi Flick`."""
-    word, text = words[place], style.text
-    before = BEFORE.search(text, max(word.start() - FARTHEST, 0), word.start())
-    if not before or not _is_role(before[1], style.language):
-        return
-    end = place
+    text, end = style.text, place
     while end + 1 < len(words) and end - place < 2 and text[words[end].end() : words[end + 1].start()] == " ":
         end += 1
     chosen = [
@@ -86,17 +91,30 @@ def _person(
     yield _span(text, chosen[0].start(), stop, "person")
 
 
-def _is_role(word: str, language: str | None) -> bool:
-    if language == "de":
-        return word[0].isupper() and word.lower().endswith(GERMAN_ROLES)
+def _word_before(text: str, end: int) -> str:
+    """Return what stands between the space before this one and this one."""
+    first = max(end - FARTHEST, 0)
+    return text[max(text.rfind(" ", first, end), text.rfind("\n", first, end)) + 1 : end]
+
+
+def _is_role(word: str, is_german: bool) -> bool:
+    if is_german:
+        return word[:1].isupper() and word.lower().endswith(GERMAN_ROLES)
     return word in ROLES
 
 
-def _club(text: str, names: Names, word: re.Match[str], after: re.Match[str]) -> Iterator[Span]:
-    """Yield the club: `Dynamo Dresden`, `Leeds United`."""
-    is_first = word[0] in CLUBS and (after[0] in names.places or word[0].isupper() or word[0].startswith(("Vf", "TS")))
-    if (is_first and text[word.end()] == " ") or (after[0] in OF_CLUBS and word[0] in names.places):
-        yield _span(text, word.start(), after.end(), "organisation")
+def _club(style: Style, names: Names, word: re.Match[str], after: re.Match[str]) -> Iterator[Span]:
+    """Yield the club, or the place: `Dynamo Dresden`, `Leeds United`, `Salt River`."""
+    is_place = after[0] in names.places
+    is_first = word[0] in CLUBS and (is_place or word[0].startswith(("Vf", "TS")))
+    is_last = after[0] in OF_CLUBS or (after[0] in OF_TOWNS and style.language not in {"en", None, "und"})
+    if after[0] in OF_PLACES and style.language != "de" and word[0].lower() not in names.words:
+        yield _span(style.text, word.start(), after.end(), "place")
+    if is_first or (is_last and word[0] in names.places):
+        yield _span(style.text, word.start(), after.end(), "organisation")
+    team = names.latin.form(word[0]) if is_place and style.language == "de" else None
+    if team and team.kind == "organisation" and not team.common:
+        yield Span(word.start(), after.end(), team)
 
 
 def _abbreviated(text: str) -> Iterator[Span]:

@@ -80,7 +80,8 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
                 sure.append((field, span))
             elif not (language == "de" and span.name.kind == "place" and "de" in span.name.common):
                 doubtful.append((field, span))
-        sure += ((field, span) for span in rules.find(style, names, frozenset(s.start for s in listed if s.name.kind != "person")))
+        taken = frozenset(span.start for span in listed if span.name.kind != "person")
+        sure += ((field, span) for span in rules.find(style, names, taken))
         if model:
             sure += ((field, span) for span in model.find(style.text, language))
     seen = {span.name.name for _, span in sure}

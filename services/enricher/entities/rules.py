@@ -11,7 +11,6 @@ from services.enricher.entities.names import Name, Names, Span
 from services.enricher.entities.style import Style
 from services.enricher.entities.vocabulary import DIRECT, FIRST, LAST, LEGAL, TITLES, words_of
 
-
 MOST_WORDS = 400
 """So many capitalised words of a text are looked at."""
 CAPITALISED = re.compile(r"(?<![\w.])[^\W\d_a-zß-öø-ÿа-яёα-ω][^\W_]*(?:['’-][^\W\d_]+)*")
@@ -22,32 +21,10 @@ AFTER = re.compile(rf" (?:{PARTICLES})?$")
 """What may stand between two words of a person's name."""
 JOINED = re.compile(r" (?:and |& |(?:of|for|de|des|du|del|für) (?:the |la |l['’])?)?$")
 """What may stand between two words of an organisation's name."""
-ARTICLES = (
-    "van (?:den? |der )?|von (?:de[rn] )?|de (?:la |los )?|d[aiou] |dos |das |del |della |te[rn] |bin |ibn |al |el |zu "
+_SLAVIC = (
+    *(("a", ""), ("em", ""), ("iem", ""), ("owi", ""), ("ovi", "")),
+    *(("y", "a"), ("ę", "a"), ("ą", "a"), ("ie", "a")),
 )
-AFTER = re.compile(rf" (?:{PARTICLES})?$")
-"""What may stand between two words of a person's name."""
-JOINED = re.compile(r" (?:and |& |(?:of|for|de|des|du|del|für) (?:the |la |l['’])?)?$")
-"""What may stand between two words of an organisation's name."""
-TITLES = words_of(
-    "President Minister Senator Governor Chancellor Mayor Judge Justice King Queen Prince Princess Pope Sir Dame"
-    " Lord Lady Mr Mrs Ms Dr Prof Professor General Colonel Captain Secretary Ambassador Congressman CEO Coach"
-    " Präsident Präsidentin Bundeskanzler Kanzler Kanzlerin Ministerpräsident Außenminister Bundespräsident"
-    " Président Presidente Ministro Ministra Президент Премьер Министр Prezydent Premier Başkan Cumhurbaşkanı"
-)
-LEGAL = words_of("Inc Corp Ltd LLC plc PLC GmbH AG Corporation Incorporated Holdings SpA SARL Oy AB ASA")
-LAST = LEGAL | words_of(
-    "University College Institute Bank Group Party Council Committee Commission Agency Foundation Association"
-    " Federation Airlines Airways Motors Energy Pharmaceuticals Technologies Ministry Department Authority Bureau"
-    " Parliament Senate Assembly Court Congress Union Hospital Museum Library Orchestra FC Universität Institut"
-    " Partei Verband Bundesamt Ministerium Universiteit Universitet Üniversitesi Bankası"
-)
-FIRST = words_of(
-    "University Institute Bank Ministry Department Ministerio Ministère Ministero Ministério Universidad"
-    " Université Università Universidade Banco Banque Banca Partido Parti Partito Institut Instituto Office Bureau"
-    " Federation Association House Chamber Conseil Consejo Tribunal Cour Corte"
-)
-_SLAVIC = (("a", ""), ("em", ""), ("iem", ""), ("owi", ""), ("y", "a"), ("ę", "a"), ("ą", "a"), ("ie", "a"), ("ovi", ""))
 _CYRILLIC = (
     *(("а", ""), ("у", ""), ("ом", ""), ("ем", "й"), ("я", "й"), ("ю", "й"), ("я", "ь"), ("ю", "ь"), ("ем", "ь")),
     *(("ы", "а"), ("е", "а"), ("у", "а"), ("ой", "а"), ("и", "я"), ("ю", "я"), ("ей", "я")),
@@ -57,8 +34,8 @@ ENDINGS = {
     **dict.fromkeys(("ru", "uk", "bg", "sr"), _CYRILLIC),
 }
 """What given names end in, and what they end in without it."""
-ARTICLES = words_of("De Het Een Der Die Das Den Det La Le Les El Los Las Il Lo Gli")
-OF = re.compile(r" (?:of|de|des|du|del|della|di|da|für|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
+ARTICLES = words_of("The De Het Een Der Die Das Den Det La Le Les El Los Las Il Lo Gli")
+OF = re.compile(r" (?:of|de|des|du|del|della|dei|di|da|do|dos|das|für|for|van|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
 
 
 def find(style: Style, names: Names, listed: frozenset[int]) -> Iterator[Span]:
@@ -163,7 +140,10 @@ def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], pl
     if word[0] in FIRST and after and not is_blind and OF.match(text[word.end() : after.start()]):
         end = _end_of_organisation(text, words, place + 1, 4)
         start -= bool(
-            start and text[words[start - 1].end() : word.start()] == " " and _is_joined(text, words[start - 1], word)
+            start
+            and words[start - 1][0] not in ARTICLES
+            and text[words[start - 1].end() : word.start()] == " "
+            and _is_joined(text, words[start - 1], word)
         )
     elif word[0] in DIRECT and after and text[word.end() : after.start()] == " ":
         if style.language not in {"de", "nl"}:

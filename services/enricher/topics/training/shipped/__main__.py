@@ -21,7 +21,7 @@ from services.enricher.topics.training.shipped import sources
 from services.enricher.topics.training.shipped.teacher import Teacher, embed, trusted
 
 LABELS = tuple(sorted(MEDIA_TOPICS.values()))
-THRESHOLD = 0.65
+THRESHOLD = 0.6
 _COOLEST = 0.75
 """No temperature is lower: SIB-200's sentences are easier to tell than news."""
 _HARD = 0.75
