@@ -37,14 +37,14 @@ def evaluate(arguments: Sequence[str]) -> Iterator[Measure]:
         texts = list(read(Path(path), language))
         found = find([Text("", text) for text, _ in texts], [language or None] * len(texts))
         counts = Counter[tuple[str, str]]()
-        for (_, wanted), entities in zip(texts, found, strict=True):
+        for (_, spans), entities in zip(texts, found, strict=True):
             ours = {(m.start, m.end, str(e.kind)) for e in entities for m in e.mentions if e.kind != "technology"}
-            misc = {place for start, end, kind in wanted if kind == "other" for place in range(start, end)}
-            named = {span for span in wanted if span[2] != "other"}
+            misc = {place for start, end, kind in spans if kind == "other" for place in range(start, end)}
+            named = {span for span in spans if span[2] != "other"}
             ours = {span for span in ours if span in named or not misc & {span[0], span[1] - 1}}
-            for name, spans in (("right", ours & named), ("given", ours), ("wanted", named)):
-                counts.update((name, kind) for _, _, kind in spans)
-                counts[name, "all"] += len(spans)
+            for name, counted in (("right", ours & named), ("given", ours), ("wanted", named)):
+                counts.update((name, kind) for _, _, kind in counted)
+                counts[name, "all"] += len(counted)
         for kind in ("all", "person", "organisation", "place"):
             right, given, wanted = (counts[name, kind] for name in ("right", "given", "wanted"))
             precision, recall, both = right / (given or 1), right / (wanted or 1), 2 * right / (given + wanted or 1)
