@@ -92,7 +92,7 @@ take_inventory() {
   kinds=$(kubectl api-resources --verbs=list --namespaced -o name --context="$context" 2>/dev/null |
     grep -vE '^(endpoints|events(\.events\.k8s\.io)?|.*\.metrics\.k8s\.io)$' | paste -s -d , -) || true   # an API of somebody else may be down
   k get "$kinds" -l "$OURS" -o go-template="$template" >"$work/found" 2>"$work/error" ||
-    complain "not all kinds of objects could be listed: $(error)"
+    complain "not looked at, since they can't be listed: $(sed -E 's/.*cannot list resource "([^"]*)".*/\1/' "$work/error" | paste -s -d ' ' -)"
   while read -r kind api name rest; do   # named as manifests.py names them
     if [[ ${api%/*} == *.* && $api != *.k8s.io/* ]]; then kind+=.${api#*/}.${api%/*}; fi
     echo "${kind,,}/$name $rest"
