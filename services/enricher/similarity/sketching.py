@@ -58,6 +58,10 @@ MOST_TOLD = 32
 NAMING_LETTERS = 4
 """Shorter words seldom name anything, unless both title and text begin with one."""
 
+STEM_LETTERS = 5
+STEM_SYLLABLES = 2
+"""Of a word, by which it is known whatever ending it has; the latter of Korean."""
+
 _DATES = frozenset(CALENDAR.values())
 
 
@@ -135,7 +139,12 @@ def _digests(words: Words, least: int = 1) -> list[int]:
     for place, word in enumerate(words.texts):
         is_character = word >= SPACELESS and is_spaceless(word)
         if place not in numbers and (before if is_character else len(word) >= least):
-            digests.append(crc32(f"{before if is_character else ''}{word}".encode("utf-8", "surrogatepass")) & 0xFFFF)
+            unit = (
+                f"{before}{word}"
+                if is_character
+                else word[: STEM_SYLLABLES if "가" <= word < "\ud7b0" else STEM_LETTERS]
+            )
+            digests.append(crc32(unit.encode("utf-8", "surrogatepass")) & 0xFFFF)
         before = word if is_character else ""
     return digests
 

@@ -26,7 +26,7 @@ STAMPED = 120
 
 _TOKENS = re.compile(
     r"\d{1,2}[h時时点]\d{2}分?(?!\d)|"
-    r"\b[A-Z]{1,3}\d+\b|"  # of a road, a flight, a model
+    r"\b[A-ZΑ-ΩА-Я]{1,3}\d+\b|"  # of a road, a flight, a model
     r"\d+(?:[.,:/-]\d+)*"
     # Scripts without spaces: a character is a word; of Thai, Lao, Burmese and Khmer a letter and its signs.
     "|[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
