@@ -13,15 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
-from services.enricher.parts import Missing
+import numpy as np
+
 from services.enricher.similarity.words import CALENDAR, SPACELESS, Words, is_spaceless, without_stamp, words_of
 from services.enricher.text import Text
 from shared.wire.enrichment import Sketch, filter_bits
-
-try:
-    import numpy as np
-except ImportError:  # the extra `enrich` is not installed
-    np = None  # type: ignore[assignment]
 
 VERSION = 2
 """1: a word had one bit in the filter, a road's number was two words, a letter of Thai was a word."""
@@ -66,13 +62,7 @@ _DATES = frozenset(CALENDAR.values())
 
 
 def load_sketches() -> Callable[[Sequence[Text]], list[Sketch | None]]:
-    """Return the part of the enricher that sketches texts.
-
-    Raises:
-        Missing: numpy is not installed.
-    """
-    if np is None:
-        raise Missing("numpy is not installed: pip install 'feedmill[enrich]'")
+    """Return the part of the enricher that sketches texts."""
     return lambda texts: [sketch(text.title, text.body) for text in texts]
 
 
