@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
 
@@ -147,14 +148,17 @@ async def settle(database: Database, mode: Duplicates = "flag") -> None:
         await Settling(database, mode).round()
 
 
-async def write_side_by_side(database: Database, feeds: list[int], mode: Duplicates = "flag") -> None:
+async def write_side_by_side(
+    database: Database, feeds: list[int], mode: Duplicates = "flag", entries: Sequence[Entry] = ()
+) -> None:
     """Two writers bring one story, and neither sees the other's. The one that commits last has the older clock."""
     policy = Policy(duplicates=mode)
     early, late = asyncio.Event(), asyncio.Event()
 
     async def one(number: int, ready: asyncio.Event, other: asyncio.Event, later: timedelta) -> None:
         async with database.transaction() as connection:
-            batch = [make_result(feed_id=feeds[number], entries=(sketched(number),))]
+            entry = entries[number] if entries else sketched(number)
+            batch = [make_result(feed_id=feeds[number], entries=(entry,))]
             written = await write_batch(
                 connection, batch, now=NOW + later, rules=Rules(), proxy_hosts=frozenset(), policy=policy
             )
@@ -180,6 +184,25 @@ async def test_of_two_writers_at_the_same_moment_one_has_the_first_in_the_end(
     assert [row["duplicate_of"] for row in found] == [None, sketched(1).md5][: 1 if mode == "drop" else 2]
     assert len(await rows(database, "SELECT FROM article_sketches")) == 1
     assert await rows(database, "SELECT FROM unsettled_articles") == []
+
+
+@pytest.mark.parametrize("third", ["text", "address"])
+async def test_an_address_that_two_writers_bring_at_the_same_moment_has_one_first_in_the_end(
+    database: Database, feeds: list[int], third: str
+) -> None:
+    """A third article names the first one, too."""
+    one = sketched(0, OTHER).model_copy(update={"url": "http://agency-9.example/1"})
+    other = sketched(1).model_copy(update={"url": "http://m.agency-9.example/1"})
+    await write_side_by_side(database, feeds, entries=(one, other))
+    await settle(database)
+    found = await rows(database, "SELECT md5, duplicate_of, duplicate_kind, duplicate_score FROM feed_items")
+    by_name = {row.pop("md5"): row for row in found}
+    assert by_name[other.md5]["duplicate_of"] is None, "its clock was earlier"
+    assert by_name[one.md5] == {"duplicate_of": other.md5, "duplicate_kind": "address", "duplicate_score": None}
+    last = sketched(2) if third == "text" else sketched(2, "x").model_copy(update={"url": "http://agency-9.example/1?"})
+    await bring(database, feeds[2], last)
+    (row,) = await rows(database, "SELECT duplicate_of, duplicate_kind FROM feed_items WHERE md5 = '" + last.md5 + "'")
+    assert (row["duplicate_of"], row["duplicate_kind"]) == (other.md5, third)
 
 
 async def test_a_duplicate_that_a_consumer_holds_is_not_taken_from_it(database: Database, feeds: list[int]) -> None:
