@@ -12,6 +12,7 @@ import pytest
 from services.admin.registry import NewFeed, add_feed, connect
 from services.enricher.similarity.sketching import sketch
 from services.writer.duplicates.settling import Settling
+from services.writer.duplicates.sketches import FIND
 from services.writer.pruning import prune_sketches
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Duplicates, Policy, Written, write_batch
@@ -134,6 +135,17 @@ async def test_a_hash_of_a_template_is_no_key_of_ever_more_articles(database: Da
         "SELECT count(*) AS most FROM article_sketches, unnest(keys) AS key GROUP BY key ORDER BY 1 DESC LIMIT 1",
     )
     assert row["most"] == 8
+
+
+async def test_no_look_up_walks_the_index_of_ages(database: Database) -> None:
+    """With five million rows it took minutes: a prepared plan knows neither the keys nor the date."""
+    async with database.transaction() as connection:
+        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        await connection.execute("SET LOCAL enable_seqscan = off")
+        await connection.execute("SET LOCAL enable_bitmapscan = off")
+        parameters = {"places": [0], "wanted": ["{1}"], "since": NOW}
+        cursor = await connection.execute(b"EXPLAIN " + FIND.encode(), parameters)
+        assert "article_sketches_age" not in str([tuple(row.values()) for row in await cursor.fetchall()])
 
 
 async def freshen(database: Database) -> None:
