@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from rich import box
@@ -43,23 +43,28 @@ def main() -> int:
         console.print(_make_table(map(Measure._make, conll.evaluate(options.conll)), "entities on labelled texts"))
         return 0
     for part in options.parts or PARTS:
-        start = time.monotonic()
+        start, found[part] = time.monotonic(), []
+        if not options.json:
+            console.print(f"\n[bold]{part}[/]")
         try:
-            measures = list(_evaluate(part))
+            for measure in _evaluate(part):
+                found[part].append(measure._asdict())
+                if not options.json:
+                    console.print(
+                        f"  {measure.name:<62} [bold]{measure.value:>16}[/]  [dim]{measure.of}", highlight=False
+                    )
         except Lacking as error:
             lacks[part] = str(error)
             print(f"{part} is not measured: {error}", file=sys.stderr)
-            continue
-        found[part] = [measure._asdict() for measure in measures]
         if not options.json:
-            console.print(_make_table(measures, f"{part} ({time.monotonic() - start:.0f} s)"))
+            console.print(f"  ({time.monotonic() - start:.0f} s)", style="dim", highlight=False)
     if options.json:
         print(json.dumps({"parts": found, "not_measured": lacks}, ensure_ascii=False, indent=2))
     return 1 if lacks else 0
 
 
-def _evaluate(part: str) -> Iterable[Measure]:
-    """Return the measures of a part. Its module's `evaluate()` yields named tuples of name, value and data.
+def _evaluate(part: str) -> Iterator[Measure]:
+    """Yield a part's measures as they are found. Its module's `evaluate()` yields named tuples of name, value and data.
 
     Raises:
         Lacking: a package, a model or a file is not there.
@@ -68,7 +73,7 @@ def _evaluate(part: str) -> Iterable[Measure]:
     evaluate: Callable[[], Iterable[tuple[str, str, str]]]
     try:
         evaluate = importlib.import_module(name).evaluate
-        return [Measure(*measure) for measure in evaluate()]
+        yield from (Measure(*measure) for measure in evaluate())
     except Missing as error:
         raise Lacking(str(error)) from error
     except ModuleNotFoundError as error:

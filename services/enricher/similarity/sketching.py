@@ -54,6 +54,10 @@ MOST_TOLD = 32
 NAMING_LETTERS = 4
 """Shorter words seldom name anything, unless both title and text begin with one."""
 
+STEM_LETTERS = 5
+STEM_SYLLABLES = 2
+"""Of a word, by which it is known whatever ending it has; the latter of Korean."""
+
 _DATES = frozenset(CALENDAR.values())
 
 
@@ -66,7 +70,7 @@ def sketch(title: str, body: str) -> Sketch | None:
     """Return the sketch of a text; None if it has no words."""
     body = without_stamp(body[:MOST_BODY])
     heading, words = words_of(title), words_of(body)
-    digests, told = {*_digests(heading), *_digests(words)}, _told(heading, words)
+    stems, told = {*_stems(heading), *_stems(words)}, _told(heading, words)
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}")
         heading_numbers = b""
@@ -85,7 +89,7 @@ def sketch(title: str, body: str) -> Sketch | None:
         numbers=(heading_numbers + _slots(hashes, words.numbers))[: 4 * SLOTS],
         names=b"" if _is_capitalised(words) else _slots(hashes, words.names),
         title=_pack(titled),
-        words=_filter(digests),
+        words=_filter(stems),
         told=struct.pack(f"<{len(told)}H", *told),
         is_telling=len(titled) >= TELLING_WORDS and _DATES.isdisjoint(heading.texts),
     )
@@ -99,35 +103,45 @@ def _told(title: Words, body: Words) -> list[int]:
     """Return the digests of what the title names and the text begins with."""
     spaceless = sum(map(is_spaceless, body.texts[:BEGINNING_WORDS]))
     until = BEGINNING_CHARACTERS if spaceless * 2 > BEGINNING_WORDS else BEGINNING_WORDS
-    beginning = set(_digests(body._replace(texts=body.texts[:until])))
-    named = _digests(title)[:1] if title.texts[:1] == body.texts[:1] else []
-    named += _digests(title, NAMING_LETTERS)
-    return [digest for digest in dict.fromkeys(named) if digest in beginning][:MOST_TOLD]
+    beginning = set(_stems(body._replace(texts=body.texts[:until])))
+    named = _stems(title)[:1] if title.texts[:1] == body.texts[:1] else []
+    named += _stems(title, NAMING_LETTERS)
+    return _digests([stem for stem in dict.fromkeys(named) if stem in beginning][:MOST_TOLD])
 
 
-def _filter(digests: Iterable[int]) -> bytes:
-    """Return the filter that has the bits of each digest."""
-    bits = bytearray(BITS // 8)
-    for digest in digests:
-        for bit in filter_bits(digest):
-            bits[bit >> 3] |= 1 << (bit & 7)
-    return bytes(bits)
+def _filter(stems: Iterable[str]) -> bytes:
+    """Return the filter that has the bits of each stem."""
+    flags: Any = np.zeros(BITS, np.uint8)
+    digests: Any = np.array(_digests(stems), np.int64)
+    for bits in filter_bits(digests):
+        flags[bits] = 1
+    return bytes(np.packbits(flags, bitorder="little"))
 
 
-def _digests(words: Words, least: int = 1) -> list[int]:
-    """Return 16 bits for each word of at least so many letters; in scripts without spaces, for each two characters.
+def _digests(stems: Iterable[str]) -> list[int]:
+    """Return 16 bits for each."""
+    return [crc32(stem.encode("utf-8", "surrogatepass")) & 0xFFFF for stem in stems]
+
+
+def _stems(words: Words, least: int = 1) -> list[str]:
+    """Return the stem of each word of at least so many letters; in scripts without spaces, each two characters.
 
     Numbers have none.
     """
     numbers = set(words.numbers)
-    digests: list[int] = []
+    if max(words.texts, default="") < SPACELESS:
+        return [
+            word[:STEM_LETTERS] for place, word in enumerate(words.texts) if len(word) >= least and place not in numbers
+        ]
+    stems: list[str] = []
     before = ""
     for place, word in enumerate(words.texts):
         is_character = word >= SPACELESS and is_spaceless(word)
         if place not in numbers and (before if is_character else len(word) >= least):
-            digests.append(crc32(f"{before if is_character else ''}{word}".encode("utf-8", "surrogatepass")) & 0xFFFF)
+            end = STEM_SYLLABLES if "가" <= word < "\ud7b0" else STEM_LETTERS
+            stems.append(f"{before}{word}" if is_character else word[:end])
         before = word if is_character else ""
-    return digests
+    return stems
 
 
 def _shingles(hashes: Sequence[int]) -> list[int]:

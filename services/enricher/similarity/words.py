@@ -25,17 +25,17 @@ STAMPED = 120
 """Characters of a text's beginning in which such is when a site published it."""
 
 _TOKENS = re.compile(
-    r"\d{1,2}[h時时点]\d{2}分?(?!\d)|"
-    r"\b[A-Z]{1,3}\d+\b|"  # of a road, a flight, a model
-    r"\d+(?:[.,:/-]\d+)*"
+    r"\b[A-ZΑ-ΩА-Я]{1,3}\d+\b"  # of a road, a flight, a model
+    "|[^\\W\\d_\u0900-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+"
+    r"|\d{1,2}[h時时点]\d{2}分?(?!\d)"
+    r"|\d+(?:[.,:/-]\d+)*"
     # Scripts without spaces: a character is a word; of Thai, Lao, Burmese and Khmer a letter and its signs.
     "|[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
     "|[\u0e40-\u0e44\u0ec0-\u0ec4]?[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
     "[\u0e30-\u0e3a\u0e45-\u0e4e\u0eb0-\u0ebd\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3]*"
     # India's: their vowel signs are no letters to `re`.
     "|[\u0900-\u0963\u0970-\u0dff]+"
-    "|[^\\W\\d_\u0900-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff]+"
     r"|[.!?:。！？]"
 )
 _ENDS = frozenset(".!?:。！？")

@@ -1,6 +1,7 @@
 """Compares new articles once more when every transaction that may not have seen them has ended.
 
-Two writers, or two batches of one, that get a story at the same moment don't see each other's article. So each new
+Two writers, or two batches of one, that get a story at the same moment don't see each other's article, be it the same
+text or the same address. So each new
 article with a sketch stands in `unsettled_articles`, too. One writer at a time compares those with each other, about
 once a second: of two the later one, by `first_seen_at` and then md5, becomes the duplicate. A row goes when all
 transactions have ended that began before it could be seen. A writer that dies in between leaves its rows to the others.
@@ -9,14 +10,14 @@ transactions have ended that began before it could be seen. A writer that dies i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import LiteralString
+from typing import Literal, LiteralString
 
 from prometheus_client import Counter
 
-from services.writer.articles.similar import Match, Sketched, decide
+from services.writer.articles.similar import Sketched, decide
 from services.writer.duplicates.sketches import read_sketches
 from services.writer.store import Duplicates
 from shared.database.postgres import Connection, Database
@@ -59,6 +60,12 @@ WITH fresh AS MATERIALIZED (
 SELECT DISTINCT fresh.md5 AS one, every.md5 AS other
 FROM fresh JOIN (SELECT md5, feed_id, unnest(keys) AS key FROM unsettled_articles) AS every
     ON every.key = fresh.key AND every.feed_id <> fresh.feed_id
+"""
+
+_ADDRESSES = """
+SELECT item.md5 AS one, item.first_seen_at AS one_at, other.md5 AS other, other.first_seen_at AS other_at
+FROM feed_items AS item JOIN feed_items AS other ON other.canonical = item.canonical AND other.md5 <> item.md5
+WHERE item.md5 = ANY(%b::text[]) AND item.duplicate_of IS NULL AND other.duplicate_of IS NULL
 """
 
 _FOLLOWERS = """
@@ -116,8 +123,9 @@ class Change:
 
     first: str
     """The article that it is a duplicate of."""
-    match: Match | None = None
+    kind: Literal["address", "title", "text"] | None = None
     """None: it was a duplicate of another one."""
+    score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -161,12 +169,11 @@ async def settle(connection: Connection, duplicates: Duplicates, *, ended_before
         changes[row["md5"]] = Change(found[first].first if first in found else first)
     if changes:
         names = sorted(changes)
-        matches = [changes[name].match for name in names]
         parameters = {
             "names": names,
             "firsts": [changes[name].first for name in names],
-            "kinds": [match and match.kind for match in matches],
-            "scores": [match and match.score for match in matches],
+            "kinds": [changes[name].kind for name in names],
+            "scores": [changes[name].score for name in names],
             "drop": duplicates == "drop",
         }
         for statement in _FLAG:
@@ -180,24 +187,47 @@ async def _compare(connection: Connection, fresh: Sequence[str]) -> dict[str, Ch
     """Return what becomes of articles that are not settled, `fresh` being seen for the first time."""
     if not fresh:
         return {}
+    cursor = await connection.execute(_ADDRESSES, [list(fresh)])
+    addresses = _choose_first([tuple(row.values()) for row in await cursor.fetchall()])
     pairs: dict[str, set[str]] = defaultdict(set)
     for row in await (await connection.execute(_PAIRS, [list(fresh)])).fetchall():
         pairs[row["one"]].add(row["other"])
         pairs[row["other"]].add(row["one"])
-    return choose(pairs, await read_sketches(connection, pairs))
+    return choose(pairs, await read_sketches(connection, pairs), addresses)
 
 
-def choose(pairs: Mapping[str, set[str]], sketches: Mapping[str, tuple[datetime, Sketched]]) -> dict[str, Change]:
-    """Return what becomes of these articles: each is a duplicate of the first one that it is like, if any."""
+def _choose_first(pairs: Iterable[tuple[str, datetime, str, datetime]]) -> dict[str, Change]:
+    """Return what becomes of articles of one address, given in pairs with their times: the first one stays."""
+    firsts: dict[str, tuple[datetime, str]] = {}
+    for one, one_at, other, other_at in pairs:
+        early, late = sorted(((one_at, one), (other_at, other)))
+        firsts[late[1]] = min(early, firsts.get(late[1], early))
+    return {name: Change(first, "address") for name, (_, first) in firsts.items()}
+
+
+def choose(
+    pairs: Mapping[str, set[str]], sketches: Mapping[str, tuple[datetime, Sketched]], addresses: Mapping[str, Change]
+) -> dict[str, Change]:
+    """Return what becomes of these articles: each is a duplicate of the first one that it is like, if any.
+
+    `addresses` has those that are duplicates by their address.
+    """
 
     def order(name: str) -> tuple[datetime, str]:
         return sketches[name][0], name
 
-    changes: dict[str, Change] = {}
-    for name in sorted(sketches, key=order):
+    changes: dict[str, Change] = dict(addresses)
+    for name in sorted(sketches.keys() - addresses.keys(), key=order):
         before = (other for other in pairs[name] if other in sketches and order(other) < order(name))
         for other in sorted(before, key=order):
             if other not in changes and (match := decide(sketches[name][1], sketches[other][1])):
-                changes[name] = Change(other, match)
+                changes[name] = Change(other, *match)
                 break
-    return changes
+    return {name: replace(change, first=_end(change.first, changes)) for name, change in changes.items()}
+
+
+def _end(name: str, changes: Mapping[str, Change]) -> str:
+    """Return the first article of a chain: an article of the same address may be like an earlier one."""
+    while name in changes:
+        name = changes[name].first
+    return name

@@ -30,7 +30,7 @@ MOST_COMPARED = 6
 SIMPLE = 20
 """The planner does not take a look-up for so few articles for costly."""
 
-_FIND = f"""
+FIND = f"""
 SELECT place, found.* FROM unnest(%(places)b::integer[], %(wanted)b::text[]) AS wanted (place, wanted)
 CROSS JOIN LATERAL (
     SELECT md5, feed_id, keys FROM article_sketches
@@ -136,7 +136,7 @@ async def _find_stored(connection: Connection, looking: Sequence[Drawn], since: 
         await connection.execute("SELECT set_config('jit', 'off', true)")
     cursor = connection.cursor(binary=True, row_factory=tuple_row)  # there may be a hundred rows for each article
     await cursor.execute(
-        _FIND.encode(),
+        FIND.encode(),
         {"places": list(range(len(looking))), "wanted": [_array(keys) for keys in wanted], "since": since},
     )
     stored = [_Stored() for _ in looking]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
 
@@ -11,6 +12,7 @@ import pytest
 from services.admin.registry import NewFeed, add_feed, connect
 from services.enricher.similarity.sketching import sketch
 from services.writer.duplicates.settling import Settling
+from services.writer.duplicates.sketches import FIND
 from services.writer.pruning import prune_sketches
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Duplicates, Policy, Written, write_batch
@@ -135,6 +137,17 @@ async def test_a_hash_of_a_template_is_no_key_of_ever_more_articles(database: Da
     assert row["most"] == 8
 
 
+async def test_no_look_up_walks_the_index_of_ages(database: Database) -> None:
+    """With five million rows it took minutes: a prepared plan knows neither the keys nor the date."""
+    async with database.transaction() as connection:
+        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        await connection.execute("SET LOCAL enable_seqscan = off")
+        await connection.execute("SET LOCAL enable_bitmapscan = off")
+        parameters = {"places": [0], "wanted": ["{1}"], "since": NOW}
+        cursor = await connection.execute(b"EXPLAIN " + FIND.encode(), parameters)
+        assert "article_sketches_age" not in str([tuple(row.values()) for row in await cursor.fetchall()])
+
+
 async def freshen(database: Database) -> None:
     """Rows are as old as their writer says, and the tests' clock stands still."""
     async with database.transaction() as connection:
@@ -147,14 +160,17 @@ async def settle(database: Database, mode: Duplicates = "flag") -> None:
         await Settling(database, mode).round()
 
 
-async def write_side_by_side(database: Database, feeds: list[int], mode: Duplicates = "flag") -> None:
+async def write_side_by_side(
+    database: Database, feeds: list[int], mode: Duplicates = "flag", entries: Sequence[Entry] = ()
+) -> None:
     """Two writers bring one story, and neither sees the other's. The one that commits last has the older clock."""
     policy = Policy(duplicates=mode)
     early, late = asyncio.Event(), asyncio.Event()
 
     async def one(number: int, ready: asyncio.Event, other: asyncio.Event, later: timedelta) -> None:
         async with database.transaction() as connection:
-            batch = [make_result(feed_id=feeds[number], entries=(sketched(number),))]
+            entry = entries[number] if entries else sketched(number)
+            batch = [make_result(feed_id=feeds[number], entries=(entry,))]
             written = await write_batch(
                 connection, batch, now=NOW + later, rules=Rules(), proxy_hosts=frozenset(), policy=policy
             )
@@ -180,6 +196,25 @@ async def test_of_two_writers_at_the_same_moment_one_has_the_first_in_the_end(
     assert [row["duplicate_of"] for row in found] == [None, sketched(1).md5][: 1 if mode == "drop" else 2]
     assert len(await rows(database, "SELECT FROM article_sketches")) == 1
     assert await rows(database, "SELECT FROM unsettled_articles") == []
+
+
+@pytest.mark.parametrize("third", ["text", "address"])
+async def test_an_address_that_two_writers_bring_at_the_same_moment_has_one_first_in_the_end(
+    database: Database, feeds: list[int], third: str
+) -> None:
+    """A third article names the first one, too."""
+    one = sketched(0, OTHER).model_copy(update={"url": "http://agency-9.example/1"})
+    other = sketched(1).model_copy(update={"url": "http://m.agency-9.example/1"})
+    await write_side_by_side(database, feeds, entries=(one, other))
+    await settle(database)
+    found = await rows(database, "SELECT md5, duplicate_of, duplicate_kind, duplicate_score FROM feed_items")
+    by_name = {row.pop("md5"): row for row in found}
+    assert by_name[other.md5]["duplicate_of"] is None, "its clock was earlier"
+    assert by_name[one.md5] == {"duplicate_of": other.md5, "duplicate_kind": "address", "duplicate_score": None}
+    last = sketched(2) if third == "text" else sketched(2, "x").model_copy(update={"url": "http://agency-9.example/1?"})
+    await bring(database, feeds[2], last)
+    (row,) = await rows(database, "SELECT duplicate_of, duplicate_kind FROM feed_items WHERE md5 = '" + last.md5 + "'")
+    assert (row["duplicate_of"], row["duplicate_kind"]) == (other.md5, third)
 
 
 async def test_a_duplicate_that_a_consumer_holds_is_not_taken_from_it(database: Database, feeds: list[int]) -> None:

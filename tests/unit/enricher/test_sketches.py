@@ -34,6 +34,13 @@ def test_days_months_and_number_words_are_numbers_in_any_language() -> None:
     assert [words.texts[place] for place in words.numbers] == ["@0", "2", "@0", "3", "@0", "2", "@11"]
 
 
+def test_a_roads_number_is_one_number_and_signs_belong_to_their_letter() -> None:
+    words = words_of("Stau auf der A2 und М4, सोमवार को เชียงใหม่")
+    assert words.texts[3:6:2] == ["a2", "м4"]
+    assert words.texts[6:] == ["@0", "को", "เชี", "ย", "ง", "ให", "ม่"]
+    assert words.numbers == [3, 5, 6]
+
+
 def test_a_clock_time_is_one_number_and_left_out_at_the_beginning() -> None:
     assert words_of("Rendez-vous à 10h32").texts == ["rendez", "vous", "à", "10h32"]
     assert without_stamp("Le 4 octobre 2026 à 10h32, Paris. Le taux 3.25").split() == [

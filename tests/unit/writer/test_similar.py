@@ -164,6 +164,50 @@ def test_numbers_of_the_title_count() -> None:
     assert not decide(article(1, text, "Storm kills 5 in Izmir"), article(2, text, "Storm kills 8 in Izmir"))
 
 
+def test_one_number_of_several_between_the_same_words_counts() -> None:
+    table = (
+        "The firm sold {} cars in spring, the rival sold {} cars in spring and the state sold {} cars in spring, all of"
+        " them to buyers abroad who had waited for most of the year because the harbour was closed by ice and storms."
+    )
+    assert is_one(table.format(40, 50, 60), table.format(40, 50, 60))
+    assert not is_one(table.format(40, 50, 60), table.format(40, 55, 60))
+
+
+def test_half_a_story_may_lack_numbers_and_names_of_the_other_half() -> None:
+    ends = (
+        " Ana Marić of the union in Turin said that 40 of 300 members would strike on 5 May, and Tom Okafor agreed.",
+        " Meanwhile Danske Bank sold 12 of its offices in Oslo, and Juan Robles left after 9 years with Nordea.",
+    )
+    shared = STORY[300:]
+    assert is_one(shared + ends[0], shared + ends[1])
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "one", "other"),
+    [
+        (
+            "{}, 새 대표이사 선임",
+            "{}은 오늘 이사회를 열고 새 대표이사를 선임했다고 밝혔다."
+            " 신임 대표는 영업과 전략 분야에서 오랜 경험을 쌓아 왔으며 앞으로 해외 사업 확대를 이끌 것으로 기대된다."
+            " 회사 측은 이번 인사를 통해 조직에 활력을 불어넣겠다고 설명했다.",
+            "한빛건설",
+            "새롬전기",
+        ),
+        (
+            "สภาพอากาศ {} วันนี้",
+            "กรมอุตุนิยมวิทยารายงานสภาพอากาศ{}วันนี้ มีเมฆบางส่วนกับมีฝนฟ้าคะนองเป็นแห่งๆ ในช่วงบ่ายถึงค่ำ"
+            " ขอให้ประชาชนดูแลสุขภาพและระมัดระวังในการเดินทาง",
+            "เชียงใหม่",
+            "ภูเก็ต",
+        ),
+    ],
+)
+def test_particles_and_signs_hide_no_template(title: str, text: str, one: str, other: str) -> None:
+    first, second = article(1, text.format(one), title.format(one)), article(2, text.format(other), title.format(other))
+    assert decide(first, second) is None
+    assert decide(first, article(2, text.format(one), title.format(other)))
+
+
 def test_a_short_text_tells_nothing() -> None:
     assert not is_one("The ferry will not sail today.", "The ferry will not sail today.")
 
