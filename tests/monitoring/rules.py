@@ -1,4 +1,4 @@
-"""The rules in monitoring/alerts.yml."""
+"""The rules in monitoring/."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "monitoring" / "alerts.yml"
+INSTALLATIONS = ROOT / "monitoring" / "installations.yml"
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,9 @@ class Rule:
         return self.said.get(name)
 
 
-def read_rules() -> list[Rule]:
-    """Return all rules in their order."""
-    groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+def read_rules(file: Path = ALERTS) -> list[Rule]:
+    """Return all rules of a file in their order."""
+    groups = yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]
     return [_rule(rule) for group in groups for rule in group["rules"]]
 
 

@@ -1,311 +1,92 @@
-"""Every alert fires in its case, and not in similar ones. Prometheus's own tool evaluates the rules."""
+"""Every alert fires in its case, and not in similar ones, and that for each installation by itself."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests.monitoring.rules import ALERTS, read_rules
+from tests.monitoring.cases import CASES, Case, Series, installation, within
+from tests.monitoring.promtool import Expected, check, needs_promtool, run_promtool
+from tests.monitoring.rules import ALERTS, INSTALLATIONS, read_rules
 
-PROMTOOL = shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package prometheus)")
-
-Series = Mapping[str, str]
-"""Selectors with one value a minute, in promtool's notation: `5x60` is sixty-one times 5, `0+2x60` counts by two."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """Series that make an alert fire, series that don't, and the minute (from the first value) of the check."""
-
-    fires: Series
-    silent: Series
-    at: int = 60
-    also: Series = field(default_factory=dict)
-    """Given to both."""
-
-
-PROCESS = 'job="fetcher",instance="fetcher-1"'
-SCHEDULER, FETCHER, WRITER, API = (
-    f'feedmill_build_info{{component="{name}",version="1",job="{name}",instance="{name}-1"}}'
-    for name in ("scheduler", "fetcher", "writer", "api")
+FEW = (
+    "FeedmillAbsent",
+    "FeedmillFetcherDown",
+    "FeedmillNotReady",
+    "FeedmillQueueNotConsumed",
+    "FeedmillBrokerUnseen",
 )
 
 
-def ready(queue: str) -> str:
-    return f'rabbitmq_detailed_queue_messages_ready{{queue="{queue}"}}'
+def test_every_alert_has_a_case() -> None:
+    named = [rule.name for rule in read_rules() if rule.kind == "alert"]
+    assert list(CASES) == [name for name in named if name != "FeedmillUnwatched"]
 
 
-def consumers(queue: str) -> str:
-    return f'rabbitmq_detailed_queue_consumers{{queue="{queue}"}}'
-
-
-def outcome(name: str) -> str:
-    return f'feedmill_fetches_total{{outcome="{name}"}}'
-
-
-def bucket(metric: str, limit: str) -> str:
-    return f'{metric}_bucket{{le="{limit}"}}'
-
-
-def node(number: int, job: str = "rabbitmq") -> str:
-    return f'rabbitmq_identity_info{{rabbitmq_cluster="c",rabbitmq_node="n{number}",job="{job}",instance="n{number}"}}'
-
-
-def answers(status: int) -> str:
-    return f'feedmill_api_requests_total{{operation="list_feeds",status="{status}"}}'
-
-
-def api_bucket(operation: str, limit: str) -> str:
-    return f'feedmill_api_request_seconds_bucket{{operation="{operation}",le="{limit}"}}'
-
-
-def fewer(what: str, label: str, nothing: str) -> Case:
-    """Return a case of labels: six hours with one article in ten without, then three with four, or with two."""
-    found, without = (f'feedmill_enriched_{what}_total{{{label}="{name}"}}' for name in ("found", nothing))
-    return Case(
-        {found: "0+9x360 3246+6x180", without: "0+1x360 364+4x180"},
-        {found: "0+9x360 3248+8x180", without: "0+1x360 362+2x180"},
-        at=540,
+def side_by_side(name: str, case: Case) -> Series:
+    """Return the series of two installations: what the alert is for, and what comes close."""
+    said = installation(case)
+    return within(f"{name}-ill", {**said, **case.also, **case.fires}) | within(
+        f"{name}-well", {**said, **case.also, **case.silent}
     )
 
 
-LATENESS, BATCH = "feedmill_claim_lateness_seconds", "feedmill_write_batch_seconds"
+@needs_promtool
+@pytest.mark.parametrize("minutes", sorted({case.minutes for case in CASES.values()}))
+def test_every_alert_fires_in_the_namespace_that_is_ill_and_not_in_the_one_that_is_well(
+    minutes: int, tmp_path: Path
+) -> None:
+    cases = {name: case for name, case in CASES.items() if case.minutes == minutes}
+    series = {key: value for name, case in cases.items() for key, value in side_by_side(name, case).items()}
+    expected = [Expected(name, case.at * minutes, [f"{name}-ill"], among=f"{name}-.+") for name, case in cases.items()]
+    check([ALERTS], series, expected, tmp_path, minutes)
 
-CASES: dict[str, Case] = {
-    "FeedmillSilent": Case({"feedmill_silence_seconds": "1860x9"}, {"feedmill_silence_seconds": "1800x9"}, at=5),
-    "FeedmillFeedsOverdue": Case(
-        {"feedmill_longest_due_seconds": "3700x60"}, {"feedmill_longest_due_seconds": "3700x50 0x10"}, at=58
-    ),
-    "FeedmillPollsLate": Case(
-        {bucket(LATENESS, "300"): "0+9x60", bucket(LATENESS, "900"): "0+10x60", bucket(LATENESS, "+Inf"): "0+10x60"},
-        {bucket(LATENESS, "300"): "0+99x60", bucket(LATENESS, "900"): "0+100x60", bucket(LATENESS, "+Inf"): "0+100x60"},
-    ),
-    "FeedmillClaimsExpire": Case(
-        {"feedmill_claims_expired_total": "0+2x90", "feedmill_feeds_claimed_total": "0+100x90"},
-        {"feedmill_claims_expired_total": "0+2x90", "feedmill_feeds_claimed_total": "0+1000x90"},
-        at=90,
-    ),
-    "FeedmillAbsent": Case({"up": "0x60"}, {WRITER: "1x60"}),
-    "FeedmillSchedulerDown": Case(
-        {FETCHER: "1x60"},
-        {SCHEDULER: "1x50 _x4 1x10", 'feedmill_build_info{component="writer",namespace="batch"}': "1x60"},
-        also={WRITER: "1x60"},
-    ),
-    "FeedmillFetcherDown": Case(
-        {ready("fetcher.07"): "3x60"}, {ready("fetcher"): "0x60", ready("writer"): "9x60"}, also={SCHEDULER: "1x60"}
-    ),
-    "FeedmillWriterDown": Case({SCHEDULER: "1x60"}, {WRITER: "1x60"}, also={FETCHER: "1x60"}),
-    "FeedmillApiDown": Case(
-        {API: "1x40 stale"},
-        {API: "1x50 _x4 1x10", 'feedmill_build_info{component="writer",namespace="o"}': "1x60"},
-        also={WRITER: "1x60"},
-    ),
-    "FeedmillApiFails": Case(
-        {answers(200): "0+50x60", answers(503): "0+5x60"}, {answers(200): "0+500x60", answers(500): "0+5x60"}
-    ),
-    "FeedmillApiSlow": Case(
-        {
-            api_bucket("list_feeds", "1"): "0+9x60",
-            api_bucket("list_feeds", "5"): "0+10x60",
-            api_bucket("list_feeds", "+Inf"): "0+10x60",
-        },
-        {
-            api_bucket("list_feeds", "1"): "0+99x60",
-            api_bucket("list_feeds", "5"): "0+100x60",
-            api_bucket("list_feeds", "+Inf"): "0+100x60",
-            api_bucket("claim_articles", "1"): "0x60",
-            api_bucket("claim_articles", "+Inf"): "0+9x60",
-        },
-    ),
-    "FeedmillBatchLate": Case(
-        {'kube_cronjob_status_last_successful_time{cronjob="feedmill-batch"}': "0x200"},
-        {'kube_cronjob_status_last_successful_time{cronjob="feedmill-batch"}': "0x60 4000x140"},
-        at=130,
-    ),
-    "FeedmillProcessUnreachable": Case(
-        {FETCHER: "1x40 stale", f"up{{{PROCESS}}}": "1x40 0x20"},
-        {FETCHER: "1x40 stale", f"up{{{PROCESS}}}": "1x40 stale", 'up{job="other",instance="other"}': "0x60"},
-    ),
-    "FeedmillNotReady": Case(
-        {f"feedmill_ready{{{PROCESS}}}": "0x60"},
-        {f"feedmill_ready{{{PROCESS}}}": "0x8 1 0x8 1 0x8 1 0x8 1 0x8 1 0x8 1"},
-        also={FETCHER: "1x60"},
-    ),
-    "FeedmillHousekeepingFails": Case(
-        {'feedmill_background_failing_seconds{task="pruning"}': "0+60x60"},
-        {'feedmill_background_failing_seconds{task="pruning"}': "0+60x25 0x35"},
-    ),
-    "FeedmillClockOff": Case(
-        {"feedmill_clock_offset_seconds": "-3600x60"},
-        {"feedmill_clock_offset_seconds": "0x20 3600x3 0x37", f"feedmill_clock_offset_seconds{{{PROCESS}}}": "-9x60"},
-    ),
-    "FeedmillRestarting": Case(
-        {f"process_start_time_seconds{{{PROCESS}}}": "0x40 1x2 2x2 3x2 4x2 5x30"},
-        {f"process_start_time_seconds{{{PROCESS}}}": "0x50 5x20", 'process_start_time_seconds{job="o"}': "0+1x60"},
-        also={FETCHER: "1x60"},
-    ),
-    "FeedmillMemoryNearLimit": Case(
-        {f"process_resident_memory_bytes{{{PROCESS}}}": "95x60", f"feedmill_memory_limit_bytes{{{PROCESS}}}": "100x60"},
-        {f"process_resident_memory_bytes{{{PROCESS}}}": "95x60", f"feedmill_memory_limit_bytes{{{PROCESS}}}": "0x60"},
-    ),
-    "FeedmillDeadLetters": Case({ready("fetcher.dead"): "1x60"}, {ready("fetcher.retry.3600s"): "1x60"}),
-    "FeedmillMessagesBuried": Case(
-        {'feedmill_messages_total{queue="writer",result="buried"}': "0+2x60"},
-        {'feedmill_messages_total{queue="writer",result="buried"}': "0+1x60"},
-    ),
-    "FeedmillHandlingFails": Case(
-        {'feedmill_messages_total{queue="writer",result="retried"}': "0+2x60"},
-        {'feedmill_messages_total{queue="writer",result="acknowledged"}': "0+200x60"},
-    ),
-    "FeedmillQueueNotConsumed": Case(
-        {consumers("fetcher.03"): "0x60", ready("fetcher.03"): "5x60"},
-        {consumers("writer"): "0x60", ready("writer"): "0x60", consumers("writer.dead"): "0x60"},
-        also={ready("writer.dead"): "5x60"},
-    ),
-    "FeedmillWriterBacklog": Case({ready("writer"): "900+20x60"}, {ready("writer"): "4000-20x60"}),
-    "FeedmillEnricherIdle": Case(
-        {consumers("enricher"): "0x60", ready("enricher"): "5x60"},
-        {consumers("enricher"): "0x60", ready("enricher"): "0x60"},
-        also={consumers("writer"): "0x60"},
-    ),
-    "FeedmillEnricherBacklog": Case({ready("enricher"): "400+20x60"}, {ready("enricher"): "4000-20x60"}),
-    "FeedmillBackpressure": Case({"feedmill_backpressure": "1x60"}, {"feedmill_backpressure": "0 0 1 " * 20}),
-    "FeedmillFetcherBacklog": Case(
-        {ready("fetcher.00"): "2100x60", ready("fetcher.01"): "2100x60"},
-        {ready("fetcher.00"): "2100x60", ready("fetcher.fast-delay.20s"): "2100x60"},
-    ),
-    "FeedmillMostFetchesFail": Case(
-        {outcome("soft_error"): "0+60x60", outcome("skipped"): "0+900x60"},
-        {outcome("soft_error"): "0+45x60", outcome("skipped"): "0+900x60"},
-        also={outcome("fetched"): "0+50x60"},
-    ),
-    "FeedmillThrottled": Case(
-        {outcome("throttled"): "0+12x90"},
-        {outcome("throttled"): "0+9x90"},
-        at=90,
-        also={outcome("fetched"): "0+100x90"},
-    ),
-    "FeedmillThreadsBusy": Case({"feedmill_jobs_ready": "100x60"}, {"feedmill_jobs_ready": "0 100 " * 30}),
-    "FeedmillEnrichmentFails": Case(
-        {'feedmill_enriched_results_total{result="late"}': "0+2x60"},
-        {'feedmill_enrichment_failures_total{part="topics"}': "0+1x60"},
-        also={
-            'feedmill_enriched_results_total{result="enriched"}': "0+100x60",
-            "feedmill_enriched_articles_total": "0+200x60",
-        },
-    ),
-    "FeedmillEnricherPartMissing": Case(
-        {'feedmill_enricher_part_missing{part="topics",instance="2"}': "1x60"},
-        {'feedmill_enricher_part_missing{part="topics",instance="2"}': "1x40 stale"},
-        also={'feedmill_enricher_part_missing{part="topics",instance="1"}': "0x60"},
-    ),
-    "FeedmillBatchesSlow": Case(
-        {bucket(BATCH, "5.0"): "0+9x60", bucket(BATCH, "10.0"): "0+10x60", bucket(BATCH, "+Inf"): "0+10x60"},
-        {bucket(BATCH, "5.0"): "0+99x60", bucket(BATCH, "10.0"): "0+100x60", bucket(BATCH, "+Inf"): "0+100x60"},
-    ),
-    "FeedmillConsumersBehind": Case(
-        {"feedmill_longest_pending_seconds": "90060x60"}, {"feedmill_longest_pending_seconds": "86400x60"}
-    ),
-    "FeedmillDeadArticles": Case({"feedmill_dead_articles": "7x30 9x30"}, {"feedmill_dead_articles": "7x60"}),
-    "FeedmillBrokerAlarm": Case(
-        {"rabbitmq_alarms_free_disk_space_watermark": "1x60"},
-        {"rabbitmq_alarms_free_disk_space_watermark": "0x60"},
-        also={"rabbitmq_alarms_memory_used_watermark": "0x60", ready("writer"): "0x60"},
-    ),
-    "FeedmillBrokerDiskLow": Case(
-        {"rabbitmq_disk_space_available_bytes": "3e9x60"},
-        {"rabbitmq_disk_space_available_bytes": "5e9x60"},
-        also={"rabbitmq_disk_space_available_limit_bytes": "2e9x60", ready("writer"): "0x60"},
-    ),
-    "FeedmillBrokerNodeMissing": Case(
-        {node(1): "1x60", node(2): "1x60", node(3): "1x40 stale"},
-        {node(1): "1x60", node(2): "1x60", node(2, "rabbitmq-queues"): "1x40 stale"},
-        also={ready("writer"): "0x60"},
-    ),
-    "FeedmillBrokerUnseen": Case({"rabbitmq_identity_info": "1x60"}, {ready("writer"): "0x60"}),
-    "FeedmillDatabaseConnections": Case(
-        {
-            'cnpg_backends_total{pod="db-1",state="idle"}': "50x60",
-            'cnpg_backends_total{pod="db-1",state="active"}': "35x60",
-        },
-        {
-            'cnpg_backends_total{pod="db-1",state="idle"}': "50x60",
-            'cnpg_backends_total{pod="db-2",state="idle"}': "50x60",
-        },
-        also={'cnpg_pg_settings_setting{pod="db-1",name="max_connections"}': "100x60", WRITER: "1x60"},
-    ),
-    "FeedmillDatabaseReplicaBehind": Case(
-        {"cnpg_pg_replication_lag": "301x60"}, {"cnpg_pg_replication_lag": "300x60"}, also={WRITER: "1x60"}
-    ),
-    "FeedmillVolumeFull": Case(
-        {'kubelet_volume_stats_available_bytes{namespace="feeds",persistentvolumeclaim="d"}': "9x60"},
-        {'kubelet_volume_stats_available_bytes{namespace="other",persistentvolumeclaim="d"}': "9x60"},
-        also={
-            'kubelet_volume_stats_capacity_bytes{namespace="feeds",persistentvolumeclaim="d"}': "100x60",
-            'kubelet_volume_stats_capacity_bytes{namespace="other",persistentvolumeclaim="d"}': "100x60",
-            'feedmill_build_info{component="writer",namespace="feeds"}': "1x60",
-        },
-    ),
-    "FeedmillFewerLanguages": fewer("languages", "language", "und"),
-    "FeedmillFewerTopics": fewer("topics", "topic", "none"),
+
+@needs_promtool
+@pytest.mark.parametrize("name", FEW)
+def test_without_namespaces_all_belongs_together(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    said = installation(case)
+    check([ALERTS], {**said, **case.also, **case.fires}, [Expected(name, case.at, [""])], tmp_path)
+    check([ALERTS], {**said, **case.also, **case.silent}, [Expected(name, case.at, [])], tmp_path)
+
+
+@needs_promtool
+def test_the_installation_of_compose_is_watched_and_without_any_an_alert_says_so(tmp_path: Path) -> None:
+    check([ALERTS], {}, [Expected("FeedmillUnwatched", 10, [""]), Expected("FeedmillAbsent", 10, [])], tmp_path)
+    check(
+        [INSTALLATIONS, ALERTS],
+        {},
+        [Expected("FeedmillUnwatched", 10, []), Expected("FeedmillAbsent", 10, [""])],
+        tmp_path,
+    )
+
+
+SWITCHED: Series = {
+    'feedmill_build_info{component="writer"}': "1x60",
+    'feedmill_build_info{component="scheduler"}': "1x10 stale",
+    'feedmill_build_info{component="fetcher"}': "1x10 stale",
+    'rabbitmq_detailed_queue_messages_ready{queue="fetcher.03"}': "5000x60",
+    'rabbitmq_detailed_queue_consumers{queue="fetcher.03"}': "2x10 0x50",
+    'kube_cronjob_created{cronjob="feedmill-batch"}': "0x60",
 }
-
-
-def test_every_alert_has_a_case() -> None:
-    assert list(CASES) == [rule.name for rule in read_rules() if rule.kind == "alert"]
-
-
-def expect(alert: str, series: Series, at: int, *, firing: int) -> dict[str, object]:
-    """Return promtool's test of how many alerts fire. JSON is YAML."""
-    return {
-        "interval": "1m",
-        "input_series": [{"series": name, "values": values} for name, values in series.items()],
-        "promql_expr_test": [
-            {
-                "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})',
-                "eval_time": f"{at}m",
-                "exp_samples": [{"labels": "{}", "value": firing}] if firing else [],
-            }
-        ],
-    }
-
-
-def run_promtool(tests: list[dict[str, object]], directory: Path) -> None:
-    file = directory / "test.json"
-    file.write_text(json.dumps({"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests}))
-    assert PROMTOOL
-    command = [PROMTOOL, "test", "rules", str(file)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert found.returncode == 0, found.stdout + found.stderr
+"""Scheduler and fetchers are gone, and have left jobs behind."""
 
 
 @needs_promtool
-def test_every_alert_fires_on_what_it_is_for(tmp_path: Path) -> None:
-    run_promtool([expect(name, {**c.also, **c.fires}, c.at, firing=1) for name, c in CASES.items()], tmp_path)
-
-
-@needs_promtool
-def test_every_alert_is_silent_on_what_comes_close(tmp_path: Path) -> None:
-    run_promtool([expect(name, {**c.also, **c.silent}, c.at, firing=0) for name, c in CASES.items()], tmp_path)
+def test_a_planned_change_to_batches_alarms_nobody(tmp_path: Path) -> None:
+    planned = {'feedmill:installation{fetch_type="queue-fetcher"}': "1x8 stale"}
+    planned['feedmill:installation{fetch_type="batch-fetcher"}'] = "_x9 1x60"
+    missed = {'feedmill:installation{fetch_type="queue-fetcher"}': "1x60"}
+    names = ("FeedmillSchedulerDown", "FeedmillFetcherDown", "FeedmillQueueNotConsumed", "FeedmillFetcherBacklog")
+    expected = [Expected(name, 55, ["missed"]) for name in names]
+    expected.append(Expected(".+", 55, [], among="planned"))
+    series = {**within("planned", {**SWITCHED, **planned}), **within("missed", {**SWITCHED, **missed})}
+    check([ALERTS], series, expected, tmp_path)
 
 
 @needs_promtool
 def test_prometheus_takes_the_configuration() -> None:
-    assert PROMTOOL
-    configuration = ALERTS.parent / "prometheus.yml"
-    checked = subprocess.run(
-        [PROMTOOL, "check", "config", "--lint=all", "--lint-fatal", str(configuration)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert f"{len(read_rules())} rules found" in checked.stdout
+    checked = run_promtool("check", "config", "--lint=all", "--lint-fatal", str(ALERTS.parent / "prometheus.yml"))
+    assert f"{len(read_rules())} rules found" in checked

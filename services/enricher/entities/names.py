@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from services.enricher.parts import Missing
 from shared.wire.enrichment import EntityKind
 
 LIST = Path(__file__).parent / "list.tsv.gz"
@@ -166,12 +165,10 @@ def load_names() -> Names:
     """Read the list: half a second, about 50 MB.
 
     Raises:
-        Missing: pyahocorasick is not installed.
+        ImportError: pyahocorasick is not installed.
     """
-    try:
-        import ahocorasick
-    except ImportError as error:
-        raise Missing("pyahocorasick is not installed: pip install 'feedmill[enrich]'") from error
+    import ahocorasick
+
     automaton = ahocorasick.Automaton()
     latin: dict[str, Name] = {}
     sets: dict[str, frozenset[str]] = {}
