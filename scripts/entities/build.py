@@ -59,7 +59,7 @@ def add_own(lists: Lists, kind: str, wikidata: str, name: str, *forms: str) -> N
     plain = [form for form in (name, *forms) if form not in words and form[:1] != "~"]
     lists.by_hand.update(plain, weak)
     lists.add(kind, name, plain, wikidata, strong=True)
-    lists.strong -= weak.keys()
+    lists.strong -= words
     for form, languages in weak.items():
         if lists.kinds.setdefault(form, kind + name) == kind + name:
             lists.entities.setdefault((kind, name), (wikidata, {}))[1][form] = None

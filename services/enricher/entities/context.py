@@ -28,7 +28,8 @@ DATELINE = re.compile(
     re.MULTILINE,
 )
 GO = re.compile(
-    r"\bGo(?= (?:programming|language|code|developers?|modules?|runtime|compiler|toolchain|1\.\d)|, (?:Rust|Python|Java)\b)"
+    r"\bGo(?= (?:programming|language|code|developers?|modules?|runtime|compiler|toolchain|1\.\d)"
+    r"|, (?:Rust|Python|Java)\b)"
     r"|(?:(?<=[Ww]ritten in )|(?<=Rust and )|(?<=Python and )|(?<=Rust, )|(?<=Java, )|(?<=or Rust or ))Go\b"
 )
 """The programming language."""
