@@ -55,10 +55,11 @@ def own(lists: Lists) -> None:
 def add_own(lists: Lists, kind: str, wikidata: str, name: str, *forms: str) -> None:
     """Add one of them. A form behind `~`, or `~de,fr:` with the languages (else English), is a common word, too."""
     weak = {form.rpartition(":")[2].removeprefix("~"): form[1:].rpartition(":")[0] for form in forms if form[:1] == "~"}
-    plain = [form for form in (name, *forms) if form not in weak and form[:1] != "~"]
+    words = weak.keys() | {form for form, _ in lists.asked_for}
+    plain = [form for form in (name, *forms) if form not in words and form[:1] != "~"]
     lists.by_hand.update(plain, weak)
     lists.add(kind, name, plain, wikidata, strong=True)
-    lists.strong -= weak.keys()
+    lists.strong -= words
     for form, languages in weak.items():
         if lists.kinds.setdefault(form, kind + name) == kind + name:
             lists.entities.setdefault((kind, name), (wikidata, {}))[1][form] = None

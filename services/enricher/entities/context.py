@@ -27,12 +27,19 @@ DATELINE = re.compile(
     r"^[ \t]*([^\W\d_a-zß-ÿ][^\W\d_a-zß-ÿ]+(?:[ -][^\W\d_a-zß-ÿ]{2,}){0,2})(?=,| ?\(| ?[–—/]| - |\.- | \d)",
     re.MULTILINE,
 )
+GO = re.compile(
+    r"\bGo(?= (?:programming|language|code|developers?|modules?|runtime|compiler|toolchain|1\.\d)"
+    r"|, (?:Rust|Python|Java)\b)"
+    r"|(?:(?<=[Ww]ritten in )|(?<=Rust and )|(?<=Python and )|(?<=Rust, )|(?<=Java, )|(?<=or Rust or ))Go\b"
+)
+"""The programming language."""
 SPACES = (" ", "\u00a0")
 BEHIND = OF_CLUBS | OF_TOWNS | OF_PLACES
 LONGEST = 12
 """So many words before an abbreviation may be what it stands for."""
 MOST = 20
 """So many abbreviations and lines of a text are looked at."""
+GOLANG = Name("technology", "Go", None, frozenset())
 FARTHEST = 30
 """No role has so many letters."""
 
@@ -48,6 +55,8 @@ def find(style: Style, names: Names, words: Sequence[re.Match[str]], listed: fro
     """
     yield from _abbreviated(style.text)
     yield from _datelines(style.text, names)
+    if "Go" in style.text:
+        yield from (Span(m.start(), m.end(), GOLANG) for m in islice(GO.finditer(style.text), MOST))
     if style.is_upper_case:
         return
     text, tells, is_german = style.text, not style.is_title_case, style.language == "de"

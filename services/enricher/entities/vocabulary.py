@@ -131,6 +131,6 @@ VERBS = words_of(
     "says said announces announced unveils unveiled launches launched reports reported sues sued wins faces cuts"
     " confirms confirmed plans acquires acquired buys bought releases released introduces introduced reveals"
     " posts warns raises delays recalls hires invests beats settles agrees expects slashes ceo shares stock"
-    " employees workers executives cfo inc will's"
+    " employees workers executives cfo inc"
 )
 """What stands behind a company's name at the beginning of a sentence."""

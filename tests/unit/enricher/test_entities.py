@@ -154,6 +154,68 @@ def test_a_person_is_one_entity_by_full_and_by_last_name(find: Entities) -> None
     assert [texts[m.field][m.start : m.end] for m in person.mentions] == ["Thornbury", "Amelia Thornbury", "Thornbury"]
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "name", "kind"),
+    [
+        ("en", "On Friday striker Zorblatt missed a penalty", "Zorblatt", "person"),
+        ("en", "It was named by coach Xanthe Quillfeather", "Xanthe Quillfeather", "person"),
+        ("de", "Das sagte Bundestrainer Zorblatt am Freitag", "Zorblatt", "person"),
+        ("es", "El presidente Zorblatt viajó el martes", "Zorblatt", "person"),
+        ("ru", "Об этом сообщил тренер Зигмунд Орблат", "Зигмунд Орблат", "person"),
+        ("pl", "Spotkanie Andrzeja Zorblata z ministrami", "Andrzeja Zorblata", "person"),
+        (
+            "en",
+            "Aid of the Zebulon Council for Quiet Seas (ZCQS) came",
+            "Zebulon Council for Quiet Seas",
+            "organisation",
+        ),
+        ("en", "Fans of Leeds Rovers cheered", "Leeds Rovers", "organisation"),
+        ("de", "Der Trainer von Dynamo Dresden schweigt", "Dynamo Dresden", "organisation"),
+        ("es", "Un fallo del Tribunal Zorblat de Justicia", "Tribunal Zorblat de Justicia", "organisation"),
+        ("en", "LONDON (Reuters) - Shares fell", "London", "place"),
+        ("de", "Die Regierung Japans tritt zurück", "Japan", "place"),
+        ("pl", "Protesty w Warszawie", "Warsaw", "place"),
+        ("pl", "Wybory w Niemczech", "Germany", "place"),
+        ("cs", "Schůzka v Praze", "Prague", "place"),
+        ("ko", "홍길순 대표가 말했다", "홍길순", "person"),
+        ("ja", "佐々木花子容疑者を逮捕", "佐々木花子", "person"),
+        ("zh", "外交部发言人周某平表示", "周某平", "person"),
+        ("ko", "가나다은행 발표", "가나다은행", "organisation"),
+        ("en", "Apple unveils a thinner phone", "Apple", "organisation"),
+        ("en", "A compiler that is written in Go for servers", "Go", "technology"),
+    ],
+)
+def test_what_stands_beside_a_name_tells_it(find: Entities, language: str, text: str, name: str, kind: str) -> None:
+    assert found(find, text, language=language)[name].kind == kind
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        *(
+            ("ko", "이를 위해 후에 저지했다"),
+            ("ko", "메시지를 남겼다"),
+            ("ko", "외국인 선수가 많다"),
+            ("ko", "시중은행 금리"),
+        ),
+        *(
+            ("ja", "気温は摂氏三十度"),
+            ("zh", "国有银行的利率"),
+            ("en", "Apple pie and cider"),
+            ("en", "Go home and rest"),
+        ),
+        ("en", "Request for Proposal (RFP) rules"),
+    ],
+)
+def test_what_only_looks_like_a_name_is_none(find: Entities, language: str, text: str) -> None:
+    assert not found(find, text, language=language)
+
+
+def test_an_abbreviation_is_the_same_organisation_later(find: Entities) -> None:
+    said = found(find, "Report", "The Zebulon Council for Quiet Seas (ZCQS) said so. The ZCQS meets in May.")
+    assert len(said["Zebulon Council for Quiet Seas"].mentions) == 3
+
+
 def test_the_longest_name_wins(find: Entities) -> None:
     said = found(find, "Jordan Henderson was in Washington, D.C. for Goldman Sachs")
     assert {(e.kind, name) for name, e in said.items()} == {

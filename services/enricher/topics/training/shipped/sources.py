@@ -21,7 +21,7 @@ OWN = Path(__file__).with_name("texts.csv")
 """Texts that were written for Feedmill, of what the other sources have little."""
 
 WORDS = Path(__file__).with_name("words.txt")
-"""Words that newsrooms use for a topic, in the other languages."""
+"""Words that newsrooms use for a topic, by language."""
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
 """Those that the teacher knows."""
