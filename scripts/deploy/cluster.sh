@@ -126,13 +126,13 @@ remove_other() {
 leftovers() {
   local object phase fetch owner
   while read -r object phase fetch owner; do
-    [[ $owner == owned || $fetch == "$other" ]] || is_generated "$object" || facts object | grep -qF "	$object	" || echo "$object"
+    [[ $owner == owned || $fetch == "$other" ]] || is_generated "$object" || facts object | grep -F "	$object	" >/dev/null || echo "$object"
   done <"$work/inventory"
 }
 
 # Whether it is a ConfigMap that kustomize named by its content (feedmill-config-h26tc4kd69), and the manifests have one of that name.
 is_generated() {
-  [[ $1 =~ ^(configmap/.+)-[0-9a-z]{10}$ ]] && facts object | grep -qE "	${BASH_REMATCH[1]}-[0-9a-z]{10}	"
+  [[ $1 =~ ^(configmap/.+)-[0-9a-z]{10}$ ]] && facts object | grep -E "	${BASH_REMATCH[1]}-[0-9a-z]{10}	" >/dev/null
 }
 
 # Of the generated ConfigMaps those stay that something refers to, also a former revision that can be gone back to.
@@ -141,7 +141,7 @@ remove_old_config_maps() {
   k get deployments,replicasets,statefulsets,daemonsets,cronjobs,jobs,pods -o yaml >"$work/found" 2>"$work/error" ||
     { complain "old ConfigMaps stay: $(error)"; return 0; }
   while read -r object _; do
-    ! is_generated "$object" || facts object | grep -qF "	$object	" || grep -qF "${object#*/}" "$work/found" || old+=("$object")
+    ! is_generated "$object" || facts object | grep -F "	$object	" >/dev/null || grep -qF "${object#*/}" "$work/found" || old+=("$object")
   done <"$work/inventory"
   ((${#old[@]} == 0)) || k delete "${old[@]}" --ignore-not-found || complain "old ConfigMaps stay (see above)"
 }
