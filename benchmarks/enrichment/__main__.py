@@ -37,6 +37,11 @@ def main() -> int:
     options = _parse_arguments()
     console, lacks = Console(width=None if sys.stdout.isatty() else 140), dict[str, str]()
     found: dict[str, list[dict[str, str]]] = {}
+    if options.conll:
+        from benchmarks.enrichment import conll
+
+        console.print(_make_table(map(Measure._make, conll.evaluate(options.conll)), "entities on labelled texts"))
+        return 0
     for part in options.parts or PARTS:
         start = time.monotonic()
         try:
@@ -94,6 +99,9 @@ def _parse_arguments() -> argparse.Namespace:
         description="Prints how good the enricher's labels are, on data that installed packages bring.",
     )
     parser.add_argument("parts", nargs="*", metavar="part", choices=[[], *PARTS], help=", ".join(PARTS))
+    parser.add_argument(
+        "--conll", nargs="+", metavar="LANGUAGE=FILE", help="measure entities on these files in CoNLL's format, instead"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.parse_args()
 

@@ -2,23 +2,26 @@
 # The tag and the images: Feedmill's, and the enricher's if the manifests name it. An image with a registry in its name is
 # looked for there, and built and pushed if it is missing; one without (dev) is built here and loaded into the cluster.
 
+# A release is v0.2.0 in git, and 0.2.0 as a version and as an image's tag (.github/workflows/release.yml pushes it).
 # Uncommitted changes go into the tag: with one tag for two images, nodes would keep the one that they have.
 choose_tag() { # UNCOMMITTED-CHANGES
-  tag=$given_tag
-  [[ -z $tag ]] || return 0
-  tag=$(git describe --tags --always --abbrev=12 --match 'v[0-9]*' 2>/dev/null) || tag=unversioned
-  [[ -z $1 ]] || tag+=-dirty-$({ git diff HEAD; git ls-files --others --exclude-standard -z | xargs -0 cat; } | git hash-object --stdin | cut -c 1-8)
+  tag=${given_tag:-$(git describe --tags --always --abbrev=12 --match 'v[0-9]*' 2>/dev/null || echo unversioned)}
+  [[ ! $tag =~ ^v[0-9]+\.[0-9]+\.[0-9] ]] || tag=${tag#v}
+  [[ -z $1 || $given_tag ]] || tag+=-dirty-$({ git diff HEAD; git ls-files --others --exclude-standard -z | xargs -0 cat; } | git hash-object --stdin | cut -c 1-8)
+  render "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the tag $tag (see above)"
 }
 
 check_image() {
   local one missing=()
-  if [[ $image != */* && $environment != dev ]]; then
-    refuse "the image $image has no registry in its name, where $environment could pull it from (newName in k8s/overlays/$environment)"
+  if [[ $image != */* && $RULES != dev ]]; then
+    refuse "the image $image has no registry in its name, where $environment could pull it from (newName in $overlay)"
   fi
   for one in "${images[@]}"; do is_there "$one:$tag" || missing+=("$one"); done
   if ((${#missing[@]} == 0)); then pin_images; return 0; fi
   [[ $image != */* ]] || to_push=("${missing[@]}")
   if [[ $given_tag ]]; then refuse "there is no image ${missing[0]}:$tag, and one that is named by -t is not built by a deploy (-b builds it)"
+  elif [[ $image == */* && $tag =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]; then
+    refuse "there is no image ${missing[0]}:$tag, and that of a release is not built by a deploy: its CI job pushes it (by hand: -b, docker push)"
   elif ((dry)); then say "${missing[*]/%/:$tag} would be built$( ((${#to_push[@]} == 0)) || printf ' and pushed')."
   else build_images "${missing[@]}"; fi
 }
@@ -40,7 +43,7 @@ is_there() { # IMAGE:TAG
 # digests that the registry has for them, once they are there.
 pin_images() {
   local one said
-  [[ $environment == prod && $image == */* ]] || return 0
+  [[ $RULES == prod && $image == */* ]] || return 0
   for one in "${images[@]}"; do
     said=$(digest_in_registry "$one:$tag" 2>"$work/error") || said=
     if [[ ! $said =~ ^sha256:[0-9a-f]{64}$ ]]; then
@@ -50,8 +53,8 @@ pin_images() {
     digests[$one]=$said
     say "$one:$tag is $said."
   done
-  digest=${digests[$image]:-}
-  render "$type" "$image" "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the digest (see above)"
+  digest=${digests[$image]:+@${digests[$image]}}
+  render "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the digest (see above)"
 }
 
 digest_in_registry() {

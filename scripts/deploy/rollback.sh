@@ -1,36 +1,23 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 # What was before, why a deploy failed, the way back, and the record of it.
 
-declare -A revision=()   # of each Deployment that there was
-declare -A generation_before=()   # of each database that there was
-
-# What a rollback needs, by phase: of Deployments the revision; of all objects what was last applied (before.PHASE/), and
-# which are new (services, and foundations of this fetch type).
+# What a way back needs: what was last applied (before/PHASE/), and which objects are new: services, and foundations of this
+# fetch type. Broker and database are never taken back: an older image on newer data can lose it.
 save_state() {
-  local phase object live mine lost=()
-  mine=$(objects 1-foundation "$type")
-  for phase in 1-foundation 3-services; do
-    mkdir "$work/before.$phase"
-    : >"$work/new.$phase"
-    for object in $(objects "$phase"); do
-      if live=$(k get "$object" -o 'jsonpath={.metadata.annotations.kubectl\.kubernetes\.io/last-applied-configuration}' 2>"$work/error"); then
-        [[ -z $live ]] || printf '%s\n' "$live" >"$work/before.$phase/${object/\//=}.json"
-        case $phase/$object in
-          3-services/deployment/*) revision[$object]=$(k get "$object" -o 'jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}') ;;
-          */namespace/*) ;;   # often made by hand, and nothing of it is worth a word
-          *) [[ $live ]] || lost+=("$object") ;;
-        esac
-        [[ $object != cluster.*.postgresql.cnpg.io/* ]] ||
-          generation_before[$object]=$(k get "$object" -o 'jsonpath={.metadata.generation}')
-      elif not_found; then
-        if [[ $phase == 3-services ]] || grep -qxF "$object" <<<"$mine"; then echo "$object" >>"$work/new.$phase"; fi
-      else
-        stop "$object can't be read, so it could not be rolled back: $(error)"
-      fi
-    done
-  done
-  ((${#lost[@]} == 0)) ||
-    complain "what these were is not written on them (applied by --server-side?), so a rollback leaves them as this deploy makes them: ${lost[*]}"
+  local lost
+  k get -f "$work/manifests" --ignore-not-found -o json >"$work/live" || stop "what is there can't be read, so it could not be rolled back (see above)"
+  mkdir -p "$work/before"
+  python before "$work/manifests" "$work/before" <"$work/live" >>"$work/facts" || stop "what is there can't be kept, so it could not be rolled back (see above)"
+  lost=$(facts lost | paste -s -d ' ' -)
+  [[ -z $lost ]] || complain "what these were is not written on them (applied by --server-side?), so a rollback leaves them as this deploy makes them: $lost"
+}
+
+# is_changed SERVER: whether this deploy has changed it. One that can't be asked for counts as changed.
+is_changed() { facts server | grep -qF "$1	" && ! facts server | grep -qxF "$1	$(generation_of "$1" 2>/dev/null)"; }
+
+changed_servers() {
+  local object
+  for object in $(facts server | cut -f 1); do ! is_changed "$object" || printf ' %s' "$object"; done
 }
 
 # Why an object isn't ready: what it says itself, its pods, the last words of the newest one that isn't, the warnings in the namespace.
@@ -59,26 +46,34 @@ explain() {
   k get events --field-selector=type=Warning --sort-by=.metadata.creationTimestamp | tail -n 10 || true
 }
 
-# Back to what was, as far as the deploy came: Deployments to the revision that they had; the rest (CronJobs, Services, …)
-# has no revisions and is applied as it last was. New foundations that all share stay: broker and database hold data.
+# Broker or database is on its way and not ready yet, perhaps only slow: a node may take half an hour to hand over. What
+# they run with stays with them.
+stop_halfway() {
+  outcome=stopped
+  complain "nothing is rolled back:$1 is as this deploy made it, and may only be slow. What ran before runs on, and migrations have not begun.
+  To look:  kubectl get pods,events --context=$context --namespace=$NAMESPACE
+  Once it is ready, deploy again, the same or a mended release. Don't deploy an older one: an older image may not read the newer data."
+}
+
+# Back to what was, as far as the deploy came: all objects are applied as they last were. New foundations that all share stay.
 roll_back() {
-  local object phase new failed=0
+  local object phase new failed=0 servers
+  servers=$(changed_servers)
+  [[ $stage != 1-foundation || -z $servers ]] || { stop_halfway "$servers"; return; }
   step "Rolling back"
   [[ $stage != 2-migrate ]] || end_migration || failed=1
-  if [[ $stage == 3-services ]]; then
-    for object in "${!revision[@]}"; do
-      k rollout undo "$object" ${revision[$object]:+--to-revision="${revision[$object]}"} || failed=1
-    done
-    apply_as_before 3-services || failed=1
-  fi
+  [[ $stage != 3-services ]] || apply_as_before 3-services || failed=1
   for phase in 3-services 1-foundation; do   # until new fetchers have drained, they need their network policies
-    mapfile -t new <"$work/new.$phase"
+    mapfile -t new < <(facts new | sed -n "s/^$phase	//p")
     ((${#new[@]} == 0)) || k_wait delete "${new[@]}" --ignore-not-found --cascade=foreground --timeout="$DELETE_TIMEOUT" || failed=1
   done
   apply_as_before 1-foundation || failed=1
   if [[ $stage == 3-services ]]; then
-    for object in "${!revision[@]}"; do await "$object" "$ROLLOUT_SECONDS" || failed=1; done
+    for object in $(objects 3-services); do
+      [[ ! -e $work/before/3-services/${object/\//=}.json ]] || await "$object" "$ROLLOUT_SECONDS" || failed=1
+    done
   fi
+  [[ -z $servers ]] || say "Not taken back, since it holds data:$servers"
   if ((failed)); then
     outcome=rollback-failed
     complain "the rollback failed too (see above); look at kubectl get all --context=$context --namespace=$NAMESPACE"
@@ -104,9 +99,9 @@ end_migration() {
 
 apply_as_before() { # PHASE
   local file object failed=0
-  [[ $(ls "$work/before.$1") ]] || return 0
-  if k apply -f "$work/before.$1"; then return 0; fi   # (in a trap, a bare return gives what was before the trap)
-  for file in "$work/before.$1"/*; do   # once more, to name those that fail
+  [[ -d $work/before/$1 ]] || return 0
+  if k apply -f "$work/before/$1"; then return 0; fi   # (in a trap, a bare return gives what was before the trap)
+  for file in "$work/before/$1"/*; do   # once more, to name those that fail
     k apply -f "$file" >/dev/null 2>"$work/error" && continue
     object=${file##*/} object=${object%.json}
     complain "${object/=//} could not be applied as it was: $(error)"
@@ -115,19 +110,13 @@ apply_as_before() { # PHASE
   return "$failed"
 }
 
-# The same fields in a file here, and in a ConfigMap in the cluster, which keeps the last 20.
+# A ConfigMap in the cluster, which keeps the last 20.
 record() {
-  local field fields file=".feedmill/deploys/$environment-$stamp.json" name="feedmill-deploy-$stamp" separator='{' old
-  fields=("at=$started" "seconds=$SECONDS" "who=$who" "environment=$environment" "type=$type" "image=$image:$tag${digest:+@$digest}"
-    "commit=$commit" "context=$context" "outcome=$outcome" "reason=${reason//[$'\n"\\']/ }")
-  mkdir -p "${file%/*}"
-  for field in "${fields[@]}"; do
-    printf '%s"%s": "%s"' "$separator" "${field%%=*}" "${field#*=}"
-    separator=', '
-  done >"$file"
-  printf '}\n' >>"$file"
+  local fields name="feedmill-deploy-$stamp" old
+  fields=("at=$started" "seconds=$SECONDS" "who=$who" "environment=$environment" "type=$type" "image=$image:$tag$digest"
+    "commit=$commit" "manifests=$manifests_commit" "context=$context" "outcome=$outcome" "reason=$reason")
   if ! { k create configmap "$name" "${fields[@]/#/--from-literal=}" && k label configmap "$name" feedmill.dev/record=deploy; } >/dev/null; then
-    complain "no record could be left in the cluster; there is one in $file"
+    complain "no record could be left in the cluster: ${fields[*]}"
     return
   fi
   mapfile -t old < <(k get configmaps -l feedmill.dev/record=deploy --sort-by=.metadata.name -o name)
@@ -147,7 +136,7 @@ finish() {
     record
   fi
   if [[ $git_tag && $outcome != deployed ]]; then git tag --delete "$git_tag" >/dev/null; fi
-  ((!locked)) || k delete configmap feedmill-deploy-lock --ignore-not-found >/dev/null
+  release_lock
   [[ -z $work ]] || rm -rf "$work"
   exit "$code"
 }

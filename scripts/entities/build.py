@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+from inflection import inflected
 from lists import SOURCES, Lists, is_name, read, words_of
 
 TARGET = Path(__file__).parents[2] / "services" / "enricher" / "entities" / "list.tsv.gz"
@@ -26,10 +27,13 @@ TRANSLATED = 400_000
 """Cities of so many inhabitants are in the list, and of so many with their names in other languages."""
 SUBDIVIDED = {
     "us": "en", "gb": "en", "ca": "en", "au": "en", "in": "en", "ng": "en", "za": "en", "pk": "en", "ua": "en",
-    "jp": "en", "cn": "en", "ru": "ru", "de": "de", "at": "de", "ch": "de", "fr": "fr", "be": "fr", "es": "es",
-    "mx": "es", "ar": "es", "co": "es", "it": "it", "br": "pt", "pt": "pt", "nl": "nl", "pl": "pl", "tr": "tr",
+    "jp": "ja", "cn": "zh", "kr": "ko", "ru": "ru", "de": "de", "at": "de", "ch": "de", "fr": "fr", "be": "fr",
+    "es": "es", "mx": "es", "ar": "es", "co": "es", "it": "it", "br": "pt", "pt": "pt", "nl": "nl", "pl": "pl",
+    "tr": "tr",
 }  # fmt: skip
 """Countries whose states or provinces are in the list, in English and in this language."""
+HOMES = {"PL": "pl", "CZ": "cs"}
+"""Countries whose cities have endings in sentences."""
 STRONG = words_of("CN JP PA CU PE IQ IR TR IN KR CL CO ES LI NE")
 """Countries whose names are in dictionaries, and mean the country all the same."""
 LEGAL = re.compile(
@@ -40,20 +44,27 @@ LEGAL = re.compile(
 
 def own(lists: Lists) -> None:
     """Add what is written by hand, first: it has a say in what belongs to whom."""
-    for line in (Path(__file__).parent / "own.tsv").read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            continue
-        kind, wikidata, name, *forms = line.split("\t")
-        weak = {form[1:] for form in forms if form.startswith("~")}
-        lists.by_hand.update(form.removeprefix("~") for form in (name, *forms))
-        plain = [form for form in (name, *forms) if form not in weak and not form.startswith("~")]
-        lists.add(kind, name, plain, wikidata, strong=True)
-        lists.strong -= weak
-        for form in weak:
-            lists.kinds[form] = kind + name
+    folder = Path(__file__).parent
+    kinds = {"own": "", "organisations": "O\t\t", "places": "L\t\t", "people": "P\t\t", "technologies": "T\t\t"}
+    for file, kind in kinds.items():
+        for line in (folder / f"{file}.tsv").read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                add_own(lists, *(kind + line).split("\t"))
+
+
+def add_own(lists: Lists, kind: str, wikidata: str, name: str, *forms: str) -> None:
+    """Add one of them. A form behind `~`, or `~de,fr:` with the languages (else English), is a common word, too."""
+    weak = {form.rpartition(":")[2].removeprefix("~"): form[1:].rpartition(":")[0] for form in forms if form[:1] == "~"}
+    plain = [form for form in (name, *forms) if form not in weak and form[:1] != "~"]
+    lists.by_hand.update(plain, weak)
+    lists.add(kind, name, plain, wikidata, strong=True)
+    lists.strong -= weak.keys()
+    for form, languages in weak.items():
+        if lists.kinds.setdefault(form, kind + name) == kind + name:
             lists.entities.setdefault((kind, name), (wikidata, {}))[1][form] = None
-            for language in ("en", "es") if name == "Meta" else ("en",):
-                lists.words[language].add(form.lower())
+            for language in (languages or "en").split(","):
+                lists.words.setdefault(language, set()).add(form.lower())
+                lists.asked_for.add((form, language))
 
 
 def countries(lists: Lists) -> None:
@@ -78,14 +89,9 @@ def countries(lists: Lists) -> None:
                 plain = unicodedata.normalize("NFKD", translated).encode("ascii", "ignore").decode()
                 forms = [translated, *([plain] if len(plain) == len(translated) else [])]
                 strong = code in STRONG
-                lists.add(
-                    "L",
-                    name,
-                    forms if strong else [f for f in forms if is_name(f)],
-                    wikidata,
-                    strong=strong,
-                    known=True,
-                )
+                kept = forms if strong else [f for f in forms if is_name(f)]
+                kept += inflected(translated, language)
+                lists.add("L", name, kept, wikidata, strong=strong, known=True)
     for feature in features:  # type: ignore[attr-defined]
         properties = feature["properties"]
         if not properties.get("iso1A2") and " " not in properties.get("nameEn", " "):
@@ -103,13 +109,10 @@ def cities(lists: Lists) -> None:
     for city in large:
         if city["population"] >= 2_000_000 or (city["name"] in capitals and city["population"] > 500_000):
             lists.add("L", city["name"], (), strong=is_name(city["name"]) and city["name"] not in {"Male", "San"})
-    for language in LANGUAGES:
-        main = SOURCES / "cldr-dates-full" / "main"
-        folder = main / ("no" if language == "nb" and not (main / "nb").exists() else language)
-        zones = next(iter(json.loads((folder / "timeZoneNames.json").read_text(encoding="utf-8"))["main"].values()))
-        for name, translated in exemplars(zones["dates"]["timeZoneNames"]["zone"]):
-            if any(name == city["name"] for city in large[:3000]) or name in capitals:
-                lists.add("L", name, [translated], known=True)
+    zones(lists, {city["name"] for city in large[:3000]} | capitals)
+    for city in large:
+        if language := HOMES.get(city["countrycode"]):
+            lists.add("L", city["name"], inflected(city["name"], language), known=True)
     taken = lists.given | lists.family | {w for w in lists.dictionaries if w.islower()} | lists.words["de"]
     for city in large:
         forms = []
@@ -122,6 +125,17 @@ def cities(lists: Lists) -> None:
                 if not latin or (used and len(form) > 4 and form not in taken and form.lower() not in taken):
                     forms.append(form)
         lists.add("L", city["name"], forms, known=bool(forms))
+
+
+def zones(lists: Lists, known: set[str]) -> None:
+    """Add the names that cities have in all languages because a time zone is named for them."""
+    for language in LANGUAGES:
+        main = SOURCES / "cldr-dates-full" / "main"
+        folder = main / ("no" if language == "nb" and not (main / "nb").exists() else language)
+        found = next(iter(json.loads((folder / "timeZoneNames.json").read_text(encoding="utf-8"))["main"].values()))
+        for name, translated in exemplars(found["dates"]["timeZoneNames"]["zone"]):
+            if name in known:
+                lists.add("L", name, [translated, *inflected(translated, language)], known=True)
 
 
 def exemplars(zone: dict[str, object], name: str = "") -> Iterator[tuple[str, str]]:

@@ -34,7 +34,8 @@ NO_NAMES = set(
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September
     October November December World Police North South East West Central Northern Southern Eastern Western Capital
     Union Province State Region City Center Centro Most Many Of Man Jewish Swiss Este Hotel Open Same Date Bar Bank Best
-    Action Boots Metro Express San Dominique
+    Action Boots Metro Express San Dominique Landes Mitte Favoriten Pueblo Buda
+    위해 후에 고마 저지 세부 최고의 고양 동경 가자 이천 나주 원주 진주 공주 부여 보령 상주 영주 경주 전주 성주
     """)
 )
 ARTICLES = {"Der", "Die", "Das", "Den", "Des", "Les", "Los", "Las", "Una", "Het"}
@@ -57,10 +58,14 @@ class Lists:
         self.words = {language: set(dictionary(name)) for language, name in DICTIONARIES.items()}
         self.dictionaries = set().union(*self.words.values())
         self.given, self.family = people()
+        by_hand = Path(__file__).with_name("given.txt").read_text(encoding="utf-8").splitlines()
+        self.given.update(word for line in by_hand if not line.startswith("#") for word in words_of(line))
         self.strong: set[str] = set()
         """Forms that are no common words, whatever dictionaries say."""
         self.by_hand: set[str] = set(KEPT)
         """Forms that stay, ordinary words or not."""
+        self.asked_for: set[tuple[str, str]] = set()
+        """Forms that are common words of a language by decree."""
         self.known: set[str] = set()
         """Forms that every reader knows: only the English dictionary is asked, others have such names, too."""
 
@@ -103,6 +108,8 @@ class Lists:
         """Tell if a form is a word of the language that is not rare."""
         from wordfreq import zipf_frequency
 
+        if (form, language) in self.asked_for:
+            return True
         return form.lower() in self.words[language] and zipf_frequency(form, language) > 2.5
 
     def is_german_noun(self, form: str) -> bool:

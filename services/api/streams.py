@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import anyio.to_thread
 from fastapi import Request
+from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from services.admin.errors import Invalid
-from shared.errors import Unavailable
+from shared.errors import FeedmillError, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from starlette.types import Receive, Scope, Send
+
+T = TypeVar("T")
 
 PART_BYTES = 65_536
 LINES = "application/x-ndjson"
@@ -38,14 +39,37 @@ def lines_like(*examples: Mapping[str, Any], description: str) -> dict[int | str
     return {200: {"description": description, "content": {LINES: {"schema": schema, "example": text}}}}
 
 
+async def lines_of(
+    found: Iterator[T], encode: Callable[[T], bytes], refusal: Callable[[FeedmillError], Response]
+) -> AsyncGenerator[bytes, None]:
+    """Yield what is found, which takes threads; an error of ours is the last line."""
+    try:
+        async for each in iterate_in_threadpool(found):
+            yield encode(each)
+    except FeedmillError as error:
+        yield b'{"error": ' + bytes(refusal(error).body) + b"}\n"
+
+
 class Streamed(StreamingResponse):
-    """An answer in parts. Its generator is closed when the answer ends, also if the client has gone away."""
+    """An answer in parts. Its generator is closed when the answer ends, also if the client has gone away.
+
+    Args:
+        parts: the answer.
+        media_type: of the answer.
+        headers: of the answer.
+        at_end: called then, even if no part was sent.
+    """
 
     def __init__(
-        self, parts: AsyncGenerator[bytes, None], media_type: str, headers: Mapping[str, str] | None = None
+        self,
+        parts: AsyncGenerator[bytes, None],
+        media_type: str,
+        headers: Mapping[str, str] | None = None,
+        at_end: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(parts, headers=headers, media_type=media_type)
         self._parts = parts
+        self._at_end = at_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer."""
@@ -54,6 +78,8 @@ class Streamed(StreamingResponse):
         finally:
             with anyio.CancelScope(shield=True):
                 await self._parts.aclose()
+                if self._at_end is not None:
+                    await self._at_end()
 
 
 async def spool(request: Request, most_bytes: int) -> BinaryIO:

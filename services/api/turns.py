@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
+from services.api.problems import ProblemError
 from shared.errors import Unavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Places:
+    """Places for work that takes a while; nobody waits for one.
+
+    Args:
+        most: in this process.
+        taken: the sentence for a client that finds none.
+    """
+
+    def __init__(self, most: int, taken: str) -> None:
+        self._free = threading.BoundedSemaphore(most)
+        self._taken = taken
+
+    def give_back(self) -> None:
+        """Give back a place that was kept."""
+        self._free.release()
+
+    @contextmanager
+    def place(self, *, keep: bool = False) -> Iterator[None]:
+        """Hold a place for the block; with `keep` it is given back only if the block fails.
+
+        Raises:
+            ProblemError: all are taken.
+        """
+        if not self._free.acquire(blocking=False):
+            raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, f"{self._taken}: try again later", {"Retry-After": "10"})
+        try:
+            yield
+        except BaseException:
+            keep = False
+            raise
+        finally:
+            if not keep:
+                self.give_back()
 
 
 class Turn:

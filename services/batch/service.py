@@ -12,6 +12,7 @@ from datetime import datetime
 from psycopg.errors import InsufficientPrivilege
 from psycopg.types.json import Json
 
+from services.batch.leftovers import take_back
 from services.batch.results import ResultPublisher, UnwrittenResults
 from services.batch.runner import STAGE, Run
 from services.batch.summary import Summary
@@ -25,7 +26,7 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.store import claim_due_feeds, release_claims
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS
-from shared.broker.port import Outgoing
+from shared.broker.port import Outgoing, Session
 from shared.broker.rabbitmq import RabbitMQ
 from shared.clock import ServerClock
 from shared.database.postgres import Database
@@ -86,7 +87,7 @@ class Claims:
         given_up = asyncio.Event()
         giving_up = asyncio.get_running_loop().call_later(RELEASE_SECONDS, given_up.set)
         try:
-            await keep_trying(lambda: self._release(jobs), what="releasing claims", until=(given_up,))
+            await keep_trying(lambda: self.release_once(jobs), what="releasing claims", until=(given_up,))
         except Unavailable as error:
             log.warning("could not release %d claims, they will run out by themselves: %s", len(jobs), error)
             return False
@@ -94,7 +95,8 @@ class Claims:
             giving_up.cancel()
         return True
 
-    async def _release(self, jobs: Sequence[FetchFeed]) -> None:
+    async def release_once(self, jobs: Sequence[FetchFeed]) -> None:
+        """Release claims. Raises DatabaseUnavailable."""
         async with self._database.transaction() as connection:
             await release_claims(connection, jobs)
 
@@ -149,11 +151,25 @@ class BatchService:
             async with self._broker.connect(self._topology) as session:
                 if not self._unwritten and not await session.count_consumers(self._topology.writer.queue):
                     log.warning("no writer runs: results wait in the queue until one does")
+                await self._take_back(session, stop)
             async with self._publisher.open(stop):
                 await self._fetch(stop)
                 if self._unwritten:
                     await self._unwritten.wait(hurry)
             await self._record(time.monotonic() - began)
+
+    async def _take_back(self, session: Session, stop: asyncio.Event) -> None:
+        """Make the feeds due whose jobs fetchers have left. The run is no worse without: such claims expire."""
+        try:
+            self.summary.taken_back = await take_back(
+                session,
+                self._topology.fetcher,
+                self._claims.release_once,
+                max_message_bytes=self._broker.max_message_bytes,
+                stop=stop,
+            )
+        except Unavailable as error:
+            log.warning("the fetchers' queues could not be looked through: %s", error)
 
     async def _record(self, seconds: float) -> None:
         """Write a row for the run, by which the pipeline's health is judged. The run is no worse without it."""

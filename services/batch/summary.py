@@ -37,6 +37,8 @@ class Summary:
     """Feeds that were not asked because their host is down; they stay due."""
     given_back: int = 0
     """Feeds whose claim was released, since the run was stopped; they are due at once."""
+    taken_back: int = 0
+    """Jobs that fetchers had left in their queues: the claims of their feeds were released before the run."""
     broken: int = 0
     """Feeds whose job failed by a bug: their claims expire."""
     new_articles: int | None = None
@@ -70,6 +72,7 @@ class Summary:
             (self.retried, "of them again"),
             (self.skipped, "skipped (host down; still due)"),
             (self.given_back, "released (due at once)"),
+            (self.taken_back, "jobs of former fetchers taken back"),
             (self.broken, "not handled (see the log)"),
         ]
         parts = [f"{self.claimed:,} feeds claimed", f"{self.attempts:,} attempts"]

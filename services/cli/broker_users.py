@@ -36,7 +36,8 @@ FRONT: Final = rf"{SHARD}\{FRONT_SUFFIX}"
 TRIAL: Final = re.escape(TRIALS.queue)
 """The queue of what dry runs found, and its routing key."""
 JOB: Final = re.escape(FetchFeed.KIND).replace(r"\.v", r"\.[0-9]{2}\.v")
-OWN_QUEUES: Final = (rf"{SHARD}\.owner", r"fetcher\.alive\.[0-9a-f]{32}")
+LOCK: Final = rf"{SHARD}\.owner"
+OWN_QUEUES: Final = (LOCK, r"fetcher\.alive\.[0-9a-f]{32}")
 """Exclusive queues of a fetcher: its locks, and what it listens on."""
 
 TIMEOUT_SECONDS = 10.0
@@ -69,7 +70,7 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
     queues, keys = _names(stage.queue for stage in behind), _names(stage.input_key for stage in behind)
     services = "|".join(re.escape(stage.service) for stage in topology.stages)
     waiting = [*(_names(stage.dead for stage in topology.stages)), _of_any_delay(fetcher.retry)]
-    back = {EXCHANGE: _any_of(SHARD, FRONT, *queues, *(key for key in keys if key not in queues))}
+    back = [SHARD, FRONT, *queues, *(key for key in keys if key not in queues)]
     return {
         "scheduler": Rights(
             write=_any_of(EXCHANGE, re.escape(FETCHERS), SHARD),
@@ -83,16 +84,23 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
         ),
         **{stage.service: _rights_behind(stage, topology) for stage in behind},
         "batch": Rights(
+            configure=_any_of(LOCK),
             write=_any_of(EXCHANGE, *queues),
-            keys={EXCHANGE: _any_of(*keys)},
+            read=_any_of(SHARD),
+            keys={EXCHANGE: _any_of(*keys, re.escape(fetcher.dead))},
         ),
         # Looks at every queue, reads those of dead letters and of retries, and publishes back to where they failed.
         "api": Rights(
             write=_any_of(EXCHANGE, SHARD, FRONT, TRIAL, _of_any_delay(fetcher.fast_delay), *queues),
             read=_any_of(*waiting, *(_of_any_delay(stage.retry) for stage in behind)),
-            keys=back,
+            keys={EXCHANGE: _any_of(*back)},
         ),
-        "command": Rights(write=_any_of(EXCHANGE), read=_any_of(rf"({services})(\..+)?"), keys=back),
+        "command": Rights(
+            configure=_any_of(LOCK),
+            write=_any_of(EXCHANGE),
+            read=_any_of(rf"({services})(\..+)?"),
+            keys={EXCHANGE: _any_of(*back, re.escape(fetcher.dead))},
+        ),
         "scaling": Rights(tags="monitoring"),
     }
 

@@ -38,6 +38,10 @@ SECONDS = Histogram(
 CHUNK: Final = 50
 """Entries that are enriched together: enough to help each other, few enough that a stop needs not wait long."""
 
+FEW: Final = 5
+"""So many entries are enriched without the thread: to hand a result to it and back costs as much as an article, and the
+two threads wait for one interpreter."""
+
 BUDGET_SECONDS: Final = 30.0
 """The time for one result, less than a stop waits for. Entries that are left then go on without."""
 
@@ -48,7 +52,7 @@ class EnrichResults:
     Args:
         stage: whose handler it is.
         parts: what it finds.
-        thread: a single thread, which computes while the event loop answers the broker.
+        thread: a single thread, which computes large results while the event loop answers the broker.
         most_bytes: returns the largest message that may be published.
         monotonic: seconds.
     """
@@ -77,9 +81,16 @@ class EnrichResults:
     async def __call__(self, batch: Sequence[FeedFetched]) -> Sequence[Outgoing]:
         """Return the results, enriched, addressed to the next stage."""
         ending = threading.Event()
+        enriched = []
         try:
-            loop = asyncio.get_running_loop()
-            return [await loop.run_in_executor(self._thread, self._enrich, fetched, ending) for fetched in batch]
+            for fetched in batch:
+                if len(fetched.entries) > FEW:
+                    loop = asyncio.get_running_loop()
+                    enriched.append(await loop.run_in_executor(self._thread, self._enrich, fetched, ending))
+                else:
+                    enriched.append(self._enrich(fetched, ending))
+                    await asyncio.sleep(0)  # to answer the broker, and to stop
+            return enriched
         finally:
             ending.set()  # the thread is not kept busy by what nobody waits for any more
 

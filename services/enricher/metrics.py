@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from prometheus_client import Counter, Histogram
 
@@ -41,11 +41,9 @@ for _counter, _names in _seen.items():
         _counter.labels(_name)  # 0 until there is one: a share of none is a share
 
 
-@contextmanager
-def timed(part: str) -> Iterator[None]:
-    """Observe the time of a part with the entries of one result."""
-    with SECONDS.labels(part).time():
-        yield
+def timed(part: str) -> AbstractContextManager[object]:
+    """Return a block that observes the time of a part with the entries of one result."""
+    return SECONDS.labels(part).time()
 
 
 def note_failure(part: str) -> None:

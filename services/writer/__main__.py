@@ -13,8 +13,7 @@ from services.writer.handler import WriteArticles
 from services.writer.pruning import ROUND_SECONDS, Pruning
 from services.writer.settings import WriterSettings
 from shared.background import PeriodicTask, beside
-from shared.broker.consumer import Batching, Consumer
-from shared.broker.port import Delivery
+from shared.broker.consumer import Batching, Consumer, count_entries
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.topology import TRIALS
 from shared.clock import ServerClock
@@ -117,12 +116,6 @@ def make_trial_consumer(settings: WriterSettings, handler: TryArticles) -> Consu
         failures=0,
         batching=Batching(concurrency=1),
     )
-
-
-def count_entries(delivery: Delivery) -> int:
-    """Return the weight of a result in a batch: the number of its entries, at least one."""
-    entries = delivery.headers.get("entries", 0)
-    return max(1, entries) if isinstance(entries, int) else 1
 
 
 if __name__ == "__main__":

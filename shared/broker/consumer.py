@@ -42,6 +42,12 @@ few more fit into any process."""
 M = TypeVar("M", bound=Message)
 
 
+def count_entries(delivery: Delivery) -> int:
+    """Return the weight of a result in a batch: the number of its entries, at least one."""
+    entries = delivery.headers.get("entries", 0)
+    return max(1, entries) if isinstance(entries, int) else 1
+
+
 @dataclass(frozen=True)
 class Batching:
     """How many messages the handler gets at once. The default is one at a time, as many in parallel as the prefetch."""

@@ -157,6 +157,9 @@ class Settler(Generic[M]):
             publications = await self._publications_for(batch)
             # A deferred job comes back as the same message. It must be handled then.
             comes_again = any(publication.body == deliveries[0].body for publication in publications)
+            if len(deliveries) > 1:  # it is never kept
+                await self._publish_together(publications)
+                publications.clear()
             with self._kept_if_lost(deliveries, publications):
                 while publications:
                     await self._publish(publications[0])
@@ -275,6 +278,13 @@ class Settler(Generic[M]):
             what=f"publishing to {_target(publication)}",
             until=(self._session.lost, self._stop),
         )
+
+    async def _publish_together(self, publications: Sequence[Publication]) -> None:
+        """Publish what follows a batch; the confirms are waited for together."""
+        ends = await asyncio.gather(*map(self._publish, publications), return_exceptions=True)
+        for end in ends:
+            if end is not None:
+                raise end
 
     def _count(self, result: str) -> None:
         MESSAGES.labels(self._stage.service, result).inc()

@@ -52,6 +52,11 @@ def front_of(shard: str) -> str:
     return shard + FRONT
 
 
+def lock_of(shard: str) -> str:
+    """Return the name of the lock whose holder alone may take jobs from a shard (`shared.broker.port.Session.lock`)."""
+    return f"{shard}.owner"
+
+
 def is_front(queue: str) -> bool:
     """Return whether a queue is the front queue of a shard, whatever the number of shards."""
     return queue.endswith(FRONT) and is_shard(queue.removesuffix(FRONT))

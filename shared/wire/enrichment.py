@@ -53,11 +53,18 @@ class Sketch(Record):
     title: bytes = Field(default=b"", max_length=128)
     """Hashes of the title's words, 4 bytes each, in their order."""
     words: bytes = Field(default=b"", max_length=256)
-    """A bit for each word of title and text, lowest first; of scripts without spaces pairs of characters."""
+    """A Bloom filter of the words of title and text, of scripts without spaces of pairs of characters: each sets its
+    `filter_bits`, lowest bit first."""
     told: bytes = Field(default=b"", max_length=64)
-    """The bits, 2 bytes each, of those of the title that stand at the text's beginning, too."""
+    """The digests, 2 bytes each, of those of the title that stand at the text's beginning, too."""
     is_telling: bool = False
     """Whether the title is so long, and so free of dates, that it hardly stands over two stories."""
+
+
+def filter_bits(digest: int) -> tuple[int, int, int]:
+    """Return which bits of the 1,024 of a sketch's filter a word of this digest sets."""
+    mixed = digest * 0x9E3779B1
+    return mixed & 1023, mixed >> 10 & 1023, mixed >> 20 & 1023
 
 
 class Enrichment(Record):

@@ -1,8 +1,9 @@
 """Stands in for a cluster, and for kubectl as far as it speaks to one.
 
-It knows what deploy.sh asks for, in the words of the real one: objects come by apply and go by delete, and a Deployment
-whose template changes gets a revision and can be undone. The program `kubectl` of the tests is four lines of bash that
-ask this over a socket, since a deploy calls it some fifty times. `kustomize` is the real kubectl's.
+It knows what deploy.sh asks for, in the words of the real one: objects come by apply and go by delete, and the former
+specs of a Deployment stay in its ReplicaSets. The programs `kubectl` and `python` of the tests are a few lines of bash
+that ask this over a socket, since a deploy calls them some thirty times. `kubectl kustomize` and what manifests.py says
+come from the real ones, once for the same input: they take longer than all the rest of a deploy.
 Every call is kept; a fault (a pattern of the call, and what happens then) makes one fail.
 """
 
@@ -15,14 +16,16 @@ import shutil
 import signal
 import socketserver
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-KUBECTL = """#!/bin/bash
+PROGRAM = """#!/bin/bash
 exec 3<>/dev/tcp/127.0.0.1/PORT
+set -- PROGRAM "$(readlink /proc/self/fd/0)" "$@"
 printf '%s\\0' "$#" "$PPID" "$@" >&3
 read -r code complaints <&3
 for ((; complaints > 0; complaints--)); do IFS= read -r line <&3; printf '%s\\n' "$line" >&2; done
@@ -50,7 +53,9 @@ KINDS = {
     "postgresql.cnpg.io/v1": ("Cluster",),
     "rabbitmq.com/v1beta1": ("RabbitmqCluster",),
 }
-RENDERED: dict[str, str] = {}
+APIS = {kind: api for api, kinds in KINDS.items() for kind in kinds}
+SAID: dict[str, str] = {}
+"""The output of real programs, by their input."""
 
 
 class Failed(Exception):
@@ -67,10 +72,10 @@ class Object:
     applied: bool = False
     data: dict[str, str] = field(default_factory=dict)
     suspended: bool = False
+    owned: bool = False
     generation: int = 0
-    revision: int = 0
-    history: dict[int, str] = field(default_factory=dict)
-    """The template of each revision of a Deployment."""
+    former: list[str] = field(default_factory=list)
+    """What it was: of a Deployment its ReplicaSets know it."""
 
 
 def parse_manifests(text: str) -> Iterator[tuple[str, Object]]:
@@ -119,22 +124,39 @@ class FakeCluster:
         """Fixed answers, by the beginning of the call."""
         self.calls: list[list[str]] = []
 
-    def rendered(self, directory: str) -> str:
-        """By the real kubectl, once for the same input: it takes longer than all the rest of a deploy."""
-        outside = Path(directory, "kustomization.yaml")
-        key = re.sub(r"(\.\./)+.*/k8s/", "k8s/", outside.read_text()) if outside.is_absolute() else directory
-        for file in sorted((self.project / "k8s").rglob("*.yaml")):
-            key += f"{file}\n".removeprefix(str(self.project)) + file.read_text()
-        if key not in RENDERED:
-            command = [str(shutil.which("kubectl")), "kustomize", directory]
-            done = subprocess.run(command, cwd=self.project, capture_output=True, text=True, check=False)
+    def real(self, key: str, command: list[str], given: str = "") -> str:
+        """What a program says, which is asked once for the same key."""
+        if key not in SAID:
+            done = subprocess.run(
+                command, cwd=self.project, input=given, capture_output=True, text=True, check=False, env=os.environ
+            )
             if done.returncode:
                 raise Failed(done.stderr.strip(), done.returncode)
-            RENDERED[key] = done.stdout
-        return RENDERED[key]
+            SAID[key] = done.stdout
+        return SAID[key]
 
-    def answer(self, parent: int, arguments: list[str]) -> str:
-        """Return the output of kubectl. Raises Failed with its error message."""
+    def rendered(self, directory: str) -> str:
+        key = Path(directory, "kustomization.yaml").read_text() if Path(directory).name.startswith("tmp.") else ""
+        key = re.sub(r"(\.\./)+.*/k8s/", "k8s/", key) or directory.removeprefix(str(self.project))
+        for file in sorted(self.project.parent.rglob("*.yaml")):
+            if "tmp" not in file.relative_to(self.project.parent).parts:
+                key += f"{file}\n".removeprefix(str(self.project.parent)) + file.read_text()
+        return self.real(key, [str(shutil.which("kubectl")), "kustomize", directory])
+
+    def manifests(self, stdin: str, command: str, first: str, second: str) -> str:
+        """What manifests.py says; of what was before it also writes files."""
+        given = Path(stdin).read_text()
+        run = [sys.executable, "-m", "scripts.deploy.manifests", command, first, second]
+        if command == "before":
+            return self.real(str(len(SAID)), run, given)
+        values = Path(first, "deploy.env").read_text()
+        key = f"{command} {first.removeprefix(str(self.project))} {second} {values} {given}"
+        return self.real(key, run, given).replace("PROJECT", str(self.project))
+
+    def answer(self, parent: int, program: str, stdin: str, arguments: list[str]) -> str:
+        """Return the output of a program. Raises Failed with its error message."""
+        if program == "python":
+            return self.manifests(stdin, *arguments[2:])
         self.calls.append(arguments)
         call = " ".join(arguments)
         self.fault(call, parent)
@@ -147,6 +169,9 @@ class FakeCluster:
         for beginning, reply in self.replies.items():
             if call.startswith(beginning):
                 return reply
+        return self.ask_server(arguments, call)
+
+    def ask_server(self, arguments: list[str], call: str) -> str:
         flags = dict(re.findall(r"--([\w-]+)=(\S*)", call))
         plain = []
         rest = iter(arguments)
@@ -156,9 +181,10 @@ class FakeCluster:
             elif not argument.startswith("-"):
                 plain.append(argument)
         assert flags["context"] == self.context, "every call must name the context that was checked"
-        if plain[0] != "apply" and "namespace" in flags and f"namespace/{flags['namespace']}" not in self.objects:
-            raise Failed(f'Error from server (NotFound): namespaces "{flags["namespace"]}" not found')
-        verb = {"get": self.get, "delete": self.delete, "apply": self.apply, "rollout": self.rollout}.get(plain[0])
+        space = flags.get("namespace", "")
+        if plain[0] != "apply" and "-f" not in flags and space and f"namespace/{space}" not in self.objects:
+            raise Failed(f'Error from server (NotFound): namespaces "{space}" not found')
+        verb = {"get": self.get, "delete": self.delete, "apply": self.apply}.get(plain[0])
         return verb(plain[1:], flags) if verb else self.rest(plain, flags, arguments)
 
     def fault(self, call: str, parent: int) -> None:
@@ -175,53 +201,63 @@ class FakeCluster:
         lines = []
         given = Path(flags["-f"])
         files = sorted(given.glob("*.json")) if given.is_dir() else [given]
-        for key, manifest in parse_manifests("---\n".join(file.read_text() for file in files)):
+        manifests = list(parse_manifests("---\n".join(file.read_text() for file in files)))
+        if unknown := self.unknown_kinds.intersection(one.kind for _, one in manifests):
+            raise Failed(f'error: no matches for kind "{min(unknown)}" in version "v1"')
+        for key, manifest in manifests:
             if not fits(manifest.labels, flags.get("-l", "")) or "dry-run" in flags:
                 continue
             self.fault(f"apply {key}", 0)
             now = self.objects.setdefault(key, Object(manifest.kind))
             lines.append(f"{key} {'configured' if now.applied else 'created'}\n")
-            changed = now.spec != manifest.spec
+            if now.spec != manifest.spec:
+                now.former.append(now.spec)
+                now.generation += 1
             now.labels, now.spec, now.applied = manifest.labels, manifest.spec, True
-            now.generation += changed
-            if manifest.kind == "Deployment" and changed:
-                self.revise(now)
         return "".join(lines)
 
-    @staticmethod
-    def revise(deployment: Object) -> None:
-        """As in a real cluster, an old template gets a new revision."""
-        last = max(deployment.history, default=0)
-        deployment.history = {number: spec for number, spec in deployment.history.items() if spec != deployment.spec}
-        deployment.revision = last + 1
-        deployment.history[deployment.revision] = deployment.spec
-
     def get(self, plain: list[str], flags: dict[str, str]) -> str:
-        if not plain:
-            return "{}"  # --raw=/version
+        if "-f" in flags:
+            named = [key for key, _ in parse_manifests(Path(flags["-f"]).read_text())]
+            return json.dumps({"items": [self.document(key) for key in named if key in self.objects]})
         if plain[0] in ("pods", "events"):
             return ""
+        if plain[0].startswith("deployments,"):
+            workloads = [one for one in self.objects.values() if one.kind in ("CronJob", "Deployment", "Job")]
+            return "".join(one.spec + "".join(one.former) for one in workloads)
         if len(plain) == 2 or "/" in plain[0]:
-            key = short("/".join(plain))
-            if key not in self.objects:
-                raise Failed(f'Error from server (NotFound): "{key}" not found')
-            found = self.objects[key]
-            last = {"key": key, "kind": found.kind, "labels": found.labels, "spec": found.spec}
-            known = {
-                "last-applied": json.dumps(last) if found.applied else "",
-                "generation": str(found.generation),
-                "revision": str(found.revision),
-                "holder": found.data.get("holder", ""),
-            }
-            return next((value for name, value in known.items() if name in flags["-o"]), "")
+            return self.get_one(short("/".join(plain)), flags.get("-o", ""))
         keys = self.selected(plain[0], flags.get("-l", ""))
-        names = keys if flags["-o"] == "name" else [f"{self.objects[key].kind}/{key.split('/')[1]}" for key in keys]
-        return "".join(f"{name}\n" for name in names)
+        if flags["-o"] == "name":
+            return "".join(f"{key}\n" for key in keys)
+        return "".join(self.line(key) for key in keys)
+
+    def get_one(self, key: str, form: str) -> str:
+        if key not in self.objects:
+            raise Failed(f'Error from server (NotFound): "{key}" not found')
+        found = self.objects[key]
+        if "{.data.holder}" in form:
+            return f"{found.data['holder']}, since {found.data['since']}"
+        if not form:
+            return f"{key.split('/')[1]}   2   42m"
+        return str(found.generation) if "generation" in form else ""
+
+    def document(self, key: str) -> dict[str, object]:
+        one = self.objects[key]
+        last = {"key": key, "kind": one.kind, "labels": one.labels, "spec": one.spec}
+        annotations = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(last)} if one.applied else {}
+        metadata = {"name": key.split("/")[1], "generation": one.generation, "annotations": annotations}
+        return {"apiVersion": APIS[one.kind], "kind": one.kind, "metadata": metadata}
+
+    def line(self, key: str) -> str:
+        """As the template of the inventory has it."""
+        one = self.objects[key]
+        phase, fetch = (one.labels.get(f"feedmill.dev/{name}", "-") for name in ("phase", "fetch-type"))
+        owner = "owned" if one.owned else "free"
+        return f"{one.kind} {APIS.get(one.kind, 'v1')} {key.split('/')[1]} {phase} {fetch} {owner}\n"
 
     def selected(self, kinds: str, selector: str) -> list[str]:
-        wanted = [kind.split(".")[0].removesuffix("s") for kind in kinds.split(",")]
-        for kind in self.unknown_kinds.intersection(wanted):
-            raise Failed(f'error: the server doesn\'t have a resource type "{kind}"')
+        wanted = [re.sub(r"(?<=y)ies$|s$", "", kind.split(".")[0]) for kind in kinds.split(",")]
         found = sorted(self.objects.items())
         return [key for key, one in found if key.split("/")[0] in wanted and fits(one.labels, selector)]
 
@@ -234,69 +270,56 @@ class FakeCluster:
             keys = [f"{plain[0]}/{name}" for name in plain[1:]]
         return "".join(f"{key} deleted\n" for key in keys if self.objects.pop(key, None))
 
-    def rollout(self, plain: list[str], flags: dict[str, str]) -> str:
-        if plain[0] == "status":
-            return "successfully rolled out\n"
-        deployment = self.objects[short(plain[1])]
-        chosen = int(flags.get("to-revision") or sorted(deployment.history)[-2])
-        if chosen not in deployment.history:
-            raise Failed(f"error: unable to find specified revision {chosen} in history")
-        deployment.spec = deployment.history[chosen]
-        if chosen != deployment.revision:
-            self.revise(deployment)
-        return f"{plain[1]} rolled back\n"
-
     def rest(self, plain: list[str], flags: dict[str, str], arguments: list[str]) -> str:
         match plain:
             case ["diff"]:
                 raise Failed("-before, +after", 1)
-            case ["logs" | "wait", *_]:
+            case ["logs" | "wait" | "rollout", *_]:
                 return ""
             case ["patch", name] if flags["-p"] == '{"spec":{"suspend":true}}':
                 if name not in self.objects:
                     raise Failed(f'Error from server (NotFound): "{name}" not found')
                 self.objects[name].suspended = True
                 return ""
+            case ["create", *rest]:
+                return self.create(rest, arguments)
             case ["api-resources"]:
-                known = [(kind, api) for api, kinds in KINDS.items() for kind in kinds]
-                return "".join(
-                    f"{kind.lower()}s {api} true {kind}\n"
-                    for kind, api in known
-                    if kind.lower() not in self.unknown_kinds
-                )
-            case ["create", "configmap", name]:
-                if f"configmap/{name}" in self.objects:
-                    raise Failed(f'error: failed to create configmap: configmaps "{name}" already exists')
-                literals = [a.removeprefix("--from-literal=") for a in arguments if a.startswith("--from-literal=")]
-                data = dict(literal.split("=", 1) for literal in literals)
-                self.objects[f"configmap/{name}"] = Object("ConfigMap", data=data)
-                return ""
-            case ["create", "secret", "generic", name]:
-                given = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-literal="))
-                files = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-file="))
-                data = given | {key: Path(file).read_text() for key, file in files.items()}
-                self.objects[f"secret/{name}"] = Object("Secret", data=data)
-                return ""
+                kinds = {one.kind for one in self.objects.values()} | set(APIS)
+                return "".join(f"{kind.lower()}s\n" for kind in sorted(kinds))
             case ["label", "configmap", name, label]:
                 key, value = label.split("=")
                 self.objects[f"configmap/{name}"].labels[key] = value
                 return ""
         raise Failed(f"the fake cluster does not know: {arguments}", 99)
 
+    def create(self, plain: list[str], arguments: list[str]) -> str:
+        if "--dry-run=server" in arguments:
+            if "job/migrate" in self.objects:
+                raise Failed('Error from server (AlreadyExists): jobs.batch "migrate" already exists')
+            return ""
+        kind, name = plain[0], plain[-1]
+        if f"{kind}/{name}" in self.objects:
+            raise Failed(f'error: failed to create {kind}: {kind}s "{name}" already exists')
+        given = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-literal="))
+        files = dict(a.partition("=")[2].split("=", 1) for a in arguments if a.startswith("--from-file="))
+        data = given | {key: Path(file).read_text() for key, file in files.items()}
+        self.objects[f"{kind}/{name}"] = Object({"configmap": "ConfigMap", "secret": "Secret"}[kind], data=data)
+        return ""
+
 
 @contextmanager
 def served(cluster: FakeCluster) -> Iterator[int]:
-    """The port on which the program `kubectl` of the tests asks."""
+    """The port on which the programs of the tests ask."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             received = b""
             while received.count(b"\0") < 2 or received.count(b"\0") < int(received.split(b"\0")[0]) + 2:
                 received += self.request.recv(65536)
-            _, parent, *arguments = received.decode().split("\0")[:-1]
+            _, parent, program, stdin, *arguments = received.decode().split("\0")[:-1]
             says, code, out = "", "0", ""
             try:
-                out = cluster.answer(int(parent), arguments)
+                out = cluster.answer(int(parent), program, stdin, arguments)
             except Failed as failed:
                 says, code = failed.says + "\n", str(failed.code)
             self.wfile.write(f"{code} {says.count(chr(10))}\n{says}{out}".encode())

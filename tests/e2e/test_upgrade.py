@@ -39,6 +39,7 @@ RELEASED = "7971691eb29afe8f87197456fc63dbdd204d08ce"
 """A commit of before the queues of jobs were shards, before unknown fields were left out, and three migrations back."""
 
 SERVICES = ("scheduler", "fetcher", "writer")
+WITH_ENRICHER = {"FEEDMILL_ENRICHER": "true"}  # of which an older version knows nothing
 OLD = {"FEEDMILL_CLAIM_SECONDS": "8"}  # what only old fetchers would have taken comes again as soon
 
 
@@ -87,14 +88,15 @@ async def test_two_versions_side_by_side_lose_nothing(
 ) -> None:
     """All of one version, then both, then all of the other: as when Deployments roll together."""
     before, after = (released, ROOT) if direction == "upgrade" else (ROOT, released)
-    environment, lines = Addresses(amqp_url, database_url).environment(), list[tuple[str, str]]()
+    names = {released: SERVICES, ROOT: (*SERVICES, "enricher")}
+    environment, lines = Addresses(amqp_url, database_url).environment() | WITH_ENRICHER, list[tuple[str, str]]()
     with Farm(growing_specs(60)) as farm:
         register(farm, database_url)
         async with AsyncExitStack() as later:
-            async with running(SERVICES, environment, lines, before) as supervisor:
+            async with running(names[before], environment, lines, before) as supervisor:
                 pipeline = Pipeline(farm, supervisor, database_url, lines)
                 await pipeline.until_started(0.2)
-                await later.enter_async_context(running(SERVICES, environment, lines, after))
+                await later.enter_async_context(running(names[after], environment, lines, after))
                 await pipeline.until_started(0.5)
                 farm.publish()
                 await pipeline.until_started(0.7)

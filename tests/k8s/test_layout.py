@@ -82,6 +82,14 @@ def test_servers_that_are_there_already_can_be_used(tmp_path: Path, overlay: str
         assert list(check(made)) == []
 
 
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_login_of_the_registry_reaches_every_pod_of_ours(tmp_path: Path, overlay: str) -> None:
+    made = overlay_of_ones_own(tmp_path, overlay, "components: [K8S/components/pull-secret]\n")
+    for pod in pods(made):
+        account = find(made, "ServiceAccount", pod.spec["serviceAccountName"])
+        assert account["imagePullSecrets"] == [{"name": "feedmill-registry"}], pod.owner
+
+
 def size(name: str, objects: tuple[Object, ...]) -> str:
     """Return how many pods a Deployment may have, in the page's words."""
     for one in of_kind(objects, "ScaledObject"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -79,7 +79,7 @@ def check_feeds(
     ids: Sequence[int] | None = None,
     tag: str | None = None,
     source_type: str | None = None,
-) -> Iterator[Row]:
+) -> Generator[Row, None, None]:
     """Yield what was found for each of these feeds, in the order in which the checks end.
 
     Who stops taking ends the series: no further feed is asked.

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter, Response
-from starlette.concurrency import iterate_in_threadpool
 
 from services.admin.feeds.checks import check_feeds, find_ids
 from services.api.access import Editor
 from services.api.models.checks import EXAMPLE, CheckedFeed, ChosenFeeds
 from services.api.paths import FeedId
-from services.api.problems import ProblemError, answers, problem
+from services.api.problems import answers, problem
 from services.api.resources import Here
-from services.api.streams import LINES, Lines, Streamed, lines_like
+from services.api.streams import LINES, Lines, Streamed, lines_like, lines_of
+from services.api.turns import Places
 from shared.errors import FeedmillError
 
 router = APIRouter(prefix="/api/feeds", tags=["feeds"])
@@ -27,8 +24,9 @@ ONES_AT_ONCE = 16
 SERIES_AT_ONCE = 2
 """In one process. Each single check has a database connection of its own, a series eight."""
 
-_ones = threading.BoundedSemaphore(ONES_AT_ONCE)
-_series = threading.BoundedSemaphore(SERIES_AT_ONCE)
+TAKEN = "too many checks are under way"
+
+_ones, _series = Places(ONES_AT_ONCE, TAKEN), Places(SERIES_AT_ONCE, TAKEN)
 
 
 @router.post("/{feed:digits}/check", summary="Check a feed", responses=answers(HTTPStatus.NOT_FOUND))
@@ -40,7 +38,7 @@ async def check_feed(here: Here, _actor: Editor, feed: FeedId) -> CheckedFeed:
         (id_,) = find_ids(database_url, [feed])
         return next(iter(check_feeds(database_url, settings, ids=[id_])))
 
-    with _place(_ones):
+    with _ones.place():
         return CheckedFeed(**await anyio.to_thread.run_sync(check))
 
 
@@ -57,40 +55,23 @@ async def check_series(here: Here, _actor: Editor, chosen: ChosenFeeds) -> Respo
     A client that goes away ends the series.
     """
     database_url = str(here.settings.database_url)
-    with _place(_series, keep=True):
+    with _series.place(keep=True):
         given = chosen.feeds
         ids = None if given is None else await anyio.to_thread.run_sync(find_ids, database_url, given)
         found = check_feeds(database_url, here.fetcher, ids=ids, tag=chosen.tag, source_type=chosen.source_type)
-        return Streamed(_lines(found), LINES)
+
+        async def end() -> None:
+            try:
+                await anyio.to_thread.run_sync(found.close)
+            finally:
+                _series.give_back()
+
+        return Streamed(lines_of(found, _encode, _refusal), LINES, at_end=end)
 
 
-async def _lines(found: Iterator[dict[str, Any]]) -> AsyncGenerator[bytes, None]:
-    try:
-        async for row in iterate_in_threadpool(found):
-            yield CheckedFeed(**row).model_dump_json().encode() + b"\n"
-    except FeedmillError as error:
-        yield b'{"error": ' + bytes(problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)).body) + b"}\n"
-    finally:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(found.close)  # type: ignore[attr-defined]
-        _series.release()
+def _encode(row: dict[str, Any]) -> bytes:
+    return CheckedFeed(**row).model_dump_json().encode() + b"\n"
 
 
-@contextmanager
-def _place(places: threading.BoundedSemaphore, *, keep: bool = False) -> Iterator[None]:
-    """Take a place for the block; with `keep` it is given back only if the block fails.
-
-    Raises:
-        ProblemError: all are taken.
-    """
-    if not places.acquire(blocking=False):
-        wait = {"Retry-After": "10"}
-        raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, "too many checks are under way: try again later", wait)
-    try:
-        yield
-    except BaseException:
-        keep = False
-        raise
-    finally:
-        if not keep:
-            places.release()
+def _refusal(error: FeedmillError) -> Response:
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))

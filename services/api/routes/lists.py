@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import logging
-import threading
-from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack
+from functools import partial
 from http import HTTPStatus
+from itertools import chain
 from tempfile import TemporaryFile
 from typing import Annotated, BinaryIO, cast
 
 import anyio.to_thread
 from fastapi import APIRouter, Query, Request
-from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response
 
 from services.admin.actor import Actor, Scope, audit
@@ -23,9 +23,10 @@ from services.admin.subscriptions.model import Format
 from services.admin.subscriptions.running import Fact, RunningImport, make_rules, open_for_import
 from services.admin.subscriptions.source import MAX_BYTES
 from services.api.access import Editor, Reader
-from services.api.problems import ProblemError, problem
+from services.api.problems import problem
 from services.api.resources import Here, Resources
-from services.api.streams import LINES, Lines, Streamed, file_parts, lines_like, room_on_disk, spool
+from services.api.streams import LINES, Lines, Streamed, file_parts, lines_like, lines_of, room_on_disk, spool
+from services.api.turns import Places
 from shared.errors import ConfigurationError, DatabaseUnavailable, FeedmillError
 from shared.observability.display import ascii_json
 
@@ -39,7 +40,7 @@ AT_ONCE = 4
 MEDIA_TYPES = {Format.OPML: "text/x-opml; charset=utf-8", Format.CSV: "text/csv", Format.LIST: "text/plain"}
 SECRETS_HEADER = "Feedmill-Secret-Urls"
 
-_places = threading.BoundedSemaphore(AT_ONCE)
+_places = Places(AT_ONCE, f"{AT_ONCE} lists are being imported")
 
 _OPML = '<opml version="2.0"><body><outline text="News" xmlUrl="https://news.example/feed"/></body></opml>'
 _BODY = {
@@ -114,54 +115,31 @@ async def import_feeds(
     """
     merged = tuple(merge_tags((), (clean_tag(tag, "query.tag") for tag in tags)))
     rules = make_rules(here.fetcher, merged, dry_run=dry_run)
-    if not _places.acquire(blocking=False):
-        wait = {"Retry-After": "10"}
-        raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, f"{AT_ONCE} lists are being imported: try again later", wait)
-    file: BinaryIO | None = None
-    try:
-        file = await spool(request, MAX_BYTES)
+    with _places.place(keep=True), ExitStack() as kept:
+        file = kept.enter_context(await spool(request, MAX_BYTES))
         opened = await anyio.to_thread.run_sync(lambda: open_for_import(file, form, salvage=salvage))
         running = RunningImport(str(here.settings.database_url), opened, rules)
         facts = running.facts()
         first = await anyio.to_thread.run_sync(next, facts)  # a database that is away is a 503
-    except BaseException:
-        _end(file)
-        raise
-    return Streamed(_lines(here, actor, running, first, facts, file), LINES)
+        held = kept.pop_all()  # until the end of the answer
 
-
-async def _lines(
-    here: Resources,
-    actor: Actor,
-    running: RunningImport,
-    first: list[Fact],
-    facts: Generator[list[Fact], None, None],
-    file: BinaryIO,
-) -> AsyncGenerator[bytes, None]:
-    try:
-        yield _encode(first)
-        async for some in iterate_in_threadpool(facts):
-            yield _encode(some)
-    except FeedmillError as error:
-        yield b'{"error": ' + bytes(_problem(error, running).body) + b"}\n"
-    finally:
-        with anyio.CancelScope(shield=True):
+    async def end() -> None:
+        try:
             await anyio.to_thread.run_sync(facts.close)
-            _end(file)
-            await _note(here, actor, running)
+            held.close()
+        finally:
+            _places.give_back()
+        await _note(here, actor, running)
 
-
-def _end(file: BinaryIO | None) -> None:
-    if file is not None:
-        file.close()
-    _places.release()
+    lines = lines_of(chain([first], facts), _encode, partial(_problem, running))
+    return Streamed(lines, LINES, at_end=end)
 
 
 def _encode(facts: list[Fact]) -> bytes:
     return "".join(f"{ascii_json(fact)}\n" for fact in facts).encode()
 
 
-def _problem(error: FeedmillError, running: RunningImport) -> Response:
+def _problem(running: RunningImport, error: FeedmillError) -> Response:
     is_refused = isinstance(error, ConfigurationError)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if is_refused else HTTPStatus.SERVICE_UNAVAILABLE
     return problem(status, f"{error}. {running.done.added:,} new feeds are in; the same import again adds the rest")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from services.cli.calls.failures import check, is_problem, no_answer, not_of_this_version
+from services.cli.calls.loop import Loop
 
 T = TypeVar("T")
 
@@ -24,8 +24,8 @@ class Api:
     away. An interrupt cancels what is under way.
     """
 
-    def __init__(self, runner: asyncio.Runner, client: httpx.AsyncClient) -> None:
-        self._runner = runner
+    def __init__(self, loop: Loop, client: httpx.AsyncClient) -> None:
+        self._loop = loop
         self._client = client
         self._open: set[httpx.Response] = set()
 
@@ -44,7 +44,7 @@ class Api:
         A status in `accept` is no error if the answer is no problem.
         """
         request = self._request(method, path, query, json=body, headers=headers)
-        return self._runner.run(self._call(request, accept))
+        return self._loop.run(self._call(request, accept))
 
     def _request(self, method: str, path: str, query: Mapping[str, Any] | None, **options: Any) -> httpx.Request:
         assert path.startswith("/")  # of this API, whatever the rest is
@@ -104,15 +104,15 @@ class Api:
         """
         request = self._request(method, path, query, content=content, json=json, headers=headers)
         try:
-            answer = self._runner.run(self._client.send(request, stream=True))
+            answer = self._loop.run(self._client.send(request, stream=True))
             self._open.add(answer)
             try:
                 if not answer.is_success:
-                    self._runner.run(answer.aread())
+                    self._loop.run(answer.aread())
                     self._check(answer)
                 begun(answer.headers)
                 parts = answer.aiter_bytes()
-                while (part := self._runner.run(_next(parts))) is not None:
+                while (part := self._loop.run(_next(parts))) is not None:
                     yield part
             finally:
                 self._close(answer)
@@ -139,12 +139,12 @@ class Api:
         """Give up what is under way, also answers that nobody has read to their end."""
         for answer in list(self._open):
             self._close(answer)
-        self._runner.run(self._client.aclose())
+        self._loop.end(self._client.aclose())
 
     def _close(self, answer: httpx.Response) -> None:
         if answer in self._open:  # else a generator that was left alone ends after `close`
             self._open.discard(answer)
-            self._runner.run(answer.aclose())
+            self._loop.end(answer.aclose())
 
 
 async def _next(parts: Any) -> bytes | None:

@@ -5,7 +5,6 @@ The imports stand within the functions: every command imports this module, and `
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import os
 from collections.abc import Iterator
@@ -32,20 +31,21 @@ def open_api(*, database: bool = True, create: bool = False) -> Iterator[Api]:
     """
     from services.cli.calls.address import open_client
     from services.cli.calls.api import Api
+    from services.cli.calls.loop import open_loop
     from services.cli.settings import CliSettings
     from shared.settings import read_settings
 
     settings = read_settings(CliSettings)
     with ExitStack() as stack:
-        runner = stack.enter_context(asyncio.Runner())
+        loop = stack.enter_context(open_loop())
         if settings.api_url:
             client = open_client(settings)
         else:
             opened = AsyncExitStack()
             own = _own_settings(stack, settings, database=database, create=create)
-            stack.callback(lambda: runner.run(opened.aclose()))
-            client = runner.run(_within(opened, *own))
-        api = Api(runner, client)
+            stack.callback(lambda: loop.end(opened.aclose()))
+            client = loop.run(_within(opened, *own))
+        api = Api(loop, client)
         stack.callback(api.close)
         yield api
 

@@ -12,6 +12,7 @@ from services.enricher.entities.longer import is_inside
 from services.enricher.entities.model import Model, load_model
 from services.enricher.entities.names import Name, Names, Span, is_letter, load_names
 from services.enricher.entities.style import Style
+from services.enricher.entities.vocabulary import GENITIVE, VERBS
 from services.enricher.parts import Entities, Missing
 from services.enricher.text import Text
 from shared.wire.enrichment import Entity, EntityKind, Mention
@@ -34,6 +35,8 @@ TECHNICAL = re.compile(
     r"|repositor(?:y|ies)|logiciels?|développeurs?|Entwickler\w*|programmi\w+|desarrollador\w*|código|sviluppator\w+"
     r"|разработчик\w*|программ\w+)\b"
 )
+NEXT = re.compile(r"(?:['’]s)? (CEO|Inc\b)?([A-Za-z]*)")
+"""What follows a company's name."""
 NEAR = re.compile(
     r"\b(?:in|at|from|near|to|of|outside|around|across|between|nach|aus|bei|von|à|en|dans|vers|desde|hacia|em|para|w|z|i|v"
     r"|uit|till|från|fra|til|[Ii]n|[Nn]ear|[Ff]rom|[Aa]t)\s$"
@@ -69,14 +72,16 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
     sure: list[Found] = []
     doubtful: list[Found] = []
     for field, style in styles.items():
-        for span, _ in zip(names.find(style.text), range(MOST_SPANS), strict=False):
+        listed = list(islice(names.find(style.text), MOST_SPANS))
+        for span in listed:
             if is_inside(span, style, names):
                 continue
             if _is_sure(span, style, text):
                 sure.append((field, span))
             elif not (language == "de" and span.name.kind == "place" and "de" in span.name.common):
                 doubtful.append((field, span))
-        sure += ((field, span) for span in rules.find(style, names))
+        taken = frozenset(span.start for span in listed if span.name.kind != "person")
+        sure += ((field, span) for span in rules.find(style, names, taken))
         if model:
             sure += ((field, span) for span in model.find(style.text, language))
     seen = {span.name.name for _, span in sure}
@@ -105,7 +110,13 @@ def _is_sure(span: Span, style: Style, text: Text) -> bool:
         return bool(NEAR.search(style.text, max(span.start - 9, 0), span.start))
     if span.name.kind == "place" and is_word and style.language == "de":
         return style.text.endswith(" in ", 0, span.start)
-    return not is_word or style.tells(span.start)
+    return not is_word or style.tells(span.start) or (span.name.kind == "organisation" and _acts(style, span.end))
+
+
+def _acts(style: Style, end: int) -> bool:
+    """Tell if what follows is what companies do: `Apple unveils …`."""
+    after = NEXT.match(style.text, end)
+    return bool(after and (after[1] or after[2].lower() in VERBS))
 
 
 def _without_overlaps(found: list[Found]) -> list[Found]:
@@ -137,7 +148,10 @@ def _named_again(people: dict[str, Name], styles: dict[Field, Style]) -> Iterato
             start, mentions = style.text.find(last), 0
             while start >= 0 and mentions < MOST_MENTIONS:
                 end = start + len(last)
-                if not is_letter(style.text[start - 1 : start]) and not is_letter(style.text[end : end + 1]):
+                after = style.text[end : end + 2]
+                if style.language in GENITIVE and after[:1] == "s":
+                    after = after[1:]
+                if not is_letter(style.text[start - 1 : start]) and not is_letter(after[:1]):
                     yield field, Span(start, end, name)
                     mentions += 1
                 start = style.text.find(last, end)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from services.enricher.parts import Missing
 from shared.wire.enrichment import EntityKind
 
 LIST = Path(__file__).parent / "list.tsv.gz"
@@ -20,6 +19,12 @@ ENDINGS = re.compile(
     "[аеиіуыюяойь]|[оеёаыи]м|ям|[оеєії]ю|[еоиії]й|[оеєё]в|[еоії]в|[ая]ми|[ая]х|ові|еві|ого|ому|ої|ії|ію|ією|ью"
 )
 """What a Russian, Ukrainian or Bulgarian name may end in beside its stem."""
+PARTICLES = re.compile(
+    "(?:에(?:서|게|는|도|만|선)?(?:의|는|도|만)?|[의은는이가을를와과도만로]|으로|로(?:서|부터)|부터|까지|이나|처럼|보다|라는|이라는|[와과]의|이?며|이고|이다"
+    "|[시군도구측산발행인계식판전내외간팀]|정부|당국|대표|감독|선수)(?![가-힣])"
+)
+"""What may follow a short Korean name in its word."""
+LONGEST_SHORT = 3
 LONGEST_ENDING = 4
 SHORTEST_STEM = 4
 _OTHERS = "\u0370-\u1dff\u2c00-\U0001efff\U00020000-\U0003ffff"
@@ -71,6 +76,10 @@ class Latin:
         small = sorted(word for word in self._lengths if not re.fullmatch(CAPITAL, word))
         self._words = re.compile(rf"\b(?:{CAPITAL}|(?:{'|'.join(small)})\b)")
 
+    def form(self, form: str) -> Name | None:
+        """Return what a form stands for."""
+        return self._forms.get(form)
+
     def find(self, text: str) -> Iterator[Span]:
         """Yield all forms that stand in the text as words of their own; they may overlap."""
         for word in self._words.finditer(text):
@@ -111,8 +120,11 @@ class Names:
             if script not in UNSPACED:
                 if start and is_letter(text[start - 1]) and not _is_prefixed(text, start, script):
                     continue
-                if end < len(text) and is_letter(text[end]) and script != "HANGUL":
-                    end = _end_of_stem(text, end) if name.is_stem else 0
+                if end < len(text) and is_letter(text[end]):
+                    if script == "HANGUL":
+                        end = end if length > LONGEST_SHORT or PARTICLES.match(text, end) else 0
+                    else:
+                        end = _end_of_stem(text, end) if name.is_stem else 0
             if end:
                 yield Span(start, end, name)
 
@@ -153,12 +165,10 @@ def load_names() -> Names:
     """Read the list: half a second, about 50 MB.
 
     Raises:
-        Missing: pyahocorasick is not installed.
+        ImportError: pyahocorasick is not installed.
     """
-    try:
-        import ahocorasick
-    except ImportError as error:
-        raise Missing("pyahocorasick is not installed: pip install 'feedmill[enrich]'") from error
+    import ahocorasick
+
     automaton = ahocorasick.Automaton()
     latin: dict[str, Name] = {}
     sets: dict[str, frozenset[str]] = {}

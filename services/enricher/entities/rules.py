@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
+from services.enricher.entities import context, unspaced
 from services.enricher.entities.names import Name, Names, Span
 from services.enricher.entities.style import Style
-
-
-def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(text.split())
-
+from services.enricher.entities.vocabulary import DIRECT, FIRST, LAST, LEGAL, TITLES, words_of
 
 MOST_WORDS = 400
 """So many capitalised words of a text are looked at."""
@@ -24,41 +21,55 @@ AFTER = re.compile(rf" (?:{PARTICLES})?$")
 """What may stand between two words of a person's name."""
 JOINED = re.compile(r" (?:and |& |(?:of|for|de|des|du|del|für) (?:the |la |l['’])?)?$")
 """What may stand between two words of an organisation's name."""
-TITLES = words_of(
-    "President Minister Senator Governor Chancellor Mayor Judge Justice King Queen Prince Princess Pope Sir Dame"
-    " Lord Lady Mr Mrs Ms Dr Prof Professor General Colonel Captain Secretary Ambassador Congressman CEO Coach"
-    " Präsident Präsidentin Bundeskanzler Kanzler Kanzlerin Ministerpräsident Außenminister Bundespräsident"
-    " Président Presidente Ministro Ministra Президент Премьер Министр Prezydent Premier Başkan Cumhurbaşkanı"
+_SLAVIC = (
+    *(("a", ""), ("em", ""), ("iem", ""), ("owi", ""), ("ovi", "")),
+    *(("y", "a"), ("ę", "a"), ("ą", "a"), ("ie", "a")),
 )
-LEGAL = words_of("Inc Corp Ltd LLC plc PLC GmbH AG Corporation Incorporated Holdings SpA SARL Oy AB ASA")
-LAST = LEGAL | words_of(
-    "University College Institute Bank Group Party Council Committee Commission Agency Foundation Association"
-    " Federation Airlines Airways Motors Energy Pharmaceuticals Technologies Ministry Department Authority Bureau"
-    " Parliament Senate Assembly Court Congress Union Hospital Museum Library Orchestra FC Universität Institut"
-    " Partei Verband Bundesamt Ministerium Universiteit Universitet Üniversitesi Bankası"
+_CYRILLIC = (
+    *(("а", ""), ("у", ""), ("ом", ""), ("ем", "й"), ("я", "й"), ("ю", "й"), ("я", "ь"), ("ю", "ь"), ("ем", "ь")),
+    *(("ы", "а"), ("е", "а"), ("у", "а"), ("ой", "а"), ("и", "я"), ("ю", "я"), ("ей", "я")),
 )
-FIRST = words_of(
-    "University Institute Bank Ministry Department Ministerio Ministère Ministero Ministério Universidad"
-    " Université Università Universidade Banco Banque Banca Partido Parti Partito Institut Instituto Office Bureau"
-    " Federation Association House Chamber Conseil Consejo Tribunal Cour Corte"
-)
-ARTICLES = words_of("De Het Een Der Die Das Den Det La Le Les El Los Las Il Lo Gli")
-OF = re.compile(r" (?:of|de|des|du|del|della|di|da|für|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
+ENDINGS = {
+    **dict.fromkeys(("pl", "cs", "sk", "hr", "sl"), _SLAVIC),
+    **dict.fromkeys(("ru", "uk", "bg", "sr"), _CYRILLIC),
+}
+"""What given names end in, and what they end in without it."""
+ARTICLES = words_of("The De Het Een Der Die Das Den Det La Le Les El Los Las Il Lo Gli")
+OF = re.compile(r" (?:of|de|des|du|del|della|dei|di|da|do|dos|das|für|for|van|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
 
 
-def find(style: Style, names: Names) -> Iterator[Span]:
-    """Yield the people and organisations of a text; they may overlap."""
-    words = [m for m, _ in zip(CAPITALISED.finditer(style.text), range(MOST_WORDS), strict=False) if m[0][0].isupper()]
+def find(style: Style, names: Names, listed: frozenset[int]) -> Iterator[Span]:
+    """Yield the people and organisations of a text; they may overlap.
+
+    Args:
+        style: the text.
+        names: the list.
+        listed: where in the text places, organisations and technologies of the list begin.
+    """
+    words = [match for match in islice(CAPITALISED.finditer(style.text), MOST_WORDS) if match[0][0].isupper()]
     for place, word in enumerate(words):
         after = words[place + 1][0] if place + 1 < len(words) else ""
-        if word[0] in names.given or word[0] in TITLES or (after in names.family and word[0] not in LAST):
+        if _is_given(word[0], style, names) or word[0] in TITLES or (after in names.family and word[0] not in LAST):
             yield from _person(style, names, words, place)
-        if word[0] in LAST or word[0] in FIRST:
+        if word[0] in LAST or word[0] in FIRST or word[0] in DIRECT:
             yield from _organisation(style, names, words, place)
+    yield from context.find(style, names, words, listed)
+    if not style.text.isascii():
+        yield from unspaced.find(style.text, style.language, names)
+
+
+def _is_given(word: str, style: Style, names: Names) -> bool:
+    """Tell if a word is a given name, in a language with cases also with an ending."""
+    if word in names.given:
+        return True
+    endings = ENDINGS.get(style.language or "")
+    if not endings or len(word) < 5:
+        return False
+    return any(word.endswith(end) and (word[: -len(end)] + more) in names.given for end, more in endings)
 
 
 def _person(style: Style, names: Names, words: Sequence[re.Match[str]], place: int) -> Iterator[Span]:
-    is_titled = words[place][0] in TITLES and words[place][0] not in names.given
+    is_titled = words[place][0] in TITLES and not _is_given(words[place][0], style, names)
     end = _extend(style.text, words, place, 3)
     first = place + is_titled
     first += first < end and words[first][0] in TITLES
@@ -82,7 +93,7 @@ def _person(style: Style, names: Names, words: Sequence[re.Match[str]], place: i
 def _is_full_name(style: Style, names: Names, first: re.Match[str], last: re.Match[str]) -> bool:
     """Tell if a given name and what follows it are a person's, and no common words or places."""
     is_family = without_genitive(last[0]) in names.family
-    if first[0] not in names.given:
+    if not _is_given(first[0], style, names):
         is_rare = _is_rare(first[0], names) and first[0] not in names.taken
         return is_family and is_rare and style.tells(first.start())
     if first[0] in names.taken:
@@ -121,17 +132,25 @@ def _is_rare(word: str, names: Names) -> bool:
 
 def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], place: int) -> Iterator[Span]:
     word, text = words[place], style.text
-    if style.is_upper_case or ((style.is_title_case or style.language == "de") and word[0] not in LEGAL):
+    is_blind = style.language == "de" and word[0] not in LEGAL
+    if style.is_upper_case or (style.is_title_case and word[0] not in LEGAL):
         return
     start = end = place
-    if word[0] in FIRST and place + 1 < len(words) and OF.match(text[word.end() : words[place + 1].start()]):
-        end = place + 1
-        while end + 1 < len(words) and end - place < 4 and text[words[end].end() : words[end + 1].start()] == " ":
-            end += 1
+    after = words[place + 1] if place + 1 < len(words) else None
+    if word[0] in FIRST and after and not is_blind and OF.match(text[word.end() : after.start()]):
+        end = _end_of_organisation(text, words, place + 1, 4)
         start -= bool(
-            start and text[words[start - 1].end() : word.start()] == " " and _is_joined(text, words[start - 1], word)
+            start
+            and words[start - 1][0] not in ARTICLES
+            and text[words[start - 1].end() : word.start()] == " "
+            and _is_joined(text, words[start - 1], word)
         )
-    if word[0] in LAST and end == place:
+    elif word[0] in DIRECT and after and text[word.end() : after.start()] == " ":
+        if style.language not in {"de", "nl"}:
+            end = _end_of_organisation(text, words, place + 1, 3)
+        elif after[0] in names.places:
+            end = place + 1
+    if word[0] in LAST and end == place and not is_blind:
         while start and place - start < 5 and _is_joined(text, words[start - 1], words[start]):
             start -= 1
         while start < place and style.begins_sentence(words[start].start()) and _is_filler(words[start][0], names):
@@ -141,6 +160,17 @@ def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], pl
     found = without_genitive(text[words[start].start() : words[end].end()])
     first = words[start].start()
     yield Span(first, first + len(found), Name("organisation", found, None, frozenset()))
+
+
+def _end_of_organisation(text: str, words: Sequence[re.Match[str]], place: int, most: int) -> int:
+    """Return the last of the words that belong to an organisation's name, this one being sure."""
+    end = place
+    while end + 1 < len(words) and end - place < most:
+        between = text[words[end].end() : words[end + 1].start()]
+        if between != " " and not (OF.match(between) and len(between) < 8):
+            break
+        end += 1
+    return end
 
 
 def _is_filler(word: str, names: Names) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 WORD = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
 SENTENCE_ENDS = frozenset('.!?:;…|•\n"“”„«»‘(-–—/>*')
@@ -24,7 +25,7 @@ class Style:
     @cached_property
     def is_title_case(self) -> bool:
         """Most of its words begin with a capital letter: such a letter tells nothing then."""
-        words = [match[0] for match, _ in zip(WORD.finditer(self.text), range(LONGEST_TITLE), strict=False)]
+        words = [match[0] for match in islice(WORD.finditer(self.text), LONGEST_TITLE)]
         words = [word for word in words[1:] if len(word) > 3]
         return len(words) > 2 and sum(word[0].isupper() for word in words) > MOST_CAPITALISED * len(words)
 

@@ -52,7 +52,7 @@ def load_languages(wanted: str) -> Detector:
 
     Raises:
         ConfigurationError: one of them is not known.
-        Missing: py3langid is not installed.
+        ImportError: py3langid is not installed.
     """
     model = Model()
     read = {code: read_label(code) for code in (code.strip().lower() for code in wanted.split(",")) if code}
@@ -94,7 +94,7 @@ class Detector:
             language = LANGUAGES[script][0]
             return Label(language, _SURE) if language in self.priors.wanted else NOWHERE
         if not is_pure and script == LATIN:
-            read = [" ".join(word for word in piece.split() if find_script(word).script == LATIN) for piece in read]
+            read = [" ".join(word for word in piece.split() if _is_latin(word)) for piece in read]
         fits, sizes = self.model.fit(read)
         log_odds = self.priors.read(fits.sum(axis=0), int(sizes.sum()), script)
         shares = to_shares(log_odds)
@@ -102,8 +102,11 @@ class Detector:
 
     def _is_mixed(self, fits: Floats, sizes: Sizes, shares: Shares, script: str) -> bool:
         """Return whether a good part of the pieces is surely in another language than all of them."""
-        own = to_shares(self.priors.read(fits, sizes, script))
-        dissents = (own.argmax(axis=1) != shares.argmax()) & (own.max(axis=1) >= _DISSENT)
+        log_odds = self.priors.read(fits, sizes, script)
+        others = log_odds.argmax(axis=1) != shares.argmax()
+        if not others.any():  # most texts
+            return False
+        dissents = others & (to_shares(log_odds).max(axis=1) >= _DISSENT)
         return bool(sizes[dissents].sum() > _MOST_DISSENT * sizes.sum())
 
     def _decide(self, reading: Reading, claimed: str | None, total: Shares, count: int) -> Label:
@@ -119,3 +122,7 @@ class Detector:
         if shares[best] < least or not self.priors.is_wanted[best]:
             return NOWHERE
         return Label(self.model.languages[best], float(shares[best]))
+
+
+def _is_latin(word: str) -> bool:
+    return word.isascii() or find_script(word).script == LATIN

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from services.enricher.language.scripts import ALONE
-from services.enricher.parts import Missing
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
@@ -30,12 +29,10 @@ class Model:
         """Load it: a second or two of CPU time, 100 MB.
 
         Raises:
-            Missing: py3langid is not installed.
+            ImportError: py3langid is not installed.
         """
-        try:
-            from py3langid.langid import MODEL_FILE, LanguageIdentifier, visit_counts
-        except ImportError as error:
-            raise Missing("py3langid is not installed: pip install 'feedmill[enrich]'") from error
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier, visit_counts
+
         identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
         labels = [_VARIANTS.get(label, label) for label in identifier.nb_classes]
         kept = sorted((label, place) for place, label in enumerate(labels) if len(label) == 2 or label == NO_LANGUAGE)

@@ -19,18 +19,22 @@ _STAMP = re.compile(rf"(?:{_DATE}[^\w]{{0,3}}(?:[^\W\d]{{1,3}}\s+){{0,2}})?{_CLO
 """A clock time, and the whole date before it."""
 
 SPACELESS = "\u0e00"
-"""A single character from here on is a word of a script without spaces."""
+"""Scripts without spaces begin here."""
 
 STAMPED = 120
 """Characters of a text's beginning in which such is when a site published it."""
 
 _TOKENS = re.compile(
     r"\d{1,2}[h時时点]\d{2}分?(?!\d)|"
+    r"\b[A-Z]{1,3}\d+\b|"  # of a road, a flight, a model
     r"\d+(?:[.,:/-]\d+)*"
-    # Scripts without spaces: a character is a word.
-    "|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff]"
-    "|[^\\W\\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    # Scripts without spaces: a character is a word; of Thai, Lao, Burmese and Khmer a letter and its signs.
+    "|[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    "|[\u0e40-\u0e44\u0ec0-\u0ec4]?[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
+    "[\u0e30-\u0e3a\u0e45-\u0e4e\u0eb0-\u0ebd\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3]*"
+    # India's: their vowel signs are no letters to `re`.
+    "|[\u0900-\u0963\u0970-\u0dff]+"
+    "|[^\\W\\d_\u0900-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]+"
     r"|[.!?:。！？]"
 )
@@ -41,25 +45,36 @@ CALENDAR = {
     word: f"@{number}"
     for number, words in enumerate(
         (
-            "monday mon montag lundi lunes lunedì segunda maandag понедельник måndag poniedziałek senin",
-            "tuesday tue tues dienstag mardi martes martedì terça dinsdag вторник tisdag wtorek selasa",
-            "wednesday wed mittwoch mercredi miércoles mercoledì quarta woensdag среда среду onsdag środa rabu",
-            "thursday thu thurs donnerstag jeudi jueves giovedì quinta donderdag четверг torsdag czwartek kamis",
-            "friday fri freitag vendredi viernes venerdì sexta vrijdag пятница пятницу fredag piątek jumat",
-            "saturday samstag sonnabend samedi sábado sabato zaterdag суббота субботу lördag sobota sabtu",
-            "sunday sonntag dimanche domingo domenica zondag воскресенье söndag niedziela minggu",
-            "january jan januar janvier enero gennaio janeiro januari января январь styczeń stycznia",
-            "february feb februar février febrero febbraio fevereiro februari февраля февраль luty lutego",
-            "march märz mars marzo março maart марта март marzec marca maret",
-            "april apr avril abril aprile апреля апрель kwiecień kwietnia",
-            "may mai mayo maggio maio mei мая май maj maja",
-            "june jun juni juin junio giugno junho июня июнь czerwiec czerwca",
-            "july jul juli juillet julio luglio julho июля июль lipiec lipca",
-            "august aug août agosto augustus augusti августа август sierpień sierpnia agustus",
-            "september sept sep septembre septiembre settembre setembro сентября сентябрь wrzesień września",
-            "october oct oktober octobre octubre ottobre outubro октября октябрь październik października",
-            "november nov novembre noviembre novembro ноября ноябрь listopad listopada",
-            "december dec dezember décembre diciembre dicembre dezembro desember декабря декабрь grudzień grudnia",
+            "monday mon montag lundi lunes lunedì segunda maandag понедельник måndag poniedziałek senin"
+            " pazartesi सोमवार 월요일 الاثنين poniedziałku понеділок",
+            "tuesday tue tues dienstag mardi martes martedì terça dinsdag вторник tisdag wtorek"
+            " selasa salı मंगलवार 화요일 الثلاثاء wtorku вівторок",
+            "wednesday wed mittwoch mercredi miércoles mercoledì quarta woensdag среда среду onsdag środa"
+            " rabu çarşamba बुधवार 수요일 الأربعاء środę середу",
+            "thursday thu thurs donnerstag jeudi jueves giovedì quinta donderdag четверг torsdag czwartek"
+            " kamis perşembe गुरुवार 목요일 الخميس czwartku четвер",
+            "friday fri freitag vendredi viernes venerdì sexta vrijdag пятница пятницу fredag piątek"
+            " jumat cuma शुक्रवार 금요일 الجمعة piątku пятницю",
+            "saturday samstag sonnabend samedi sábado sabato zaterdag суббота субботу lördag sobota sabtu"
+            " cumartesi शनिवार 토요일 السبت sobotę суботу",
+            "sunday sonntag dimanche domingo domenica zondag воскресенье söndag niedziela minggu"
+            " pazar रविवार 일요일 الأحد niedzielę неділю",
+            "january jan januar janvier enero gennaio janeiro januari января январь styczeń stycznia ocak जनवरी يناير",
+            "february feb februar février febrero febbraio fevereiro februari февраля февраль"
+            " luty lutego şubat फरवरी فبراير",
+            "march märz mars marzo março maart марта март marzec marca maret mart मार्च مارس",
+            "april apr avril abril aprile апреля апрель kwiecień kwietnia nisan अप्रैल أبريل",
+            "may mai mayo maggio maio mei мая май maj maja mayıs मई مايو",
+            "june jun juni juin junio giugno junho июня июнь czerwiec czerwca haziran जून يونيو",
+            "july jul juli juillet julio luglio julho июля июль lipiec lipca temmuz जुलाई يوليو",
+            "august aug août agosto augustus augusti августа август sierpień sierpnia agustus ağustos अगस्त أغسطس",
+            "september sept sep septembre septiembre settembre setembro сентября сентябрь"
+            " wrzesień września eylül सितंबर سبتمبر",
+            "october oct oktober octobre octubre ottobre outubro октября октябрь"
+            " październik października ekim अक्टूबर أكتوبر",
+            "november nov novembre noviembre novembro ноября ноябрь listopad listopada kasım नवंबर نوفمبر",
+            "december dec dezember décembre diciembre dicembre dezembro desember декабря декабрь"
+            " grudzień grudnia aralık दिसंबर ديسمبر",
         )
     )
     for word in words.split()
@@ -106,6 +121,16 @@ def without_stamp(text: str) -> str:
     return _STAMP.sub(" ", text[:STAMPED]) + text[STAMPED:]
 
 
+def is_spaceless(word: str) -> bool:
+    """Whether a word is a character of a script without spaces."""
+    return word >= SPACELESS and (
+        word < "\u0f00"
+        or "\u1000" <= word < "\u10a0"
+        or "\u1780" <= word < "\u1800"
+        or (len(word) == 1 and word >= "\u3005")
+    )
+
+
 def words_of(text: str) -> Words:
     """Return the words of a text."""
     tokens = _TOKENS.findall(_APOSTROPHES.sub("", unicodedata.normalize("NFKC", text)))
@@ -118,9 +143,9 @@ def words_of(text: str) -> Words:
         if first in _ENDS:
             begins = True
             continue
-        if first.isdecimal():
+        if token[-1].isdecimal() or first.isdecimal():
             numbers.append(len(texts))
-            texts.append(_THOUSANDS.sub("", token))
+            texts.append(_THOUSANDS.sub("", token).casefold())
         else:
             folded = token.casefold()
             if folded in _MEANT:

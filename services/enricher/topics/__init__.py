@@ -14,13 +14,10 @@ def load_topics(path: Path | None = None) -> Topics:
     """Return the part that tells topics, with the model that feedmill brings or that of a file.
 
     Raises:
-        Missing: numpy is not installed.
+        ImportError: numpy is not installed.
+        Missing: feedmill's own model is not there.
         ConfigurationError: the file is no model.
     """
-    try:
-        import numpy  # noqa: F401 - an extra
-    except ImportError as error:
-        raise Missing("numpy is not installed: pip install 'feedmill[enrich]'") from error
     from services.enricher.topics.classifier import Classifier
     from services.enricher.topics.model import BadModel, Model
 

@@ -8,12 +8,15 @@ from zlib import crc32
 
 BUCKETS = 1 << 18
 
-_MOST_TITLE = 300
+MOST_TITLE = 300
 _MOST_BODY = 700
 """So many characters are looked at: the beginning tells the topic, and the rest would only take time."""
 
 _WORD = re.compile(r"[^\W\d_]+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+"""Scripts without spaces, and Korean, whose words end in particles."""
+_ARTICLE = re.compile("(?:[وفبك]?ال|لل|و(?=\\w{4}))(?=\\w{3})")
+"""What Arabic writes before a word, together with it."""
 _LONG = 7
 _LONGEST = 40
 """Longer ones are no words; of those written without spaces, a sentence."""
@@ -21,7 +24,7 @@ _LONGEST = 40
 
 def features(title: str, body: str = "") -> list[int]:
     """Return the buckets of what is in a text, ascending and each once."""
-    text = f"{title[:_MOST_TITLE]}\n{body[:_MOST_BODY]}".lower()
+    text = f"{title[:MOST_TITLE]}\n{body[:_MOST_BODY]}".lower()
     return sorted({crc32(name.encode("utf-8", "surrogatepass")) % BUCKETS for name in _names(text)})
 
 
@@ -36,6 +39,8 @@ def _names(text: str) -> Iterator[str]:
                 yield word[place : place + 3]
             before = ""
             continue
+        if "\u0620" <= word[0] <= "\u064a" and (article := _ARTICLE.match(word)):
+            word = word[article.end() :]
         word = word[:_LONGEST]
         yield word
         if len(word) >= _LONG:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from services.enricher.topics.features import BUCKETS
 
-VERSION = 1
+VERSION = 2
 
 MOST_LABELS = 500
 _MOST_BYTES = (MOST_LABELS + 4) * BUCKETS

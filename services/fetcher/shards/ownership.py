@@ -32,7 +32,7 @@ from services.fetcher.shards.heartbeats import Heartbeats
 from services.fetcher.shards.lease import Lease
 from shared.broker.port import Broker, Session
 from shared.broker.prefetch import PrefetchLimit
-from shared.broker.shards import in_ranges
+from shared.broker.shards import in_ranges, lock_of
 from shared.broker.topology import FETCHERS, Stage, Topology
 from shared.errors import BrokerUnavailable, Unavailable
 from shared.waiting import pause
@@ -217,7 +217,7 @@ class Shards:
             release, take = steps.release, steps.take
         changed = False
         for queue in sorted(take - self._refused.keys()):
-            if await self._lock(session, f"{queue}.owner"):
+            if await self._lock(session, lock_of(queue)):
                 self._jobs.open_shard(queue, self._clock())
                 self._owned.add(queue)
                 self._abandoned.discard(queue)
@@ -248,7 +248,7 @@ class Shards:
             await pause(LOOK_SECONDS, ended)
         if ended.is_set():  # the connection is about to end, and the lock with it
             return
-        await session.unlock(f"{queue}.owner")
+        await session.unlock(lock_of(queue))
         self._owned.discard(queue)
         self._releasing.discard(queue)
         self._note_change()

@@ -12,9 +12,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import comb
 from typing import Literal, NamedTuple
 
-from shared.wire.enrichment import Sketch
+from shared.wire.enrichment import Sketch, filter_bits
 
 LEAST_SHINGLES = 12
 """Shorter texts tell nothing."""
@@ -23,11 +24,14 @@ LEAST_SHARED = 8
 LEAST_SAMPLE = 16
 """With less hashes in common a share of a sample is chance."""
 
-ENOUGH = 0.4
+ENOUGH = 0.3
 """The share of the shorter text that has to be in the other one."""
 
-ENOUGH_WITH_TITLE = 0.3
-"""The same if titles, or names and numbers, agree."""
+ENOUGH_AGREEING = 0.25
+"""The same if names and numbers, or titles, agree."""
+
+ENOUGH_DISAGREEING = 0.5
+"""The same if most numbers, or all names, of one are not in the other: another part of the story, or of another one."""
 
 ENOUGH_ON_ONE_HOST = 0.8
 """The same for two addresses of one host: it would rather have one for one story."""
@@ -35,8 +39,18 @@ ENOUGH_ON_ONE_HOST = 0.8
 CONTRADICTING = 0.1
 """Texts under one title that share less are two stories of a series."""
 
+OWN_BITS = 8
+"""Of the filter: three words set nine. `Read more` are two."""
+
 BY_A_NAME = 8
 """Shingles that another name of some words changes, at most."""
+
+UNLIKELY = 0.05
+"""If so much of a text is in the other one, and so many of its numbers or names hardly can be missing there by chance,
+they are those of another story."""
+
+MOST_LIKELY = 0.85
+"""That a number of a text is in the other one. Even one that is all there may be cut within a number."""
 
 COUNTED_KEYS = 48
 HEAD_KEYS = 6
@@ -45,7 +59,7 @@ OTHER_KEYS = 2
 Measured: these lose 0.3 % of the duplicates, half as many more 0.2 %."""
 
 WANTED_BELOW = 1 << 30
-MOST_WANTED = 16
+MOST_WANTED = 10
 """It looks for articles that have one of its small hashes: where the other one begins and ends is not known."""
 
 
@@ -99,14 +113,15 @@ class Sketched:
 
     @cached_property
     def words(self) -> int:
-        """A bit for each word of title and text."""
+        """The filter of the words of title and text."""
         return int.from_bytes(self.sketch.words, "little")
 
     @cached_property
-    def told(self) -> int:
-        """The bits of the title's words that the text begins with."""
+    def told(self) -> tuple[int, ...]:
+        """Of each of the title's words that the text begins with: its bits in the filter."""
         packed = self.sketch.told
-        return sum({1 << bit for (bit,) in struct.iter_unpack("<H", packed[: len(packed) // 2 * 2])})
+        digests = struct.iter_unpack("<H", packed[: len(packed) // 2 * 2])
+        return tuple(sum({1 << bit for bit in filter_bits(digest)}) for (digest,) in digests)
 
     @cached_property
     def held(self) -> tuple[int, ...]:
@@ -137,26 +152,66 @@ def decide(one: Sketched, other: Sketched) -> Match | None:
     """Return why two articles are one story; None if they are not."""
     if one.feed_id == other.feed_id or one.sketch.version != other.sketch.version:
         return None
-    if _differ(one.numbers, other.numbers) or _tell_others(one, other):
-        return None
     has_title = one.sketch.title == other.sketch.title != b""
-    is_short = min(one.sketch.count, other.sketch.count) < LEAST_SHINGLES
-    share = 0.0 if is_short else _share(one, other)
-    if not is_short and _are_others(one, other, share):
+    if not has_title and len(one.hashes & other.hashes) < LEAST_SHARED:
+        return None  # most candidates: one hash is in both by chance
+    if _contradict(one.numbers, other.numbers) or _tell_others(one, other):
         return None
-    if share >= _needed(one, other, has_title):
+    is_telling = has_title and one.sketch.is_telling and one.host != other.host
+    if min(one.sketch.count, other.sketch.count) >= LEAST_SHINGLES:
+        return _compare(one, other, has_title, is_telling)
+    is_other = Common.of(one.numbers, other.numbers).are_others or _say_others(one, other)
+    return Match("title", 1.0) if is_telling and not is_other else None
+
+
+def _compare(one: Sketched, other: Sketched, has_title: bool, is_telling: bool) -> Match | None:
+    """Return why two texts that are long enough are one story."""
+    numbers, names = Common.of(one.numbers, other.numbers), Common.of(one.names, other.names)
+    share = _share(one, other)
+    are_others = numbers.are_unlikely(share) or (not names.shared and names.are_unlikely(share))
+    if are_others or _are_of_a_template(one, other, share):
+        return None
+    if share >= _needed(one, other, has_title, numbers, names):
         return Match("text", share)
-    if has_title and one.sketch.is_telling and one.host != other.host and (is_short or share >= CONTRADICTING):
-        return Match("title", 1.0)
-    return None
+    return Match("title", 1.0) if is_telling and share >= CONTRADICTING else None
 
 
-def _needed(one: Sketched, other: Sketched, has_title: bool) -> float:
+class Common(NamedTuple):
+    """How many numbers, or names, two texts have in common."""
+
+    fewer: int
+    """Of the text that has less."""
+    shared: int
+
+    @classmethod
+    def of(cls, one: dict[int, set[int]], other: dict[int, set[int]]) -> Common:
+        """Count those of two texts, wherever they stand."""
+        values, others = _values(one), _values(other)
+        return cls(min(len(values), len(others)), len(values & others))
+
+    @property
+    def are_others(self) -> bool:
+        """Whether most of them differ."""
+        return self.fewer >= 2 and self.shared * 2 < self.fewer
+
+    def are_unlikely(self, share: float) -> bool:
+        """Whether a text of which so much is in the other one would have more of them in common."""
+        if self.shared * 2 >= self.fewer:
+            return False
+        likely = min(share, MOST_LIKELY)
+        chances = (comb(self.fewer, n) * likely**n * (1 - likely) ** (self.fewer - n) for n in range(self.shared + 1))
+        return sum(chances) < UNLIKELY
+
+
+def _needed(one: Sketched, other: Sketched, has_title: bool, numbers: Common, names: Common) -> float:
     """Return the share of text that these two need."""
     if one.host == other.host and not has_title:
         return ENOUGH_ON_ONE_HOST
-    agree = has_title or _agree(one, other)
-    return ENOUGH_WITH_TITLE if agree else ENOUGH
+    if numbers.are_others or (names.fewer >= 2 and not names.shared):
+        return ENOUGH_DISAGREEING
+    fewer, shared = numbers.fewer + names.fewer, numbers.shared + names.shared
+    agree = has_title or (fewer >= 3 and shared * 3 >= fewer * 2)
+    return ENOUGH_AGREEING if agree else ENOUGH
 
 
 def _share(one: Sketched, other: Sketched) -> float:
@@ -175,37 +230,28 @@ def _share(one: Sketched, other: Sketched) -> float:
     return min(1.0, max(least, sampled))
 
 
-def _differ(one: dict[int, set[int]], other: dict[int, set[int]]) -> bool:
-    """Whether numbers differ: between the same words stand others, or those of one text are hardly in the other."""
-    if any(one[words].isdisjoint(other[words]) for words in one.keys() & other.keys()):
-        return True
-    values, others = _values(one), _values(other)
-    fewer = min(len(values), len(others))
-    return fewer >= 2 and len(values & others) * 2 < fewer
+def _contradict(one: dict[int, set[int]], other: dict[int, set[int]]) -> bool:
+    """Whether between the same words each text has a number that the other one has not."""
+    return any(one[words] - other[words] and other[words] - one[words] for words in one.keys() & other.keys())
 
 
 def _tell_others(one: Sketched, other: Sketched) -> bool:
     """Whether each title names something that its own text says, and the other article does not."""
-    return bool(one.told & ~other.words and other.told & ~one.words)
+    return any(bits & ~other.words for bits in one.told) and any(bits & ~one.words for bits in other.told)
 
 
-def _are_others(one: Sketched, other: Sketched, share: float) -> bool:
-    """Whether the texts are of a template: other names stand between the same words, and little else is changed."""
+def _say_others(one: Sketched, other: Sketched) -> bool:
+    """Whether each text has some words that the other one has not."""
+    own, others = (one.words & ~other.words).bit_count(), (other.words & ~one.words).bit_count()
+    return min(own, others) >= OWN_BITS
+
+
+def _are_of_a_template(one: Sketched, other: Sketched, share: float) -> bool:
+    """Whether other names stand between the same words, and little else is changed."""
     both = one.names.keys() & other.names.keys()
     unlike = sum(one.names[words].isdisjoint(other.names[words]) for words in both)
     missing = min(one.sketch.count, other.sketch.count) * (1 - share)
-    if unlike * 2 >= len(both) and (unlike >= 3 or 0 < missing <= unlike * BY_A_NAME):
-        return True
-    values, others = _values(one.names), _values(other.names)
-    fewer = min(len(values), len(others))
-    return fewer >= 2 and values.isdisjoint(others)
-
-
-def _agree(one: Sketched, other: Sketched) -> bool:
-    """Whether the names of the text that has less are nearly all in the other one, and no number speaks against it."""
-    values, others = _values(one.names), _values(other.names)
-    fewer = min(len(values), len(others))
-    return fewer >= 3 and len(values & others) * 3 >= fewer * 2
+    return unlike * 2 >= len(both) and (unlike >= 3 or 0 < missing <= unlike * BY_A_NAME)
 
 
 def _signed(keys: Sequence[int]) -> tuple[int, ...]:

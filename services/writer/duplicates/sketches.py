@@ -7,19 +7,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from operator import attrgetter, itemgetter
 from zlib import crc32
 
-from services.writer.article import Article, Column, arrays, chunks, insert_statement
+from psycopg.rows import tuple_row
+
+from services.writer.article import Article, Column, arrays, chunks
 from services.writer.articles.similar import Sketched, decide
 from shared.database.postgres import Connection
 from shared.wire.enrichment import Sketch
 
-MOST_HOLDERS = 24
+MOST_HOLDERS = 8
 """A hash that so many articles have is no key of a further one: it is of a template, or of an advertisement."""
 
-MOST_FOUND = 320
-"""Articles that one is compared with by keys: more than all holders of a sketch's keys are normally."""
+MOST_FOUND = 200
+"""Articles that one is compared with by keys: more than hold 19 of them, unless writers added some at one moment."""
 
 MOST_COMPARED = 6
 """Articles whose texts one is compared with: those that share most keys."""
@@ -31,9 +34,10 @@ _FIND = f"""
 SELECT place, found.* FROM unnest(%(places)b::integer[], %(wanted)b::text[]) AS wanted (place, wanted)
 CROSS JOIN LATERAL (
     SELECT md5, feed_id, keys FROM article_sketches
-    WHERE keys && wanted.wanted::integer[] AND first_seen_at > %(since)s LIMIT {MOST_FOUND}
+    WHERE keys && wanted.wanted::integer[] AND (first_seen_at > %(since)s) IS TRUE LIMIT {MOST_FOUND}
 ) AS found
 """  # noqa: S608 - a number of ours
+"""IS TRUE: a prepared plan, which knows no dates, would read the index of ages, all rows of it."""
 
 _READ = """
 SELECT md5, feed_id, host, version, count, head, rest, numbers, names, title, words, told, is_telling, first_seen_at
@@ -50,7 +54,7 @@ class Drawn:
     article: Article
     sketched: Sketched
     keys: list[int] = field(default_factory=list)
-    """By which it will be found."""
+    """By which it will be found; none: it is a duplicate."""
 
 
 _SKETCHES = (
@@ -67,18 +71,22 @@ _SKETCHES = (
         )
     ),
 )
-_UNSETTLED = (
-    Column("md5", "text", lambda d: d.article.name),
-    Column("feed_id", "bigint", lambda d: d.sketched.feed_id),
-    Column("keys", "integer[]", lambda d: _array([] if d.article.duplicate_of else d.keys)),
-    Column("duplicate_of", "text", lambda d: d.article.duplicate_of),
+_COLUMNS = (*_SKETCHES, Column("duplicate_of", "text", lambda d: d.article.duplicate_of))
+_NAMES = ", ".join(column.name for column in _SKETCHES)
+_INSERT = f"""
+WITH drawn AS MATERIALIZED (
+    SELECT * FROM unnest({", ".join(f"%({column.name})b::{column.sent_as}[]" for column in _COLUMNS)})
+        AS drawn ({_NAMES}, duplicate_of)
+), kept AS (
+    INSERT INTO article_sketches ({_NAMES}, first_seen_at)
+    SELECT {_NAMES.replace("keys", "keys::integer[]")}, %(now)s FROM drawn WHERE duplicate_of IS NULL
+    ON CONFLICT (md5) DO NOTHING
 )
-_INSERT = (
-    insert_statement("article_sketches", _SKETCHES, set_to_now=["first_seen_at"]) + " ON CONFLICT (md5) DO NOTHING"
-)
-_INSERT_UNSETTLED = (
-    insert_statement("unsettled_articles", _UNSETTLED, set_to_now=["added_at"]) + " ON CONFLICT (md5) DO NOTHING"
-)
+INSERT INTO unsettled_articles (md5, feed_id, keys, duplicate_of, added_at)
+SELECT md5, feed_id, keys::integer[], duplicate_of, %(now)s FROM drawn
+ON CONFLICT (md5) DO NOTHING
+"""  # noqa: S608 - names of ours
+"""One statement for both tables."""
 
 
 def host_digest(url: str) -> int:
@@ -105,18 +113,16 @@ async def find_similar(connection: Connection, articles: Iterable[Article], now:
 
 async def insert_sketches(connection: Connection, drawn: Sequence[Drawn], now: datetime) -> None:
     """Insert the sketches of new articles that are no duplicates, given by name. All of them are to be settled."""
-    for some in chunks([each for each in drawn if not each.article.duplicate_of]):
-        await connection.execute(_INSERT.encode(), {"now": now, **arrays(_SKETCHES, some)})
     for some in chunks(drawn):
-        await connection.execute(_INSERT_UNSETTLED.encode(), {"now": now, **arrays(_UNSETTLED, some)})
+        await connection.execute(_INSERT.encode(), {"now": now, **arrays(_COLUMNS, some)})
 
 
 @dataclass
 class _Stored:
     """What the table has for one article."""
 
-    holders: Counter[int] = field(default_factory=Counter)
-    """How many articles have each of its keys."""
+    held: list[int] = field(default_factory=list)
+    """Its keys that articles have, once for each of these."""
     alike: list[tuple[int, str]] = field(default_factory=list)
     """Articles of other feeds: the number of keys in common, negative, and the name."""
     found: list[tuple[str, Sketched]] = field(default_factory=list)
@@ -128,18 +134,18 @@ async def _find_stored(connection: Connection, looking: Sequence[Drawn], since: 
     wanted = [each.sketched.wanted for each in looking]
     if len(looking) > SIMPLE:  # a costly plan is expected of many arrays, whatever is in them: it would be compiled
         await connection.execute("SELECT set_config('jit', 'off', true)")
-    cursor = await connection.execute(
+    cursor = connection.cursor(binary=True, row_factory=tuple_row)  # there may be a hundred rows for each article
+    await cursor.execute(
         _FIND.encode(),
         {"places": list(range(len(looking))), "wanted": [_array(keys) for keys in wanted], "since": since},
     )
     stored = [_Stored() for _ in looking]
     sets = [frozenset(keys) for keys in wanted]
-    for row in await cursor.fetchall():
-        place = row["place"]
-        shared = sets[place].intersection(row["keys"])
-        stored[place].holders.update(shared)
-        if row["feed_id"] != looking[place].sketched.feed_id:
-            stored[place].alike.append((-len(shared), row["md5"]))
+    for place, name, feed_id, keys in await cursor.fetchall():
+        shared = sets[place].intersection(keys)
+        stored[place].held.extend(shared)
+        if feed_id != looking[place].sketched.feed_id:
+            stored[place].alike.append((-len(shared), name))
     best = [[name for _, name in sorted(one.alike)[:MOST_COMPARED]] for one in stored]
     sketches = await read_sketches(connection, {name for names in best for name in names})
     for one, names in zip(stored, best, strict=True):
@@ -160,7 +166,11 @@ def _choose(looking: Sequence[Drawn], stored: Sequence[_Stored]) -> None:
                 article.duplicate_of, article.duplicate_kind, article.duplicate_score = name, *match
                 break
         else:
-            drawn.keys = [k for k in sketched.held if one.holders.get(k, 0) + len(holders[k]) < MOST_HOLDERS]
+            counts = Counter(one.held)
+            # Where hashes of its own are those of a phrase that many texts have, others stand in for them.
+            keys = dict.fromkeys((*sketched.held, *sketched.wanted))
+            rare = (key for key in keys if counts[key] + len(holders[key]) < MOST_HOLDERS)
+            drawn.keys = list(islice(rare, len(sketched.held)))
             for key in drawn.keys:
                 holders[key].append(place)
 
@@ -177,7 +187,7 @@ async def read_sketches(connection: Connection, names: Iterable[str]) -> dict[st
     """Return the sketches of these articles, and when they came."""
     if not (wanted := list(names)):
         return {}
-    cursor = await connection.execute(_READ.encode(), [wanted])
+    cursor = await connection.cursor(binary=True).execute(_READ.encode(), [wanted])
     found = {}
     for row in await cursor.fetchall():
         name, feed_id, host, at = (row.pop(key) for key in ("md5", "feed_id", "host", "first_seen_at"))

@@ -166,6 +166,7 @@ async def test_each_way_of_a_message_is_open_to_the_service_that_takes_it(urls: 
             Outgoing.after(TOPOLOGY.writer.retry, make_job(), then="writer"),
             Outgoing.into(TOPOLOGY.writer.dead, make_job()),
         ],
+        "batch": [Outgoing.into(STAGE.dead, make_job())],
     }
     for user, many in ways.items():
         async with session_of(urls[user]) as session:
@@ -179,6 +180,13 @@ async def test_each_way_of_a_message_is_open_to_the_service_that_takes_it(urls: 
         await fetcher.unlock("fetcher.00.owner")
         assert await scheduler.count_ready("fetcher.03") == 1
         assert await fetcher.count_ready("writer") is not None
+        for user in ("batch", "command"):  # they empty a shard that nobody owns
+            async with session_of(urls[user]) as batch:
+                assert await batch.lock("fetcher.03.owner")
+                arrived = asyncio.Event()
+                await batch.consume("fetcher.03", prefetch=1, deliver=lambda _, arrived=arrived: arrived.set())  # type: ignore[misc]
+                await asyncio.wait_for(arrived.wait(), 30)
+                await batch.unlock("fetcher.03.owner")
         async with asyncio.timeout(30):
             while not heard:
                 await asyncio.sleep(0.02)
@@ -258,7 +266,7 @@ FORBIDDEN: dict[str, tuple[str, Deed]] = {
     "a writer reads jobs": ("writer", consume("fetcher.00")),
     "a writer issues feeds": ("writer", publish(EXCHANGE, JOB)),
     "a writer forges results": ("writer", publish(EXCHANGE, "feed.fetched.v1")),
-    "a batch reads jobs": ("batch", consume("fetcher.00")),
+    "a batch empties a queue": ("batch", purge("writer")),
     "a batch reads results": ("batch", consume("writer")),
     "a batch issues feeds": ("batch", publish(EXCHANGE, JOB)),
     "the API reads jobs": ("api", consume("fetcher.00")),

@@ -119,11 +119,18 @@ def test_where_batches_fetch_the_age_of_the_last_one_counts(age: float, status: 
     assert judge_stages(at)["fetcher"].status is HEALTHY
 
 
-@pytest.mark.parametrize("level", [(1, 0), (0, 1)])
-def test_a_batch_beside_jobs_or_fetchers_excuses_nobody(level: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("level", "age"), [((1, 0), 7201.0), ((0, 1), 10.0)])
+def test_a_batch_beside_fetchers_or_jobs_that_it_did_not_take_excuses_nobody(
+    level: tuple[int, int], age: float
+) -> None:
     pace = replace(PACE, late_seconds=9999.0, idle_seconds=None)
-    at = replace(PICTURE, pace=pace, queues=shards(level), batches=Batches(1, 10.0))
+    at = replace(PICTURE, pace=pace, queues=shards(level), batches=Batches(1, age))
     assert judge_stages(at)["scheduler"].status is DOWN
+
+
+def test_retries_that_former_fetchers_left_are_the_next_batchs() -> None:
+    at = replace(PICTURE, queues=shards((0, 0), (3, 0)), batches=Batches(1, 1800.0))
+    assert judge_stages(at)["fetcher"].status is HEALTHY
 
 
 @pytest.mark.parametrize(

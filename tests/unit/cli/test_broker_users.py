@@ -49,7 +49,7 @@ def test_nobody_can_declare_or_delete_what_is_durable_or_use_the_default_exchang
         ("fetcher", SHARDS | FRONTS | FETCHERS_OWN),
         ("enricher", {"enricher"}),
         ("writer", {"writer"} | TRIALS),
-        ("batch", set()),
+        ("batch", SHARDS),
         ("api", DEAD | {stage.retry for stage in TOPOLOGY.stages}),
     ],
 )
@@ -60,6 +60,8 @@ def test_a_service_reads_its_own_queues_only(service: str, queues: set[str]) -> 
 def test_only_a_fetcher_reads_the_fetchers_heartbeats() -> None:
     assert {name for name, rights in RIGHTS.items() if allowed(rights.read, {FETCHERS})} == {"fetcher"}
     assert allowed(RIGHTS["fetcher"].configure, FETCHERS_OWN) == FETCHERS_OWN
+    for service in ("batch", "command"):
+        assert allowed(RIGHTS[service].configure, FETCHERS_OWN) == {"fetcher.07.owner"}, "the lock of a shard"
 
 
 @pytest.mark.parametrize(
@@ -84,9 +86,9 @@ def test_a_service_publishes_to_its_own_exchanges_only(service: str, exchanges: 
         ("fetcher", {*SHARDS, *FRONTS, *TRIALS, "enricher", "writer", "fetcher.dead"}),
         ("enricher", {"writer", "enricher.dead"}),
         ("writer", {"writer.dead"}),
-        ("batch", {"enricher", "writer"}),
+        ("batch", {"enricher", "writer", "fetcher.dead"}),
         ("api", {*SHARDS, *FRONTS, "enricher", "writer"}),
-        ("command", {*SHARDS, *FRONTS, "enricher", "writer"}),
+        ("command", {*SHARDS, *FRONTS, "enricher", "writer", "fetcher.dead"}),
     ],
 )
 def test_a_services_routing_keys_lead_to_its_own_target_queues(service: str, queues: set[str]) -> None:

@@ -8,7 +8,7 @@ from services.enricher.similarity import load_sketches
 from services.enricher.similarity.sketching import HEAD, REST, SLOTS, sketch
 from services.enricher.similarity.words import without_stamp, words_of
 from services.enricher.text import Text
-from shared.wire.enrichment import Enrichment, Sketch
+from shared.wire.enrichment import Enrichment, Sketch, filter_bits
 
 PLAIN = "The council didn't close the harbour's old terminal; \"never\", it said, will 1,000 people re-enter it."
 
@@ -57,7 +57,7 @@ def test_names_are_the_capitalised_words_within_a_sentence() -> None:
 def test_a_script_without_spaces_has_words(text: str) -> None:
     found = sketch("", text)
     assert found
-    assert found.count >= len(text) * 0.8
+    assert found.count >= len(text) * 0.4
 
 
 def test_a_long_text_keeps_its_beginning_and_a_sample_of_the_rest() -> None:
@@ -83,7 +83,8 @@ def test_what_the_title_names_at_the_texts_beginning_is_known(title: str, body: 
     assert found
     assert len(found.told) == 2 * count
     bits = int.from_bytes(found.words, "little")
-    assert all(bits >> int.from_bytes(found.told[n : n + 2], "little") & 1 for n in range(0, 2 * count, 2))
+    told = [int.from_bytes(found.told[n : n + 2], "little") for n in range(0, 2 * count, 2)]
+    assert all(bits >> bit & 1 for digest in told for bit in filter_bits(digest))
 
 
 @pytest.mark.parametrize(

@@ -174,8 +174,8 @@ def test_a_feed_has_no_duplicates_of_its_own() -> None:
 
 def test_sketches_of_two_versions_are_not_compared() -> None:
     one, other = article(1, STORY), article(2, STORY)
-    newer = replace(other, sketch=other.sketch.model_copy(update={"version": 2}))
-    assert decide(one, newer) is None
+    older = replace(other, sketch=other.sketch.model_copy(update={"version": 1}))
+    assert decide(one, older) is None
 
 
 def test_two_addresses_of_one_host_need_more() -> None:
@@ -192,6 +192,7 @@ def test_two_addresses_of_one_host_need_more() -> None:
         ("Read more.", STORY, Match("title", 1.0)),
         (STORY[:400], GERMAN, None),
         ("", "The bank has done it again. " * 2, Match("title", 1.0)),
+        ("Oil is up, gold is down.", "The bank has done it again.", None),
     ],
 )
 def test_a_long_title_counts_unless_the_texts_are_others(one: str, other: str, expected: Match | None) -> None:

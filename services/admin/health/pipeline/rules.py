@@ -126,9 +126,12 @@ def _batch(age: float) -> Iterator[Finding]:
 
 
 def fetched_by_batch(at: Picture) -> bool:
-    """Return whether runs of `feedmill batch` fetch: there was one, and nobody reads the shards, which are empty."""
-    shards = in_all(at.queues.shards.values()) if at.queues else None
-    return at.batches.seconds_since is not None and not (shards and (shards.ready or shards.consumers))
+    """Return whether runs of `feedmill batch` fetch: there was one, and nobody reads the shards.
+
+    These are empty, or the next run takes what has come there since the last one: retries of former fetchers.
+    """
+    shards, age = in_all(at.queues.shards.values()) if at.queues else None, at.batches.seconds_since
+    return age is not None and not (shards and (shards.consumers or (shards.ready and age > BATCH_LATE_SECONDS)))
 
 
 def _fetcher(at: Picture) -> Iterator[Finding]:

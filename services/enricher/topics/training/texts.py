@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from services.enricher.topics.features import features
+from services.enricher.topics.features import MOST_TITLE, features
 from services.enricher.topics.model import MOST_LABELS, Model
 from services.enricher.topics.training.calibrate import Held, temperature, threshold
 from services.enricher.topics.training.fit import Examples, fit, softmax
@@ -23,7 +23,6 @@ FEWEST = 10
 
 _LONGEST_LABEL = 100
 _PRECISION = 0.9
-_TITLE = 300
 _EVERY = 5
 """One text of so many is held out."""
 
@@ -123,7 +122,7 @@ def _lines(path: Path, rows: csv.DictReader[str]) -> Iterator[Labelled]:
 def train(lines: Sequence[Labelled], made_from: str) -> Trained:
     """Return a model of these texts. One in five was held out to see how good it is and what its scores are worth."""
     labels = sorted({line.label for line in lines})
-    found = [features(line.text[:_TITLE], line.text[_TITLE:]) for line in lines]
+    found = [features(line.text[:MOST_TITLE], line.text[MOST_TITLE:]) for line in lines]
     right = np.asarray([labels.index(line.label) for line in lines])
     held = np.asarray(_held_out(lines))
     weights = fit(_examples(found, right, len(labels), np.flatnonzero(~held)))

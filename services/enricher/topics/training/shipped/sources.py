@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -18,6 +19,9 @@ from services.enricher.topics.training.texts import read_texts
 
 OWN = Path(__file__).with_name("texts.csv")
 """Texts that were written for Feedmill, of what the other sources have little."""
+
+WORDS = Path(__file__).with_name("words.txt")
+"""Words that newsrooms use for a topic, in the other languages."""
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
 """Those that the teacher knows."""
@@ -68,6 +72,9 @@ _HEALTH = re.compile(
 )
 
 
+_OF_WORDS = 40
+_AMONG = 8
+"""So many texts are made of a topic's words in a language, with so many common ones in each."""
 _MOST_OF_EACH = 1300
 """So many texts of a topic are taken from a source: none shall outweigh the others."""
 
@@ -109,6 +116,30 @@ def in_other_languages(data: Path) -> Iterator[Text]:
     for path in sorted((data / "ud").glob("*.conllu")):
         sentences = re.findall(r"^# text = (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         yield from (Text(line, None, "sentence", path.name[:2]) for line in sentences if len(line) > 15)
+
+
+def of_words() -> Iterator[Text]:
+    """Yield texts of three words of a topic among common ones: teachers of single words make them weigh too little."""
+    from wordfreq import top_n_list
+
+    chance = Random(18)  # noqa: S311 - no secret
+    for language, topic, words in _words():
+        between = "" if language in {"ja", "th", "zh"} else " "
+        common = [] if language == "th" else [word for word in top_n_list(language, 600) if word.isalpha()]
+        for _ in range(_OF_WORDS):
+            chosen = chance.sample(words, 3) + chance.sample(common, min(_AMONG, len(common)))
+            chance.shuffle(chosen)
+            yield Text(between.join(chosen), topic, "words", language)
+
+
+def _words() -> Iterator[tuple[str, str, list[str]]]:
+    language = ""
+    for line in WORDS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            language = line.strip("[]")
+        elif not line.startswith("#"):
+            topic, _, words = line.partition(": ")
+            yield language, getattr(t, topic), words.split(", ")
 
 
 def sib(data: Path, language: str, part: str) -> Iterator[Text]:

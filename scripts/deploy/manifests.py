@@ -1,0 +1,254 @@
+"""What manifests say, for deploy.sh: a line a fact, its parts separated by tabs.
+
+    python -m scripts.deploy.manifests facts DIRECTORY TYPE < MANIFESTS
+    python -m scripts.deploy.manifests before MANIFESTS DIRECTORY < LIVE
+
+`facts` of rendered manifests, with the deploy.env in the overlay's DIRECTORY:
+    object   PHASE KIND/NAME TYPE     KIND as kubectl takes it (deployment, scaledobject.v1alpha1.keda.sh)
+    ours     NAME                     feedmill's image without its tag, then others of ours (feedmill-enricher)
+    tagged   IMAGE                    an image of others that has no digest
+    secret   NAME now|ready           what pods and resources need; "ready": made by one of the objects
+    catalog  NAME                     a ClusterImageCatalog that a database takes its image from
+    problem  SENTENCE                 what is wrong, without values (they may be secret)
+`before` a deploy (LIVE is what `kubectl get -o json` says): writes what was last applied into DIRECTORY/PHASE/, and
+says
+    new      PHASE OBJECT             what there was not, and the way back takes away
+    lost     OBJECT                   what was not applied, so nobody knows how
+    server   OBJECT GENERATION        broker and database, which are never taken back (0: there was none)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PHASE, TYPE, PART_OF = "feedmill.dev/phase", "feedmill.dev/fetch-type", "app.kubernetes.io/part-of"
+PHASES = ("1-foundation", "2-migrate", "3-services")
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+MAKE_SECRETS = {"Ingress", "Certificate", "ExternalSecret", "SealedSecret"}
+"""Kinds that make the secret that they name, or do without it for a while."""
+SERVERS = ("rabbitmq.com", "postgresql.cnpg.io")
+
+Document = dict[str, Any]
+Fact = tuple[str, ...]
+
+
+class Values(BaseModel):
+    """deploy.env."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=str.upper)
+
+    rules: Literal["dev", "staging", "prod"]
+    context: re.Pattern[str]
+    namespace: str = Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+    branch: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")
+    foundation_seconds: int = Field(ge=1, le=99_999)
+    migrate_seconds: int = Field(ge=1, le=99_999)
+    rollout_seconds: int = Field(ge=1, le=99_999)
+
+
+def read_values(file: Path) -> tuple[str, list[str]]:
+    """Return the namespace that deploy.env names, and what is wrong with its values."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    given = dict(line.partition("=")[::2] for line in lines if not line.endswith("="))
+    problems = []
+    try:
+        Values.model_validate(given)
+    except ValidationError as error:
+        problems = [f"{file}: {one['loc'][0]}: {one['msg']}" for one in error.errors(include_input=False)]
+    return given.get("NAMESPACE", ""), problems
+
+
+def labels(document: Document) -> dict[str, str]:
+    """Return the labels of an object."""
+    return document["metadata"].get("labels") or {}
+
+
+def group(document: Document) -> str:
+    """Return the API's group, empty for Kubernetes' core."""
+    return str(document["apiVersion"].rpartition("/")[0])
+
+
+def name_of(document: Document) -> str:
+    """Return KIND/NAME. Kubernetes' own kinds need no group; others have names that several operators use (cluster)."""
+    kind = document["kind"].lower()
+    if "." in group(document) and not group(document).endswith(".k8s.io"):
+        kind += f".{document['apiVersion'].rpartition('/')[2]}.{group(document)}"
+    return f"{kind}/{document['metadata']['name']}"
+
+
+def is_server(document: Document) -> bool:
+    """Return whether it is a broker, a database, or belongs to one."""
+    return group(document).endswith(SERVERS)
+
+
+def nodes(tree: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value within a tree, after the key that it stands under (an item of a list: the list's)."""
+    yield key, tree
+    for name, below in tree.items() if isinstance(tree, dict) else ():
+        yield from nodes(below, name)
+    for below in tree if isinstance(tree, list) else ():
+        yield from nodes(below, key)
+
+
+def needed_secrets(document: Document) -> set[str]:
+    """Return the names of the secrets without which the object does not work."""
+    found = set()
+    for key, node in nodes(document):
+        if isinstance(node, dict) and not node.get("optional"):
+            refers = re.search(r"[sS]ecret(s|KeyRef|Ref|TargetRef)?$", key)
+            found.add(node.get("secretName") or (refers and node.get("name")))
+    return {name for name in found if name} if document["kind"] not in MAKE_SECRETS else set()
+
+
+def given_settings(document: Document) -> Iterator[tuple[str, str]]:
+    """The settings in a ConfigMap or in containers. Of those that are put together elsewhere only the name."""
+    if document["kind"] == "ConfigMap":
+        yield from (document.get("data") or {}).items()
+    for key, node in nodes(document.get("spec")):
+        if key == "env" and isinstance(node, dict):
+            value = node.get("value") or ""
+            yield node["name"], "" if "$(" in value else value
+
+
+@cache
+def settings() -> Any:
+    """Return one class with the settings of all services."""
+    from pydantic import create_model
+
+    from services.api.settings import ApiSettings
+    from services.cli.settings import CliSettings
+    from services.enricher.settings import EnricherSettings
+    from services.fetcher.settings import FetcherSettings
+    from services.scheduler.settings import SchedulerSettings
+    from services.writer.settings import WriterSettings
+
+    bases = (SchedulerSettings, FetcherSettings, EnricherSettings, WriterSettings, ApiSettings, CliSettings)
+    return create_model("AllSettings", __base__=bases)
+
+
+def wrong_settings(document: Document) -> Iterator[str]:
+    """What is wrong with an object's settings."""
+    from shared.errors import ConfigurationError
+    from shared.settings import SECRETS, read_settings
+
+    given = {name: value for name, value in given_settings(document) if name.startswith("FEEDMILL_")}
+    given.pop(SECRETS, None)
+    for name in given:
+        if name.removeprefix("FEEDMILL_").lower() not in settings().model_fields:
+            yield f"{name} is not a setting (docs/reference/configuration.md lists them)"
+    for name in [name for name in os.environ if name.startswith("FEEDMILL_")]:
+        del os.environ[name]
+    os.environ.update(given)
+    try:
+        read_settings(settings())
+    except ConfigurationError as error:
+        yield str(error)
+
+
+def broken_contract(document: Document, namespace: str, fetch_type: str) -> Iterator[str]:
+    """What deploy.sh can't work with in an object."""
+    if labels(document).get(PHASE) not in PHASES:
+        yield f"the label {PHASE} must be one of {', '.join(PHASES)}"
+    if labels(document).get(PART_OF) != "feedmill":
+        yield f"the label {PART_OF} must be feedmill"
+    if document["metadata"].get("namespace", namespace) != namespace:
+        yield f"is in the namespace {document['metadata']['namespace']}, and deploy.env says {namespace}"
+    if labels(document).get(TYPE, fetch_type) != fetch_type:
+        yield f"is labelled {TYPE}={labels(document)[TYPE]}"
+
+
+def image_facts(documents: list[Document]) -> Iterator[Fact]:
+    """What there is to know of the images."""
+    found = {
+        node
+        for document in documents
+        for key, node in nodes(document.get("spec"))
+        if key in ("image", "imageName") and isinstance(node, str)
+    }
+    names = {image: re.sub(r"(:[^/:@]*)?(@.*)?$", "", image) for image in found}
+    ours = {name for name in names.values() if re.search(r"(^|/)feedmill(-[a-z-]+)?$", name)}
+    mills = sorted(name for name in ours if name.endswith("feedmill"))
+    for name in sorted(ours):
+        yield "ours", name
+    if len(mills) != 1 or not all(name.startswith(mills[0]) for name in ours):
+        yield "problem", f"feedmill's image must be in them, from one registry (not: {', '.join(sorted(ours))})"
+    for image in sorted(found):
+        if not re.search(r"@sha256:|:[^/:]+$", image) or image.endswith(":latest"):
+            yield "problem", f"image {image}: has no fixed tag"
+        elif "@sha256:" not in image and names[image] not in ours:
+            yield "tagged", image
+
+
+def secret_facts(documents: list[Document]) -> Iterator[Fact]:
+    """The secrets. What an operator makes of an object is named for it (broker-default-user, database-app)."""
+    makers = [document for document in documents if document["kind"] == "Secret" or "." in name_of(document)]
+    owners = [one["metadata"]["name"] for one in makers if labels(one).get(PHASE) == PHASES[0]]
+    for name in sorted({name for document in documents for name in needed_secrets(document)}):
+        made = any(name == owner or name.startswith(f"{owner}-") for owner in owners)
+        yield "secret", name, "ready" if made else "now"
+
+
+def facts(directory: Path, fetch_type: str, documents: list[Document]) -> Iterator[Fact]:
+    """All facts of an overlay."""
+    namespace, problems = read_values(directory / "deploy.env")
+    yield from (("problem", text) for text in problems)
+    for document in documents:
+        name = name_of(document)
+        yield "object", labels(document).get(PHASE, "-"), name, labels(document).get(TYPE, "-")
+        for text in (*broken_contract(document, namespace, fetch_type), *wrong_settings(document)):
+            yield "problem", f"{name}: {text}"
+        for key, node in nodes(document.get("spec")):
+            if key == "imageCatalogRef" and node.get("kind") == "ClusterImageCatalog":
+                yield "catalog", node["name"]
+    if not any(labels(document).get(TYPE) for document in documents):
+        yield "problem", f"no object is labelled {TYPE}={fetch_type}"
+    yield from image_facts(documents)
+    yield from secret_facts(documents)
+
+
+def before(documents: list[Document], live: dict[Fact, Document], directory: Path) -> Iterator[Fact]:
+    """What the way back needs."""
+    for document in documents:
+        phase, name = labels(document)[PHASE], name_of(document)
+        now = live.get((group(document), name))
+        if is_server(document):
+            yield "server", name, str(now["metadata"]["generation"] if now else 0)
+        elif phase == PHASES[1] or document["kind"] == "Namespace":
+            continue
+        elif now is None:
+            if phase == PHASES[2] or TYPE in labels(document):
+                yield "new", phase, name
+        elif applied := (now["metadata"].get("annotations") or {}).get(LAST_APPLIED):
+            file = directory / phase / f"{name.replace('/', '=')}.json"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(f"{applied}\n", encoding="utf-8")
+        else:
+            yield "lost", name
+
+
+def main(command: str, first: str, second: str) -> None:
+    """Print what the command asks for."""
+    if command == "facts":
+        found = facts(Path(first), second, [one for one in yaml.safe_load_all(sys.stdin) if one])
+    else:
+        text = sys.stdin.read()
+        said = json.loads(text) if text.strip() else {"items": []}
+        live = {(group(one), name_of(one)): one for one in said.get("items", [said])}
+        documents = [one for one in yaml.safe_load_all(Path(first).read_text(encoding="utf-8")) if one]
+        found = before(documents, live, Path(second))
+    for fact in found:
+        print("\t".join(str(part).replace("\n", " ") for part in fact))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
