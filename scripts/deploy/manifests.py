@@ -14,6 +14,7 @@
 says
     new      PHASE OBJECT             what there was not, and the way back takes away
     lost     OBJECT                   what was not applied, so nobody knows how
+    older    OBJECT IMAGE             a broker or database that runs with this IMAGE, and would be given an older one
     server   OBJECT GENERATION        broker and database, which are never taken back (0: there was none)
 """
 
@@ -39,7 +40,7 @@ MAKE_SECRETS = {"Ingress", "Certificate", "ExternalSecret", "SealedSecret"}
 SERVERS = ("rabbitmq.com", "postgresql.cnpg.io")
 
 Document = dict[str, Any]
-Fact = tuple[str, ...]
+Fact = tuple[Any, ...]
 
 
 class Values(BaseModel):
@@ -89,6 +90,12 @@ def name_of(document: Document) -> str:
 def is_server(document: Document) -> bool:
     """Return whether it is a broker, a database, or belongs to one."""
     return group(document).endswith(SERVERS)
+
+
+def version(server: Document) -> list[int]:
+    """Return the numbers in the tag of a server's image, none if it names no image."""
+    image = server["spec"].get("image") or server["spec"].get("imageName") or ""
+    return [int(number) for number in re.findall(r"\d+", image.partition("@")[0].rpartition(":")[2])]
 
 
 def nodes(tree: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -222,7 +229,9 @@ def before(documents: list[Document], live: dict[Fact, Document], directory: Pat
         phase, name = labels(document)[PHASE], name_of(document)
         now = live.get((group(document), name))
         if is_server(document):
-            yield "server", name, str(now["metadata"]["generation"] if now else 0)
+            yield "server", name, now["metadata"]["generation"] if now else 0
+            if now and version(document) and version(document) < version(now):
+                yield "older", name, now["spec"].get("image") or now["spec"]["imageName"]
         elif phase == PHASES[1] or document["kind"] == "Namespace":
             continue
         elif now is None:

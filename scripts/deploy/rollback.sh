@@ -4,10 +4,12 @@
 # What a way back needs: what was last applied (before/PHASE/), and which objects are new: services, and foundations of this
 # fetch type. Broker and database are never taken back: an older image on newer data can lose it.
 save_state() {
-  local lost
+  local lost older
   k get -f "$work/manifests" --ignore-not-found -o json >"$work/live" || stop "what is there can't be read, so it could not be rolled back (see above)"
   mkdir -p "$work/before"
   python before "$work/manifests" "$work/before" <"$work/live" >>"$work/facts" || stop "what is there can't be kept, so it could not be rolled back (see above)"
+  older=$(facts older | tr '\t' ' ')
+  [[ -z $older ]] || stop "an older image than it runs with may not read its data, so nothing was changed: $older"
   lost=$(facts lost | paste -s -d ' ' -)
   [[ -z $lost ]] || complain "what these were is not written on them (applied by --server-side?), so a rollback leaves them as this deploy makes them: $lost"
 }

@@ -247,7 +247,9 @@ class FakeCluster:
         last = {"key": key, "kind": one.kind, "labels": one.labels, "spec": one.spec}
         annotations = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(last)} if one.applied else {}
         metadata = {"name": key.split("/")[1], "generation": one.generation, "annotations": annotations}
-        return {"apiVersion": APIS[one.kind], "kind": one.kind, "metadata": metadata}
+        image = re.search(r"image: (.*)", one.spec)
+        spec = {"image": image[1]} if image else {}
+        return {"apiVersion": APIS[one.kind], "kind": one.kind, "metadata": metadata, "spec": spec}
 
     def line(self, key: str) -> str:
         """As the template of the inventory has it."""

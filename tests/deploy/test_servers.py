@@ -32,6 +32,12 @@ def test_a_broker_upgrade_that_is_slow_is_never_taken_back(running: Bench, inter
     assert "Once it is ready, deploy again, the same or a mended release." in done.err
     assert running.records()[-1]["outcome"] == "stopped"
     assert running.deploy().code == 0, "it goes on"
+    running.edit("k8s/base/all.yaml", "rabbitmq:4.4.0", "rabbitmq:4.3.10")
+    running.commit()
+    done = running.deploy()
+    assert done.code == 1
+    assert "data, so nothing was changed: rabbitmqcluster.v1beta1.rabbitmq.com/broker rabbitmq:4.4.0-m" in done.err
+    assert "4.4.0" in specs(running)["rabbitmqcluster/broker"]
 
 
 def test_a_broker_that_was_upgraded_stays_when_a_service_fails(running: Bench) -> None:
