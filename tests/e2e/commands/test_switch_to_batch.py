@@ -67,7 +67,6 @@ def test_the_first_run_takes_over_what_scheduler_and_fetchers_left(bench: Bench)
 async def test_a_living_fetchers_jobs_and_others_claims_are_left_and_a_retry_is_taken_when_its_time_has_come(
     bench: Bench, amqp_url: str, database_url: str
 ) -> None:
-    assert STAGE.fast_delay is not None
     bench.register(*(f"http://127.0.0.{2 + n}:1/" for n in range(9)))
     async with (
         Database(database_url, size=2).open() as database,
