@@ -96,7 +96,7 @@ show_changes() {
   if ((first)); then say "Everything is new: there is no namespace $NAMESPACE."; return; fi
   show_difference
   objects 2-migrate | sed -n 's/^job/Runs again: &/p'
-  take_inventory
+  take_inventory || { refuse "what is there can't be listed (see above)"; return; }
   of_other | sed 's/^/Removed at the end: /'
   leftovers | sed 's/.*/No longer in the manifests, left alone: & (kubectl delete it once nothing needs it)/'
 }

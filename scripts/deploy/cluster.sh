@@ -77,9 +77,9 @@ generation_of() { k get "$1" -o 'jsonpath={.metadata.generation}'; }
 show_difference() {
   local code=0
   KUBECTL_EXTERNAL_DIFF='diff -u -N -I generation' k diff -f "$work/manifests" -l "$NO_JOB" >"$work/diff" || code=$?
-  sed -E '/^(diff|---) /d; s:^\+\+\+ [^ ]*/([^/	 ]*).*:\1\::' "$work/diff"   # values of Secrets are asterisks
+  sed -E '/^(diff|---) /d; /^\+  (creationTimestamp|generation|uid): /d; s:^\+\+\+ [^ ]*/([^/	 ]*).*:\1\::' "$work/diff"   # values of Secrets are asterisks
   ((code <= 1)) || reject "kubectl diff failed (see above)"
-  ((code == 1)) || say "No object differs."
+  ((code)) || say "No object differs."
 }
 
 # All that is labelled as ours, of all kinds that the cluster knows: also of those that the manifests no longer have. Not
@@ -93,19 +93,21 @@ take_inventory() {
     grep -vE '^(endpoints|events(\.events\.k8s\.io)?|.*\.metrics\.k8s\.io)$' | paste -s -d , -) || true   # an API of somebody else may be down
   k get "$kinds" -l "$OURS" -o go-template="$template" >"$work/found" 2>"$work/error" ||
     complain "not looked at, since they can't be listed: $(sed -E 's/.*cannot list resource "([^"]*)".*/\1/' "$work/error" | paste -s -d ' ' -)"
+  # Rights may be missing; a server that does not answer must not look like one that has nothing.
+  [[ $kinds ]] && ! grep -vE 'Forbidden|^Warning|requested resource' "$work/error" >/dev/null || return
   while read -r kind api name rest; do   # named as manifests.py names them
     if [[ ${api%/*} == *.* && $api != *.k8s.io/* ]]; then kind+=.${api#*/}.${api%/*}; fi
     echo "${kind,,}/$name $rest"
   done <"$work/found" | sort -u >"$work/inventory"
 }
 
-# First what runs, then what it needs until it has drained. Of what others own the Jobs only: one that somebody made of the
-# CronJob by hand is not waited for with it.
+# First what runs, then what it needs until it has drained. Of what others own the Jobs only, and before their CronJob: one
+# that somebody made of it by hand is not waited for with it.
 of_other() {
   local object phase fetch owner
   while read -r object phase fetch owner; do
     [[ $fetch == "$other" && ($owner == free || $object == job/*) ]] || continue
-    [[ $object != job/* ]] || phase=2
+    [[ $object != job/* ]] || phase=4
     echo "$phase $object"
   done <"$work/inventory" | sort -s -r -k 1,1 | cut -d ' ' -f 2
 }
@@ -113,7 +115,7 @@ of_other() {
 # In the foreground: until the pods have drained, they need the network policies that go last.
 remove_other() {
   local object
-  take_inventory
+  take_inventory || return
   for object in $(of_other); do
     k_wait delete "$object" --ignore-not-found --cascade=foreground --timeout="$DELETE_TIMEOUT" || return
   done
@@ -124,13 +126,13 @@ remove_other() {
 leftovers() {
   local object phase fetch owner
   while read -r object phase fetch owner; do
-    [[ $owner == owned || $fetch == "$other" ]] || is_generated "$object" || facts object | grep -qF "	$object	" || echo "$object"
+    [[ $owner == owned || $fetch == "$other" ]] || is_generated "$object" || facts object | grep -F "	$object	" >/dev/null || echo "$object"
   done <"$work/inventory"
 }
 
 # Whether it is a ConfigMap that kustomize named by its content (feedmill-config-h26tc4kd69), and the manifests have one of that name.
 is_generated() {
-  [[ $1 =~ ^(configmap/.+)-[0-9a-z]{10}$ ]] && facts object | grep -qE "	${BASH_REMATCH[1]}-[0-9a-z]{10}	"
+  [[ $1 =~ ^(configmap/.+)-[0-9a-z]{10}$ ]] && facts object | grep -E "	${BASH_REMATCH[1]}-[0-9a-z]{10}	" >/dev/null
 }
 
 # Of the generated ConfigMaps those stay that something refers to, also a former revision that can be gone back to.
@@ -139,7 +141,7 @@ remove_old_config_maps() {
   k get deployments,replicasets,statefulsets,daemonsets,cronjobs,jobs,pods -o yaml >"$work/found" 2>"$work/error" ||
     { complain "old ConfigMaps stay: $(error)"; return 0; }
   while read -r object _; do
-    ! is_generated "$object" || facts object | grep -qF "	$object	" || grep -qF "${object#*/}" "$work/found" || old+=("$object")
+    ! is_generated "$object" || facts object | grep -F "	$object	" >/dev/null || grep -qF "${object#*/}" "$work/found" || old+=("$object")
   done <"$work/inventory"
   ((${#old[@]} == 0)) || k delete "${old[@]}" --ignore-not-found || complain "old ConfigMaps stay (see above)"
 }

@@ -15,7 +15,7 @@ save_state() {
 }
 
 # is_changed SERVER: whether this deploy has changed it. One that can't be asked for counts as changed.
-is_changed() { facts server | grep -qF "$1	" && ! facts server | grep -qxF "$1	$(generation_of "$1" 2>/dev/null)"; }
+is_changed() { facts server | grep -F "$1	" >/dev/null && ! facts server | grep -xF "$1	$(generation_of "$1" 2>/dev/null)" >/dev/null; }
 
 changed_servers() {
   local object

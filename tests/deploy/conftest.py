@@ -196,7 +196,7 @@ class Bench:
             input=answer,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert not list(self.tmp.iterdir()), "temporary files are left"

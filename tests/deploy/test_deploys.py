@@ -164,7 +164,7 @@ def test_a_job_that_somebody_made_of_the_cron_job_is_waited_for(bench: Bench) ->
     bench.cluster.objects["networkpolicy/batch"] = Object("NetworkPolicy", policy)
     assert bench.deploy("queue-fetcher").code == 0
     deleted = [call.split()[1] for call in bench.called("delete") if "--cascade=foreground" in call]
-    assert deleted == ["cronjob/batch", "job/by-hand", "networkpolicy/batch"]
+    assert deleted == ["job/by-hand", "cronjob/batch", "networkpolicy/batch"]
 
 
 def test_orphans_that_stay_are_said_and_nothing_is_rolled_back(bench: Bench) -> None:
@@ -175,6 +175,14 @@ def test_orphans_that_stay_are_said_and_nothing_is_rolled_back(bench: Bench) -> 
     assert "deploy.sh: batch-fetcher is up, but objects of queue-fetcher could not be removed" in done.err
     assert "Rolling back" not in done.out
     assert bench.records()[-1]["outcome"] == "incomplete"
+
+
+def test_a_server_that_can_not_list_does_not_look_like_one_that_has_nothing(bench: Bench) -> None:
+    assert bench.deploy("queue-fetcher").code == 0
+    bench.fail("^get .*deployments.* -l app", "The connection to the server was refused")
+    done = bench.deploy("batch-fetcher")
+    assert done.code == 1
+    assert "deploy.sh: what is there can't be listed (see above)" in done.err
 
 
 def test_objects_that_a_former_release_had_are_named_and_left(bench: Bench) -> None:

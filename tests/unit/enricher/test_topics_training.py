@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -65,6 +66,13 @@ def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, line: str, said: str) -> None:
     with pytest.raises(BadTexts, match=said):
         read_texts(a_file(tmp_path / "texts.csv", line))
+
+
+def test_long_texts_are_read_and_other_readers_keep_their_limit(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    lines = read_texts(a_file(tmp_path / "texts.csv", f"{'pear ' * before},fruit,en"))
+    assert len(lines[-1].text) > before
+    assert csv.field_size_limit() == before
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,14 @@ def read_lines(path: Path) -> list[Labelled]:
         BadTexts: there is a line that can't be used.
         OSError: the file can't be read.
     """
-    csv.field_size_limit(10_000_000)
+    before = csv.field_size_limit(10_000_000)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return list(_lines(path, csv.DictReader(file, strict=True)))
     except UnicodeDecodeError as error:
         raise BadTexts(f"{path} is no text in UTF-8 (byte {error.start})") from error
+    finally:
+        csv.field_size_limit(before)  # it is the whole process's
 
 
 def _lines(path: Path, rows: csv.DictReader[str]) -> Iterator[Labelled]:

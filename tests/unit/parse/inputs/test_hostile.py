@@ -64,7 +64,7 @@ BODIES: dict[str, tuple[int, Callable[[int], str]]] = {
     "attributes": (1_000, lambda n: entry(tag(numbered("a#='' ", n)) + "</b>")),
     "attributes with brackets": (1_000, lambda n: entry(tag(numbered("a#='>' ", n)) + "</b>")),
     "attributes of a broken tag": (1_000, lambda n: entry("<x " + 'a=">" ' * n, BROKEN)),
-    "namespaces": (300, lambda n: entry(numbered("<x xmlns:x#='u#'/>", n))),
+    "namespaces": (1_000, lambda n: entry(numbered("<x xmlns:x#='u#'/>", n))),
     "a long namespace": (500, lambda n: entry(f"<y xmlns='{'u' * 40 * n}'>{'<a/>' * n}</y>")),
     "declarations of XLink": (
         1_000,
