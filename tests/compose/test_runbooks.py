@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -89,17 +88,3 @@ def test_compose_takes_what_starts_and_stops(stack: Stack, tmp_path: Path) -> No
     typed = [line.replace("docker compose", "docker compose --dry-run", 1) for line in lines(ACTS)]
     assert len(typed) > 5
     assert not (wrong := what_fails(stack, typed, tmp_path)), wrong
-
-
-def test_a_backup_is_restored_as_the_page_says(stack: Stack, tmp_path: Path) -> None:
-    section = read_page("operate").partition("## Backup and restore\n")[2].partition("\n## ")[0]
-    (backup,) = re.findall(r"^    (docker compose exec -T postgres pg_dump .+)$", section, re.MULTILINE)
-    (block,) = re.findall(r"Restore \(Compose\):\n\n((?:    .+\n)+)", section)
-    before = stack.until_exact(more_than=0)["expected"]
-    assert type_into_shell(stack, backup, tmp_path) is None
-    (dump,) = tmp_path.glob("feedmill-*.dump")
-    stack.publish()
-    stack.until_exact(more_than=before)
-    restore = re.sub(r"feedmill-[0-9-]+\.dump", dump.name, textwrap.dedent(block))
-    assert type_into_shell(stack, f"set -e\n{restore}", tmp_path) is None
-    stack.until_exact(more_than=before)  # what came since the backup has come again
