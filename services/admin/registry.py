@@ -16,7 +16,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Json
 
 from services.fetcher.http.options import BadOptions
-from shared.database.postgres import LIVELINESS, transaction_bounds
+from shared.database.postgres import LIVELINESS, LOCK_SECONDS, transaction_bounds
 from shared.errors import ConfigurationError, DatabaseUnavailable
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl, clean_url, politeness_group
@@ -30,12 +30,12 @@ def connect(database_url: str) -> Iterator[Connection]:
     """Yield a connection that commits at the end of the block.
 
     Raises:
-        DatabaseUnavailable: nobody answers, or we are refused.
+        DatabaseUnavailable: nobody answers, we are refused, or somebody keeps a table locked.
         ConfigurationError: the tables are not there, or of an older version.
     """
     try:
         with psycopg.connect(database_url, row_factory=dict_row, **LIVELINESS) as connection:
-            connection.execute(*transaction_bounds())
+            connection.execute(*transaction_bounds(lock_seconds=LOCK_SECONDS))
             yield connection
     except errors.UndefinedTable as error:
         raise ConfigurationError("the tables are not there yet: run `feedmill migrate`") from error

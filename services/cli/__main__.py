@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -90,13 +92,23 @@ def main() -> None:
             print_error(f"an argument is no text in UTF-8: {odd!r}")
             sys.exit(EXIT_USAGE)
         except (Interrupted, KeyboardInterrupt):
-            print_error("stopped")
-            sys.exit(EXIT_INTERRUPTED)
+            _leave()
         finally:
             sys.stdout.flush()
     except BrokenPipeError:  # such as `feedmill feeds list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's end tries again, and complains
         sys.exit(EXIT_PIPE)
+
+
+def _leave() -> NoReturn:
+    """End at once: Python would wait for threads that nobody waits for any more, such as one that a server keeps."""
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, signal.SIG_IGN)  # a second one changes nothing
+    print_error("stopped")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(EXIT_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import sys
 from types import FrameType
 
 SERVICES = ("scheduler", "fetcher", "enricher", "writer", "api")
+EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -20,6 +21,13 @@ def main() -> None:
     """Run the command, or become the service."""
     if os.getpid() == 1:
         signal.signal(signal.SIGTERM, _end)  # until the service or the command has a handler of its own
+    try:
+        _run()
+    except KeyboardInterrupt:  # while it was imported
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _run() -> None:
     if len(sys.argv) == 2 and sys.argv[1] in SERVICES:
         runpy.run_module(f"services.{sys.argv[1]}", run_name="__main__", alter_sys=True)
         return

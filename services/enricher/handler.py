@@ -55,6 +55,7 @@ class EnrichResults:
         thread: a single thread, which computes large results while the event loop answers the broker.
         most_bytes: returns the largest message that may be published.
         monotonic: seconds.
+        cpu: seconds that the calling thread has computed.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class EnrichResults:
         *,
         most_bytes: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.thread_time,
     ) -> None:
         self._stage = stage
         self._parts = parts
         self._thread = thread
         self._most_bytes = most_bytes
         self._monotonic = monotonic
+        self._cpu = cpu
         self._begun_at: float | None = None
 
     def busy_seconds(self) -> float:
@@ -111,12 +114,12 @@ class EnrichResults:
         return outgoing
 
     def _find(self, fetched: FeedFetched, ending: threading.Event) -> list[Enrichment]:
-        deadline = self._monotonic() + BUDGET_SECONDS
+        most = self._cpu() + BUDGET_SECONDS
         found: list[Enrichment] = []
         for start in range(0, len(fetched.entries), CHUNK):
             chunk = fetched.entries[start : start + CHUNK]
             self._begun_at = self._monotonic()
-            if ending.is_set() or self._begun_at > deadline:
+            if ending.is_set() or self._cpu() > most:
                 found += [Enrichment(flags=(SKIPPED,))] * len(chunk)
             else:
                 found += enrich_entries(chunk, fetched.feed.language, self._parts)

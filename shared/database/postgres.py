@@ -73,13 +73,19 @@ SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true),
 """
 
 
-def transaction_bounds(statement_seconds: float | None = None) -> tuple[bytes, dict[str, str | None]]:
+def transaction_bounds(
+    statement_seconds: float | None = None, *, lock_seconds: float | None = None
+) -> tuple[bytes, dict[str, str | None]]:
     """Return the first statement of a transaction, which bounds its duration, and the statement's arguments.
 
     Args:
         statement_seconds: a statement that takes longer is cancelled; None: the server's configuration decides.
+        lock_seconds: a statement that waits longer for a lock is cancelled; None: `LOCK_SECONDS` where statements have
+            a bound.
     """
-    lock = None if statement_seconds is None else _milliseconds(min(LOCK_SECONDS, statement_seconds / 2))
+    if lock_seconds is None and statement_seconds is not None:
+        lock_seconds = min(LOCK_SECONDS, statement_seconds / 2)
+    lock = None if lock_seconds is None else _milliseconds(lock_seconds)
     statement = None if statement_seconds is None else _milliseconds(statement_seconds)
     return _BOUNDS.encode(), {"idle": statement or _milliseconds(IDLE_SECONDS), "statement": statement, "lock": lock}
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 import trustme
 from typer.testing import CliRunner
@@ -234,6 +235,36 @@ def test_an_interrupt_ends_a_call(script: Callable[[socket.socket, str], None], 
             process.kill()
             process.wait()
     assert (process.returncode, said) == (130, "feedmill: stopped\n")
+
+
+WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+@pytest.mark.parametrize("interrupts", [0, 1, 2])
+def test_a_table_that_somebody_keeps_locked_holds_no_command(database_url: str, interrupts: int) -> None:
+    with psycopg.connect(database_url) as locking, psycopg.connect(database_url, autocommit=True) as watching:
+        locking.execute("LOCK TABLE feeds")
+        process = subprocess.Popen(
+            [sys.executable, "-c", LAUNCHER, "feeds", "export"],
+            env={"FEEDMILL_DATABASE_URL": database_url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            while not watching.execute(WAITING).rowcount:
+                assert process.poll() is None, process.stderr
+            for _ in range(interrupts):
+                process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
+    if interrupts:
+        assert (process.returncode, said) == (130, "feedmill: stopped\n")
+    else:
+        assert process.returncode == 1
+        assert "lock timeout" in said
 
 
 def test_help_needs_no_api(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ async def test_what_a_result_leaves_no_time_for_goes_on_unlabelled(thread: Threa
         now += BUDGET_SECONDS * 0.6
         return languages(texts)
 
-    found = enrichments(await passed(thread, RESULT, Parts(languages=slow), monotonic=lambda: now))
+    found = enrichments(await passed(thread, RESULT, Parts(languages=slow), cpu=lambda: now))
     assert [one.language for one in found] == ["en"] * 2 * CHUNK + [None] * 20
     assert {one.flags for one in found[2 * CHUNK :]} == {(SKIPPED,)}
 
