@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
+from services.enricher.entities.others import PREFIXED, UNSPACED, Others
 from shared.wire.enrichment import EntityKind
 
 LIST = Path(__file__).parent / "list.tsv.gz"
@@ -35,10 +36,6 @@ NOT_LATIN = re.compile(f"[{_OTHERS}](?:[^{_OTHERS}]{{0,{2 * MARGIN}}}[{_OTHERS}]
 WORD = re.compile(r"\w+")
 CAPITAL = r"[^\W\d_a-zß-öø-ÿ]\w*"
 """A word that may begin with a capital letter."""
-UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
-"""Scripts that write no spaces between words."""
-PREFIXED = {"HEBREW": "בלמהוכש", "ARABIC": "وبلكف"}
-"""Scripts that write prepositions together with the name, and the letters of those."""
 
 
 class Name(NamedTuple):
@@ -50,6 +47,10 @@ class Name(NamedTuple):
     common: frozenset[str]
     """Languages in which the form is also a common word."""
     is_stem: bool = False
+
+
+Entry = tuple[Name, str]
+"""What a form in another script stands for, and the script."""
 
 
 class Span(NamedTuple):
@@ -95,8 +96,8 @@ class Names:
     """The list."""
 
     latin: Latin
-    automaton: Any
-    """Finds the forms in other scripts."""
+    others: Others[Entry]
+    """The forms in other scripts."""
     given: frozenset[str]
     family: frozenset[str]
     words: frozenset[str]
@@ -114,15 +115,13 @@ class Names:
                 yield from self._find_others(text, max(others.start() - MARGIN, 0), others.end() + MARGIN)
 
     def _find_others(self, text: str, first: int, stop: int) -> Iterator[Span]:
-        for last, entry in self.automaton.iter(text, first, min(stop, len(text))):
-            length, name, script = cast("tuple[int, Name, str]", entry)
-            start, end = last + 1 - length, last + 1
+        for end, start, (name, script) in self.others.find(text, first, min(stop, len(text))):
             if script not in UNSPACED:
                 if start and is_letter(text[start - 1]) and not _is_prefixed(text, start, script):
                     continue
                 if end < len(text) and is_letter(text[end]):
                     if script == "HANGUL":
-                        end = end if length > LONGEST_SHORT or PARTICLES.match(text, end) else 0
+                        end = end if end - start > LONGEST_SHORT or PARTICLES.match(text, end) else 0
                     else:
                         end = _end_of_stem(text, end) if name.is_stem else 0
             if end:
@@ -162,14 +161,8 @@ def script_of(text: str) -> str:
 
 
 def load_names() -> Names:
-    """Read the list: half a second, about 50 MB.
-
-    Raises:
-        ImportError: pyahocorasick is not installed.
-    """
-    import ahocorasick
-
-    automaton = ahocorasick.Automaton()
+    """Read the list: half a second, about 50 MB."""
+    others: dict[str, Entry] = {}
     latin: dict[str, Name] = {}
     sets: dict[str, frozenset[str]] = {}
     places, named = set(), set()
@@ -190,11 +183,10 @@ def load_names() -> Names:
                 latin.setdefault(form, found)
                 continue
             for key, entry in _entries(form, found):
-                if not automaton.exists(key):
-                    automaton.add_word(key, (len(key), entry, script_of(key)))
-    automaton.make_automaton()
+                others.setdefault(key, (entry, script_of(key)))
+    unspaced = [form for form, (_, script) in others.items() if script in UNSPACED]
     given, family, words = (sets[kind] for kind in ("given", "family", "words"))
-    return Names(Latin(latin), automaton, given, family, words, frozenset(places), frozenset(named))
+    return Names(Latin(latin), Others(others, unspaced), given, family, words, frozenset(places), frozenset(named))
 
 
 def _entries(form: str, name: Name) -> Iterator[tuple[str, Name]]:
