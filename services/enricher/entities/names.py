@@ -8,10 +8,11 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from services.enricher.entities.others import PREFIXED, UNSPACED, Others
+from services.enricher.entities.others import PREFIXED, UNSPACED, Others, one_of
 from shared.wire.enrichment import EntityKind
 
 LIST = Path(__file__).parent / "list.tsv.gz"
@@ -75,7 +76,8 @@ class Latin:
             if word := WORD.match(form):
                 self._lengths[word[0]].add(len(form))
         small = sorted(word for word in self._lengths if not re.fullmatch(CAPITAL, word))
-        self._words = re.compile(rf"\b(?:{CAPITAL}|(?:{'|'.join(small)})\b)")
+        first = one_of(word[0] for word in self._lengths.keys() - small)
+        self._words = re.compile(rf"\b(?:{first}\w*|(?:{'|'.join(small)})\b)")
 
     def form(self, form: str) -> Name | None:
         """Return what a form stands for."""
@@ -84,8 +86,12 @@ class Latin:
     def find(self, text: str) -> Iterator[Span]:
         """Yield all forms that stand in the text as words of their own; they may overlap."""
         for word in self._words.finditer(text):
-            for length in self._lengths.get(word[0], ()):
-                start, end = word.start(), word.start() + length
+            lengths = self._lengths.get(word[0])
+            if lengths is None:
+                continue
+            start = word.start()
+            for length in lengths:
+                end = start + length
                 name = self._forms.get(text[start:end]) if end <= len(text) else None
                 if name and not is_letter(text[end : end + 1]) and not is_letter(text[start - 1 : start]):
                     yield Span(start, end, name)
@@ -156,8 +162,13 @@ def _is_prefixed(text: str, start: int, script: str) -> bool:
 
 def script_of(text: str) -> str:
     """Return the script of a text's first letter, as Unicode calls it."""
-    first = next((c for c in text if c.isalpha()), "")
-    return unicodedata.name(first, "").split(" ")[0] if first else ""
+    first = text[:1] if text[:1].isalpha() else next((c for c in text if c.isalpha()), "")
+    return _script_of_letter(first)
+
+
+@lru_cache(5_000)
+def _script_of_letter(letter: str) -> str:
+    return unicodedata.name(letter, "").split(" ")[0] if letter else ""
 
 
 def load_names() -> Names:

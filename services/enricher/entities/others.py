@@ -31,8 +31,8 @@ class Others(Generic[T]):
             (within if form in anywhere else beginning)[form[:2]].add(len(form))
         self._within = {pair: sorted(lengths) for pair, lengths in within.items()}
         self._beginning = {pair: sorted(lengths) for pair, lengths in beginning.items()}
-        self._runs = re.compile(f"{_one_of(pair[0] for pair in within)}+")
-        self._starts = re.compile(rf"(?<!\w){_one_of({*PREFIXES, *(pair[0] for pair in beginning)})}")
+        self._runs = re.compile(f"{one_of(pair[0] for pair in within)}+")
+        self._starts = re.compile(rf"(?<!\w){one_of({*PREFIXES, *(pair[0] for pair in beginning)})}")
 
     def __contains__(self, form: str) -> bool:
         return form in self._entries
@@ -67,5 +67,6 @@ class Others(Generic[T]):
                     yield start + 2
 
 
-def _one_of(characters: Iterable[str]) -> str:
+def one_of(characters: Iterable[str]) -> str:
+    """Return a regular expression for one of these characters."""
     return f"[{''.join(map(re.escape, sorted(set(characters))))}]"
