@@ -27,9 +27,10 @@ check_image() {
 is_there() { # IMAGE
   local digest
   if [[ $1 != */* ]]; then docker image inspect "$1:$tag" >/dev/null 2>&1 && [[ $given_tag ]]; return; fi
-  if digest=$(timeout 30 docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$1:$tag" 2>"$work/error") && [[ $digest == sha256:* ]]; then
+  if digest=$(timeout 30 docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$1:$tag" 2>"$work/error") &&
+    [[ $RULES != prod || $digest == sha256:* ]]; then
     [[ $RULES != prod ]] || digests[$1]=$digest
-  elif (($? != 124)) && grep -qiE "manifest .*(unknown|not found)|name.unknown|$1:$tag: not found\$" "$work/error"; then
+  elif (($? != 124)) && grep -qiE "no such manifest|manifest .*(unknown|not found)|name.unknown|$1:$tag: not found\$" "$work/error"; then
     return 1
   else
     refuse "the registry can't be asked for $1:$tag: $([[ -s $work/error ]] && error || echo "it gives no answer")"

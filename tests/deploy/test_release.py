@@ -23,10 +23,10 @@ DOCKER = """#!/bin/bash
 images=DIRECTORY/images
 case "$*" in
   login*) cat >/dev/null ;;
+  buildx*) { grep -qxF "${@: -1}" "$images" && echo sha256:5e; } || { echo "${@: -1}: not found" >&2; exit 1; } ;;
   build*) while [ $# -gt 0 ]; do [ "$1" != --tag ] || echo "$2" >>"$images.built"; shift; done ;;
   push*) grep -qxF "$2" "$images.built" && echo "$2" >>"$images" ;;
   inspect*) echo "${@: -1}" | sed 's/:[^:]*$/@sha256:5e/' ;;
-  buildx*) { grep -qxF "${@: -1}" "$images" && echo sha256:5e; } || { echo "${@: -1}: not found" >&2; exit 1; } ;;
   *) exit 64 ;;
 esac
 """
