@@ -156,7 +156,7 @@ main() {
   check_secrets now
   check_server
   check_image
-  render
+  ((${#digests[@]} == 0)) || render
 
   show_changes
   if ((dry)); then

@@ -63,7 +63,7 @@ generation_of() { k get "$1" -o 'jsonpath={.metadata.generation}'; }
 show_difference() {
   local code=0
   KUBECTL_EXTERNAL_DIFF='diff -u -N -I generation' k diff -f "$work/manifests" -l "$NO_JOB" >"$work/diff" || code=$?
-  sed -E '/^(diff|---) /d; /^\+  (creationTimestamp|generation|uid): /d; s:^\+\+\+ [^ ]*/([^/	 ]*).*:\1\::' "$work/diff"   # values of Secrets are asterisks
+  sed -E '/^(diff|---) |^.  +(kubectl.kubernetes.io.last-applied|\{"apiVersion")/d; /^\+  (creationTimestamp|generation|uid): /d; s:^\+\+\+ [^ ]*/([^/	 ]*).*:\1\::' "$work/diff"   # values of Secrets are asterisks
   ((code <= 1)) || reject "kubectl diff failed (see above)"
   ((code)) || say "No object differs."
 }

@@ -84,10 +84,19 @@ def identity(document: Document) -> Fact:
     return group(document), document["kind"], document["metadata"]["name"]
 
 
-def version(server: Document) -> list[int]:
-    """Return the numbers in the tag of a server's image, none if it names no image."""
-    image = server["spec"].get("image") or server["spec"].get("imageName") or ""
-    return [int(number) for number in re.findall(r"\d+", image.partition("@")[0].rpartition(":")[2])]
+def image_of(server: Document) -> str:
+    """Return the image of a broker or database, or the major version that it takes from a catalog."""
+    spec = server["spec"]
+    return str(
+        spec.get("image") or spec.get("imageName") or f"major:{(spec.get('imageCatalogRef') or {}).get('major')}"
+    )
+
+
+def is_older(image: str, than: str) -> bool:
+    """Compare the numbers that both tags have."""
+    ours, theirs = (re.findall(r"\d+", one.partition("@")[0].rpartition(":")[2]) for one in (image, than))
+    pairs = [(int(a), int(b)) for a, b in zip(ours, theirs, strict=False)]
+    return [a for a, _ in pairs] < [b for _, b in pairs]
 
 
 def nodes(tree: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -187,9 +196,9 @@ def before(documents: list[Document], live: list[Document], directory: Path) -> 
         phase, name, now = labels(document)[PHASE], name_of(document), there.get(identity(document))
         if group(document).endswith(SERVERS):
             yield "server", name, now["metadata"]["generation"] if now else 0
-            if now and version(document) and version(document) < version(now):
-                yield "older", f"{name} {now['spec'].get('image') or now['spec']['imageName']}"
-        elif phase == PHASES[1] or document["kind"] == "Namespace":
+            if now and is_older(image_of(document), image_of(now)):
+                yield "older", f"{name} {image_of(now)}"
+        elif phase == PHASES[1]:
             continue
         elif now is None:
             if phase == PHASES[2] or TYPE in labels(document):

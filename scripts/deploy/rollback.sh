@@ -24,7 +24,7 @@ changed_servers() {
 explain() { # OBJECT
   local pods pod
   step "Why $1 is not ready"
-  k get "$1" -o 'jsonpath={range .status.conditions[*]}{.type} {.status} {.reason} {.message}{"\n"}{end}' || true
+  k get "$1" -o 'jsonpath={range .status.conditions[*]}{.type} {.status} {.reason} {.message}{"\n"}{end}' || return 0
   pods=$(k get pods --sort-by=.metadata.creationTimestamp | grep -E "^(NAME|${1#*/}-)") || true
   say "$pods"
   for pod in $(sed 1d <<<"$pods" | grep -vE ' ([0-9]+)/\1 |Completed' | tail -n 1 | cut -d ' ' -f 1); do
@@ -37,14 +37,18 @@ explain() { # OBJECT
 # Back to what was, as far as the deploy came: all objects are applied as they last were. New foundations that all share
 # stay. A broker or database that is not ready yet may only be slow: a node may take half an hour to hand over.
 roll_back() {
-  local object phase new failed=0 servers look="kubectl get all --context=$context --namespace=$NAMESPACE"
+  local object phase new failed=0 tries=24 servers look="kubectl get all --context=$context --namespace=$NAMESPACE"
+  until k get namespace "$NAMESPACE" --request-timeout=5s >/dev/null 2>"$work/error" || not_found; do   # it may be back in a minute
+    ((tries--)) || { complain "nothing is rolled back: the cluster does not answer ($(error)). Once it does, deploy again."; return 1; }
+    sleep "${SETTLE_SECONDS:-5}"
+  done
   servers=$(changed_servers)
   if [[ $stage == 1-foundation && $servers ]]; then
     outcome=stopped
     complain "nothing is rolled back:$servers is as this deploy made it, and may only be slow. What ran before runs on, and migrations have not begun.
   To look:  $look
   Once it is ready, deploy again, the same or a mended release. Don't deploy an older one: an older image may not read the newer data."
-    return
+    return 0
   fi
   step "Rolling back"
   [[ $stage != 2-migrate ]] || end_migration || failed=1
@@ -59,7 +63,7 @@ roll_back() {
   done
   [[ -z $servers ]] || say "Not taken back, since it holds data:$servers"
   outcome=rollback-failed
-  if ((failed)); then complain "the rollback failed too (see above); look at $look"; return; fi
+  if ((failed)); then complain "the rollback failed too (see above); look at $look"; return 0; fi
   outcome=rolled-back
   say "Rolled back: what ran before runs. Migrations are not undone (docs/how-to/kubernetes.md)."
 }
@@ -98,8 +102,7 @@ finish() {
   for child in $(jobs -p); do kill "$child" 2>/dev/null; done
   if [[ $stage ]]; then
     reason=${reason:-$([[ $outcome == deployed ]] || echo 'a command failed')}
-    [[ $outcome != failed ]] || roll_back
-    record
+    if [[ $outcome != failed ]] || roll_back; then record; fi
   fi
   ((!locked)) || k delete configmap feedmill-deploy-lock --ignore-not-found >/dev/null 2>"$work/error" ||
     complain "the lock stays, and keeps others from deploying ($(error)). Once the cluster answers:"$'\n'"  $unlock"

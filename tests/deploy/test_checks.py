@@ -114,7 +114,8 @@ def test_a_missing_tool_is_named_first(bench: Bench, tool: str) -> None:
 
 
 def test_without_docker_a_deploy_stops(bench: Bench) -> None:
-    done = bench.run(*DEV, answer="y\n", path=path_without(bench, "docker"))
+    (bench.bin / "docker").unlink()
+    done = bench.run(*DEV, answer="y\n", path=f"{bench.bin}:{path_without(bench, 'docker')}")
     assert "docker: command not found\ndeploy.sh: the image could not be built" in done.err
     assert bench.changes() == []
 

@@ -152,7 +152,8 @@ def test_wrong_manifests_are_not_printed(bench: Bench) -> None:
 
 def test_a_given_tag_is_in_the_manifests(bench: Bench) -> None:
     bench.images.add("registry.example.org/mill/feedmill:1234567")
-    done = bench.run("-T", "queue-fetcher", "-e", "prod", "-n", "-t", "1234567")
+    bench.use("staging")
+    done = bench.run("-T", "queue-fetcher", "-e", "staging", "-n", "-t", "1234567")
     assert set(re.findall(r"image: (.*)", done.out)) == {"registry.example.org/mill/feedmill:1234567"}
 
 

@@ -144,6 +144,19 @@ def test_a_cluster_that_goes_away_leaves_a_lock_and_a_word_about_it(running: Ben
     assert "configmap/feedmill-deploy-lock" in running.cluster.objects
 
 
+@pytest.mark.parametrize(("times", "outcome"), [(3, "rolled-back"), (99, None)])
+def test_the_way_back_waits_for_a_cluster_that_is_away(running: Bench, times: int, outcome: str | None) -> None:
+    gone = "The connection to the server 10.0.0.1:6443 was refused"
+    before = specs(running)
+    running.fail("get namespace .*=5s", gone, times=times)  # not the check, which asks with =10s
+    running.fail("rollout status deployment/writer", gone)
+    done = running.deploy()
+    assert done.code == 1
+    assert (running.records()[-1]["outcome"] if running.records() else None) == outcome
+    assert (specs(running) == before) == (outcome is not None)
+    assert (f"nothing is rolled back: the cluster does not answer ({gone}). Once it" in done.err) == (not outcome)
+
+
 def test_objects_that_nobody_knows_the_former_state_of_are_named(running: Bench) -> None:
     running.cluster.objects["scaledobject/fetcher"].applied = False
     running.cluster.objects["deployment/writer"].applied = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.deploy.manifests import is_older
 from tests.deploy.conftest import Bench
 from tests.deploy.test_failures import applied_as_before, running, specs
 
@@ -59,3 +60,18 @@ def test_a_broker_that_was_upgraded_stays_when_a_service_fails(running: Bench) -
     assert now == before
     assert "Not taken back, since it holds data: rabbitmqcluster.v1beta1.rabbitmq.com/broker\n" in done.out
     assert running.records()[-1]["outcome"] == "rolled-back"
+
+
+@pytest.mark.parametrize(
+    ("image", "than", "older"),
+    [
+        ("rabbitmq:4.3.10-management", "rabbitmq:4.4.0-management@sha256:5e", True),
+        ("rabbitmq:4.4.0-management", "rabbitmq:4.3.10-management", False),
+        ("major:17", "major:18", True),
+        ("major:17", "ghcr.io/cloudnative-pg/postgresql:17.6-minimal-trixie", False),
+        ("major:17", "ghcr.io/cloudnative-pg/postgresql:18.1-minimal-trixie", True),
+        ("rabbitmq:4", "major:None", False),
+    ],
+)
+def test_what_an_older_image_is(image: str, than: str, older: bool) -> None:
+    assert is_older(image, than) == older
