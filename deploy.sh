@@ -19,8 +19,8 @@ usage: ./deploy.sh -T queue-fetcher|batch-fetcher -e dev|staging|prod|PATH [-n |
   -h       this text
 
 Exit codes: 0 done, 1 refused or failed (and rolled back), 2 wrong usage, 130 interrupted (and rolled back).
-Of a dry run: 0 the manifests are right (what else would stop a deploy is said), 1 they are wrong, or the cluster would
-not take them, 2 wrong usage, 3 nobody looked at their fields (no cluster answers, and no kubernetes-validate).
+Of a dry run: 0 right (what else would stop a deploy is said), 1 wrong, or the cluster would not take them, 3 nobody looked
+at the manifests' fields (no cluster answers, and no kubernetes-validate).
 USAGE
 }
 

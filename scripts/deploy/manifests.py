@@ -94,9 +94,9 @@ def image_of(server: Document) -> str:
 
 def is_older(image: str, than: str) -> bool:
     """Compare the numbers that both tags have."""
-    ours, theirs = (re.findall(r"\d+", one.partition("@")[0].rpartition(":")[2]) for one in (image, than))
-    pairs = [(int(a), int(b)) for a, b in zip(ours, theirs, strict=False)]
-    return [a for a, _ in pairs] < [b for _, b in pairs]
+    tags = (one.partition("@")[0].rpartition(":")[2] for one in (image, than))
+    new, old = ([int(number) for number in re.findall(r"\d+", tag)] for tag in tags)
+    return new[: len(old)] < old[: len(new)]
 
 
 def nodes(tree: Any, key: str = "") -> Iterator[tuple[str, Any]]:

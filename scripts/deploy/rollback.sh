@@ -15,10 +15,7 @@ save_state() {
 
 # Whether this deploy has changed a broker or database. One that can't be asked for counts as changed.
 is_changed() { [[ $(facts "server	$1") != "$(generation_of "$1" 2>/dev/null)" ]]; } # OBJECT
-changed_servers() {
-  local object
-  for object in $(facts server | cut -f 1); do ! is_changed "$object" || printf ' %s' "$object"; done
-}
+changed_servers() { for object in $(facts server | cut -f 1); do ! is_changed "$object" || printf ' %s' "$object"; done; }
 
 # Why an object isn't ready: its conditions, its pods, the last words of the newest one that isn't ready, the warnings.
 explain() { # OBJECT
@@ -85,10 +82,8 @@ record() {
   local fields name="feedmill-deploy-$stamp" old
   fields=("at=$started" "seconds=$SECONDS" "who=$who" "environment=$environment" "type=$type" "image=$deployed"
     "commit=$commit" "manifests=$clone_commit" "context=$context" "outcome=$outcome" "reason=$reason")
-  if ! { k create configmap "$name" "${fields[@]/#/--from-literal=}" && k label configmap "$name" feedmill.dev/record=deploy; } >/dev/null; then
-    complain "no record could be left in the cluster: ${fields[*]}"
-    return
-  fi
+  { k create configmap "$name" "${fields[@]/#/--from-literal=}" && k label configmap "$name" feedmill.dev/record=deploy; } >/dev/null ||
+    { complain "no record could be left in the cluster: ${fields[*]}"; return; }
   mapfile -t old < <(k get configmaps -l feedmill.dev/record=deploy --sort-by=.metadata.name -o name)
   ((${#old[@]} <= 20)) || k delete "${old[@]:0:${#old[@]}-20}" >/dev/null
 }
