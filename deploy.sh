@@ -131,7 +131,7 @@ main() {
   source scripts/deploy/image.sh
   source scripts/deploy/rollback.sh
 
-  work='' context='' stage='' outcome=failed reason='' locked=0 first=0 refusals=0 judged=0 rejected=0 images=() missing=()
+  work='' context='' stage='' outcome=failed reason='' holder='' first=0 refusals=0 judged=0 rejected=0 images=() missing=()
   declare -gA digests=()
   stamp=$(date -u +%Y%m%d-%H%M%S)
   started=$(date -u +%Y-%m-%dT%H:%M:%SZ)

@@ -43,10 +43,10 @@ check_context() {
   if [[ ! $context =~ ^($CONTEXT)$ ]]; then
     refuse "kubectl's context is ${context:-not set}, but $environment is where the context is called $CONTEXT ($values)"
     context=   # and a dry run does not even look there
-  elif ! k get namespace "$NAMESPACE" -o name --request-timeout=10s >/dev/null 2>"$work/error"; then
-    not_found && first=1 && return
-    refuse "the cluster of context $context does not answer: $(error)"
-    context=
+  elif answers 10s; then
+    ! not_found || first=1
+  else
+    away
   fi
 }
 
@@ -72,4 +72,5 @@ check_server() {
       reject "the cluster would not take the migration:"$'\n'"$(cat "$work/error")"
   fi
 }
-reject() { rejected=1; refuse "$1"; }
+reject() { if answers 5s; then rejected=1; refuse "$1"; else away; fi; }
+away() { refuse "the cluster of context $context does not answer: $(error)"; context=; }

@@ -13,6 +13,7 @@ k_wait() { in_child kubectl "$@" --context="$context" --namespace="$NAMESPACE"; 
 in_child() { "$@" & wait "$!"; }
 error() { tail -n 3 "$work/error"; }
 not_found() { grep -q 'NotFound' "$work/error"; }
+answers() { k get namespace "$NAMESPACE" --request-timeout="$1" >/dev/null 2>"$work/error" || not_found; } # TIMEOUT
 exists() { ! grep -vE 'AlreadyExists|already exists' "$work/error" >/dev/null; }
 
 # The overlay with tag and digests, by a kustomization around it, which can name it by a relative path only.
@@ -103,12 +104,18 @@ remove_old_config_maps() {
 take_lock() {
   ((!first)) || return 0
   unlock="kubectl delete configmap feedmill-deploy-lock --context=$context --namespace=$NAMESPACE"
-  k create configmap feedmill-deploy-lock --from-literal=holder="$who on ${HOSTNAME:-an unknown host}, process $$" \
-    --from-literal=since="$started" >/dev/null 2>"$work/error" && locked=1 && return
+  holder="$who on ${HOSTNAME:-an unknown host}, process $$"   # from here on: a signal may come while the lock is made
+  ! k create configmap feedmill-deploy-lock --from-literal=holder="$holder" --from-literal=since="$started" >/dev/null 2>"$work/error" || return 0
   exists || stop "the lock can't be taken: $(error)"
-  stop "another deploy is under way: $(k get configmap feedmill-deploy-lock -o 'jsonpath={.data.holder}, since {.data.since}' 2>/dev/null)
+  stop "another deploy is under way: $(lock_says '{.data.holder}, since {.data.since}')
 If that process has ended, the deploy is dead (it is now $(date -u +%Y-%m-%dT%H:%M:%SZ)). Then:
   $unlock"
+}
+lock_says() { k get configmap feedmill-deploy-lock -o "jsonpath=$1" 2>/dev/null; }
+release_lock() {
+  [[ $holder && $(lock_says '{.data.holder}' || echo "$holder") == "$holder" ]] || return 0
+  k delete configmap feedmill-deploy-lock --ignore-not-found >/dev/null 2>"$work/error" ||
+    complain "the lock stays, and keeps others from deploying ($(error)). Once the cluster answers:"$'\n'"  $unlock"
 }
 
 # A password for each user of the broker that the manifests name, if there is none yet. No process has it as an argument.

@@ -66,22 +66,17 @@ def labels(document: Document) -> dict[str, str]:
     return document["metadata"].get("labels") or {}
 
 
-def group(document: Document) -> str:
-    """Return the API's group."""
-    return str(document["apiVersion"].rpartition("/")[0])
-
-
 def name_of(document: Document) -> str:
     """Return KIND/NAME for kubectl. Kinds that aren't Kubernetes' own need their group: several may be a "cluster"."""
-    kind = document["kind"].lower()
-    if "." in group(document) and not group(document).endswith(".k8s.io"):
-        kind += f".{document['apiVersion'].rpartition('/')[2]}.{group(document)}"
+    kind, (group, _, version) = document["kind"].lower(), document["apiVersion"].rpartition("/")
+    if "." in group and not group.endswith(".k8s.io"):
+        kind += f".{version}.{group}"
     return f"{kind}/{document['metadata']['name']}"
 
 
 def identity(document: Document) -> Fact:
-    """Return what stays the same when an API's version changes."""
-    return group(document), document["kind"], document["metadata"]["name"]
+    """Return group, kind and name, which stay the same when an API's version changes."""
+    return document["apiVersion"].rpartition("/")[0], document["kind"], document["metadata"]["name"]
 
 
 def image_of(server: Document) -> str:
@@ -149,6 +144,16 @@ def broken_contract(document: Document, namespace: str, fetch_type: str) -> Iter
         yield f"is labelled {TYPE}={labels(document)[TYPE]}"
 
 
+def other_namespaces(documents: list[Document], namespace: str) -> Iterator[Fact]:
+    """Problems: alert rules, and hosts named for one of the objects, that name another namespace."""
+    ours = "|".join(re.escape(one["metadata"]["name"]) for one in documents)
+    pattern = rf"""\b(?:{ours})[a-z0-9-]*\.([a-z0-9-]+)\.svc\b|namespace=~?\\*['"]([a-z0-9-]+)\\*['"]"""
+    for document in documents:
+        found = {one[0]: one[1] or one[2] for one in re.finditer(pattern, json.dumps(document))}
+        for text in sorted(text for text, named in found.items() if named != namespace):
+            yield "problem", f"{name_of(document)}: {text}, and deploy.env says {namespace}"
+
+
 def image_facts(documents: list[Document]) -> Iterator[Fact]:
     """What there is to know of the images."""
     found = {node for key, node in nodes(documents) if key in ("image", "imageName") and isinstance(node, str)}
@@ -185,6 +190,7 @@ def facts(directory: Path, fetch_type: str, documents: list[Document]) -> Iterat
             yield "problem", f"{name}: {text}"
     if not any(labels(document).get(TYPE) for document in documents):
         yield "problem", f"no object is labelled {TYPE}={fetch_type}"
+    yield from other_namespaces(documents, namespace)
     yield from image_facts(documents)
     yield from secret_facts(documents)
 
@@ -194,7 +200,7 @@ def before(documents: list[Document], live: list[Document], directory: Path) -> 
     there = {identity(one): one for one in live}
     for document in documents:
         phase, name, now = labels(document)[PHASE], name_of(document), there.get(identity(document))
-        if group(document).endswith(SERVERS):
+        if identity(document)[0].endswith(SERVERS):
             yield "server", name, now["metadata"]["generation"] if now else 0
             if now and is_older(image_of(document), image_of(now)):
                 yield "older", f"{name} {image_of(now)}"

@@ -35,7 +35,7 @@ explain() { # OBJECT
 # stay. A broker or database that is not ready yet may only be slow: a node may take half an hour to hand over.
 roll_back() {
   local object phase new failed=0 tries=24 servers look="kubectl get all --context=$context --namespace=$NAMESPACE"
-  until k get namespace "$NAMESPACE" --request-timeout=5s >/dev/null 2>"$work/error" || not_found; do   # it may be back in a minute
+  until answers 5s; do   # it may be back in a minute
     ((tries--)) || { complain "nothing is rolled back: the cluster does not answer ($(error)). Once it does, deploy again."; return 1; }
     sleep "${SETTLE_SECONDS:-5}"
   done
@@ -99,8 +99,7 @@ finish() {
     reason=${reason:-$([[ $outcome == deployed ]] || echo 'a command failed')}
     if [[ $outcome != failed ]] || roll_back; then record; fi
   fi
-  ((!locked)) || k delete configmap feedmill-deploy-lock --ignore-not-found >/dev/null 2>"$work/error" ||
-    complain "the lock stays, and keeps others from deploying ($(error)). Once the cluster answers:"$'\n'"  $unlock"
+  release_lock
   [[ -z $work ]] || rm -rf "$work"
   exit "$code"
 }

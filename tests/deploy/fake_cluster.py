@@ -244,7 +244,7 @@ class FakeCluster:
             raise Failed(f'Error from server (NotFound): "{key}" not found')
         found = self.objects[key]
         if "{.data.holder}" in form:
-            return f"{found.data['holder']}, since {found.data['since']}"
+            return re.sub(r"\{\.data\.(\w+)\}", lambda name: found.data[name[1]], form.removeprefix("jsonpath="))
         return str(found.generation) if "generation" in form else ""
 
     def document(self, key: str) -> dict[str, object]:

@@ -208,6 +208,11 @@ def test_all_wrong_values_are_said_at_once_without_secrets(bench: Bench) -> None
         ),
         ("/../queue-fetcher", "/../batch-fetcher", "cronjob/batch: is labelled feedmill.dev/fetch-type=batch-fetcher"),
         ("/../queue-fetcher", "/../base", "no object is labelled feedmill.dev/fetch-type=queue-fetcher"),
+        (
+            "[FEEDMILL_FETCH_THREADS=32]",
+            "[FEEDMILL_API_HOSTS=writer.other.svc]",
+            ": writer.other.svc, and deploy.env says feedmill-dev",
+        ),
         ("newName: feedmill", "newName: mill", "feedmill's image must be in them, from one registry"),
     ],
 )

@@ -240,6 +240,14 @@ def test_two_deploys_at_a_time_are_one_too_many(bench: Bench) -> None:
     assert "configmap/feedmill-deploy-lock" in bench.cluster.objects, "it is somebody else's"
 
 
+def test_a_signal_while_the_lock_is_made_leaves_no_lock(bench: Bench) -> None:
+    bench.fail("create configmap feedmill-deploy-lock", code=0, interrupt=True)
+    done = bench.deploy()
+    assert done.code == 130
+    assert bench.called("create", "configmap", "feedmill-deploy-lock")
+    assert "configmap/feedmill-deploy-lock" not in bench.cluster.objects
+
+
 def test_twenty_records_are_kept(bench: Bench) -> None:
     for number in range(20):
         labels = {"feedmill.dev/record": "deploy"}

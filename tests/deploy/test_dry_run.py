@@ -93,6 +93,15 @@ def test_says_what_the_cluster_would_not_take(bench: Bench) -> None:
     assert done.out.startswith("apiVersion: ")
 
 
+def test_a_cluster_that_goes_away_is_not_one_that_refuses(bench: Bench) -> None:
+    bench.fail("apply --dry-run=server", "The connection to the server was refused")
+    bench.fail("get namespace .*=5s", "The connection to the server was refused")
+    done = bench.run("-T", "queue-fetcher", "-e", "dev", "-n")
+    assert done.code == 0, "kubernetes-validate has looked at the manifests"
+    assert "would stop here: the cluster of context kind-mill does not answer: The connection to the" in done.err
+    assert "would not take" not in done.err
+
+
 def test_says_what_the_cluster_would_not_take_of_the_migration(bench: Bench) -> None:
     assert bench.deploy().code == 0
     assert bench.run("-T", "queue-fetcher", "-e", "dev", "-n").code == 0, "that there is such a Job is no fault"
