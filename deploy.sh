@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
-# Deploys Feedmill to Kubernetes. Here are the decisions; the values are in k8s/ (kustomize, and overlays/ENV/deploy.env).
-# Of the manifests this knows three labels (app.kubernetes.io/part-of, feedmill.dev/phase, feedmill.dev/fetch-type) and
-# what "ready" means for each kind of object. docs/how-to/kubernetes.md explains every check, -h every option.
-#   scripts/deploy/checks.sh    what must be true before     image.sh      the tag, the image, its digest
-#   scripts/deploy/cluster.sh   kubectl, waiting, the lock   rollback.sh   what was before, why it failed, the record
-#   scripts/deploy/manifests.py what the manifests say
+# Deploys Feedmill to Kubernetes (docs/how-to/kubernetes.md). Here are the decisions; the values are in k8s/: kustomize, and
+# overlays/ENV/deploy.env. Of the manifests this knows the labels app.kubernetes.io/part-of, feedmill.dev/phase and
+# feedmill.dev/fetch-type, and what "ready" means for each kind of object.
 set -euo pipefail
 
 usage() {
@@ -13,19 +10,17 @@ usage: ./deploy.sh -T queue-fetcher|batch-fetcher -e dev|staging|prod|PATH [-n |
 
   -T TYPE  queue-fetcher: fetchers that always run; batch-fetcher: a run by the clock. The other one is removed.
   -e ENV   environment: the values in k8s/overlays/ENV, or in a directory of yours (./mine, ../infra/feedmill)
-  -n       dry run: checks everything, shows what would change if the cluster answers, prints the manifests on
-           standard output and all else on standard error; needs no cluster, asks nothing, changes nothing
+  -n       dry run: checks, prints the manifests (all else on standard error), asks and changes nothing; needs no cluster
   -b       build the image and stop (nothing is pushed)
-  -t TAG   deploy the image of this tag, which must be there; with -b, build it under this tag.
-           Without -t the tag comes from git, and an image that isn't in the registry is built and pushed
-           (but for a release, v0.2.0 in git and 0.2.0 as a tag: its image comes from CI).
+  -t TAG   deploy the image of this tag, which must be there; with -b, build it. Without -t git names the tag, and an
+           image that isn't in the registry is built and pushed (but not that of a release, which comes from CI).
   -a       allow what is not committed or not pushed (not under the rules of prod)
-  -y       don't ask (not under the rules of prod, where the environment's name is to be typed)
+  -y       don't ask (not under the rules of prod)
   -h       this text
 
 Exit codes: 0 done, 1 refused or failed (and rolled back), 2 wrong usage, 130 interrupted (and rolled back).
-Of a dry run: 0 the manifests are right (what else would stop a deploy is said), 1 they are wrong, or the cluster would
-not take them, 2 wrong usage, 3 nobody looked at their fields (no cluster answers, and no kubernetes-validate).
+Of a dry run: 0 right (what else would stop a deploy is said), 1 wrong, or the cluster would not take them, 3 nobody looked
+at the manifests' fields (no cluster answers, and no kubernetes-validate).
 USAGE
 }
 
@@ -34,8 +29,7 @@ step() { printf '\n== %s\n' "$*"; }
 complain() { printf 'deploy.sh: %s\n' "$*" >&2; }
 stop() { reason=$1; complain "$1"; exit "${2:-1}"; }
 wrong_usage() { complain "$1 (./deploy.sh -h)"; exit 2; }
-# What is about this moment or machine stops a deploy; a dry run says so and goes on. Wrong manifests stop both.
-refuse() {
+refuse() { # for reasons of this moment or machine; wrong manifests stop a dry run, too
   ((dry)) || stop "$1"
   refusals=$((refusals + 1))
   say "A deploy would stop here: $1"
@@ -45,13 +39,8 @@ parse_options() {
   local option
   while getopts :T:e:t:nbayh option; do
     case $option in
-      T) type=$OPTARG ;;
-      e) environment=$OPTARG ;;
-      t) given_tag=$OPTARG ;;
-      n) dry=1 ;;
-      b) build=1 ;;
-      a) allow_dirty=1 ;;
-      y) yes=1 ;;
+      T) type=$OPTARG ;; e) environment=$OPTARG ;; t) given_tag=$OPTARG ;;
+      n) dry=1 ;; b) build=1 ;; a) allow_dirty=1 ;; y) yes=1 ;;
       h) usage; exit 0 ;;
       :) wrong_usage "-$OPTARG needs a value" ;;
       *) wrong_usage "there is no option -$OPTARG" ;;
@@ -59,11 +48,8 @@ parse_options() {
   done
   shift $((OPTIND - 1))
   (($# == 0)) || wrong_usage "what is \"$1\"?"
-  case $type in
-    queue-fetcher) other=batch-fetcher ;;
-    batch-fetcher) other=queue-fetcher ;;
-    *) wrong_usage "-T must be queue-fetcher or batch-fetcher" ;;
-  esac
+  [[ $type =~ ^(queue|batch)-fetcher$ ]] || wrong_usage "-T must be queue-fetcher or batch-fetcher"
+  if [[ $type == queue-fetcher ]]; then other=batch-fetcher; else other=queue-fetcher; fi
   ((!dry || !build)) || wrong_usage "-n and -b exclude each other"
   [[ -z $given_tag || $given_tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]] || wrong_usage "-t: a tag is made of letters, digits, _ . and -"
   [[ $given_tag != latest ]] || wrong_usage "-t latest: what means another image tomorrow can't be rolled back to"
@@ -77,8 +63,9 @@ parse_options() {
   [[ -f $values && -d $overlay/$type && $environment =~ ^[A-Za-z0-9][A-Za-z0-9_-]*$ ]] ||
     wrong_usage "-e: $overlay is not the directory of an environment, with deploy.env and $type (docs/how-to/kubernetes.md)"
   read_values
-  [[ $RULES != prod ]] || ((!allow_dirty)) || wrong_usage "-a is not for $environment: what runs there must be in the repository"
-  [[ $RULES != prod ]] || ((!yes)) || wrong_usage "-y is not for $environment: there its name is to be typed"
+  [[ $RULES == prod ]] || return 0
+  ((!allow_dirty)) || wrong_usage "-a is not for $environment: what runs there must be in the repository"
+  ((!yes)) || wrong_usage "-y is not for $environment: there its name is to be typed"
 }
 
 # Lines NAME=value and comments, read and never executed; manifests.py says what is wrong with them.
@@ -95,39 +82,29 @@ show_changes() {
   if [[ -z $context ]]; then say "Not compared: there is no cluster to ask."; return; fi
   if ((first)); then say "Everything is new: there is no namespace $NAMESPACE."; return; fi
   show_difference
-  objects 2-migrate | sed -n 's/^job/Runs again: &/p'
+  objects 2-migrate | sed 's/^/Runs again: /'
+  save_state
+  facts lost | sed 's/^/Not written on it what it was (--server-side?), so a rollback leaves it as this deploy makes it: /'
   take_inventory || { refuse "what is there can't be listed (see above)"; return; }
-  of_other | sed 's/^/Removed at the end: /'
-  leftovers | sed 's/.*/No longer in the manifests, left alone: & (kubectl delete it once nothing needs it)/'
+  facts remove | sed 's/^/Removed at the end: /'
+  facts leftover | sed 's/.*/No longer in the manifests, left alone: & (kubectl delete it once nothing needs it)/'
 }
 
 ask() {
-  local answer=
+  local answer='' wanted=y
   ((!yes)) || return 0
-  if [[ $RULES == prod ]]; then
-    printf '\nThis is %s. Type %s to go on: ' "$environment" "$environment"
-    read -r answer || true
-    [[ $answer == "$environment" ]] || stop "not confirmed; nothing was changed"
-  else
-    printf '\nDeploy to %s? [y/N] ' "$environment"
-    read -r answer || true
-    [[ $answer =~ ^[yY] ]] || stop "not confirmed; nothing was changed"
-  fi
+  [[ $RULES != prod ]] || wanted=$environment
+  printf '\nDeploy to %s? Type %s to go on: ' "$environment" "$wanted"
+  read -r answer || true
+  [[ $answer == "$wanted" ]] || stop "not confirmed; nothing was changed"
 }
 
-# A note in git of what was deployed (not by the rules of dev): made now, pushed once it is true, taken back if it doesn't become so.
-tag_commit() {
-  [[ $RULES != dev ]] || return 0
-  git_tag="deploy/$environment/$stamp"
-  GIT_COMMITTER_NAME=$who GIT_COMMITTER_EMAIL=$who git tag --annotate "$git_tag" "$commit" \
-    --message "$type, image $image:$tag$digest" 2>"$work/error" || stop "git could not tag the commit: $(error)"
-}
-
+# A note in git of what was deployed (not by the rules of dev).
 push_git_tag() {
-  local remote
-  [[ $git_tag ]] || return 0
-  remote=$(git remote | grep -x origin || git remote | head -n 1)
-  git push --quiet "$remote" "refs/tags/$git_tag" 2>"$work/error" || complain "the tag $git_tag stays in this clone: $(error)"
+  local name="deploy/$environment/$stamp"
+  [[ $RULES != dev ]] || return 0
+  { GIT_COMMITTER_NAME=$who GIT_COMMITTER_EMAIL=$who git tag --annotate "$name" "$commit" --message "$type, image $deployed" &&
+    git push --quiet origin "refs/tags/$name"; } || complain "the tag $name is not pushed (see above)"
 }
 
 apply_phase() { # PHASE SECONDS
@@ -141,17 +118,6 @@ apply_phase() { # PHASE SECONDS
   done
 }
 
-deploy() {
-  apply_phase 1-foundation "$FOUNDATION_SECONDS"
-  make_broker_users
-  check_secrets ready
-  # A Job can't be changed, so the former one goes. Migrations go forward only, and each leaves the tables usable for the
-  # release before it: what runs meanwhile, and after a rollback, keeps working.
-  k_wait delete job -l "$OURS,feedmill.dev/phase=2-migrate" --ignore-not-found --timeout="$DELETE_TIMEOUT" || stop "the former migration can't be removed"
-  apply_phase 2-migrate "$MIGRATE_SECONDS"
-  apply_phase 3-services "$ROLLOUT_SECONDS"
-}
-
 main() {
   ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)) || { complain "bash 4.4 or newer is needed; this is $BASH_VERSION"; exit 1; }
   type='' environment='' given_tag='' dry=0 build=0 allow_dirty=0 yes=0
@@ -159,17 +125,13 @@ main() {
   parse_options "$@"
 
   cd "$root"
-  # shellcheck source=scripts/deploy/cluster.sh
+  PATH+=:$root/.feedmill/venv/bin   # at the end: other tools want their own Python
   source scripts/deploy/cluster.sh
-  # shellcheck source=scripts/deploy/checks.sh
   source scripts/deploy/checks.sh
-  # shellcheck source=scripts/deploy/image.sh
   source scripts/deploy/image.sh
-  # shellcheck source=scripts/deploy/rollback.sh
   source scripts/deploy/rollback.sh
 
-  work='' child='' context='' digest='' stage='' outcome=failed reason='' git_tag='' locked=0 images=() to_push=() first=0
-  refusals=0 judged=0 rejected=0
+  work='' context='' stage='' outcome=failed reason='' holder='' first=0 refusals=0 judged=0 rejected=0 images=() missing=()
   declare -gA digests=()
   stamp=$(date -u +%Y%m%d-%H%M%S)
   started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
@@ -181,42 +143,49 @@ main() {
   work=$(cd "$(mktemp -d)" && pwd -P)
 
   step "Checks ($type to $environment)"
-  check_tools
+  scripts/setup.sh --no-servers || stop "the Python environment that reads the manifests can't be made (see above)"
   who=$(git config user.email || printf '%s@%s' "$(id -un 2>/dev/null || id -u)" "${HOSTNAME:-unknown}")
   check_manifests
-  check_tree
-  if ((build)); then
-    build_images "${images[@]}"
-    return
-  fi
+  choose_tag
+  render
+  check_clone "$root"
+  commit=$clone_commit
+  [[ $overlay == "$root"/* ]] || check_clone "$overlay"
+  if ((build)); then build_images "${images[@]}"; return; fi
   check_context
   check_secrets now
   check_server
   check_image
+  ((${#digests[@]} == 0)) || render
 
   show_changes
   if ((dry)); then
     cat "$work/manifests" >&3
     printf '\nDry run: nothing was changed. Reasons for which a deploy would stop: %s.\n' "$refusals"
     ((!rejected)) || exit 1
-    ((judged)) || exit 3
+    ((judged)) || { say "Nobody looked at the manifests' fields: install kubernetes-validate (make setup), or use a context whose cluster answers."; exit 3; }
     return
   fi
   ask
 
   step "Deploying"
-  unlock="kubectl delete configmap feedmill-deploy-lock --context=$context --namespace=$NAMESPACE"
   take_lock
   save_state
   publish_images
-  tag_commit
-  deploy
+  apply_phase 1-foundation "$FOUNDATION_SECONDS"
+  make_broker_users
+  check_secrets ready
+  # A Job can't be changed, so the former one goes. Migrations go forward only, and each leaves the tables usable for the
+  # release before it: what runs meanwhile, and after a rollback, keeps working.
+  k_wait delete job -l "$OURS,$JOB" --ignore-not-found --timeout="$DELETE_TIMEOUT" || stop "the former migration can't be removed"
+  apply_phase 2-migrate "$MIGRATE_SECONDS"
+  apply_phase 3-services "$ROLLOUT_SECONDS"
   outcome=incomplete   # the new type is up: from here on nothing is rolled back
   remove_other || stop "$type is up, but objects of $other could not be removed (see above): deploy again"
   outcome=deployed
   remove_old_config_maps
   push_git_tag
-  step "Deployed: $type, $image:$tag, in $SECONDS s"
+  step "Deployed: $type, $deployed, in $SECONDS s"
 }
 
 main "$@"

@@ -1,82 +1,44 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# The tag and the images: Feedmill's, and the enricher's if the manifests name it. An image with a registry in its name is
-# looked for there, and built and pushed if it is missing; one without (dev) is built here and loaded into the cluster.
+# The tag and the images: Feedmill's, and the enricher's. One without a registry (dev) is loaded into the cluster.
 
-# A release is v0.2.0 in git, and 0.2.0 as a version and as an image's tag (.github/workflows/release.yml pushes it).
-# Uncommitted changes go into the tag: with one tag for two images, nodes would keep the one that they have.
-choose_tag() { # UNCOMMITTED-CHANGES
+# A release is v0.2.0 in git and 0.2.0 as an image. Uncommitted changes change the tag: nodes keep the image that they have.
+choose_tag() {
   tag=${given_tag:-$(git describe --tags --always --abbrev=12 --match 'v[0-9]*' 2>/dev/null || echo unversioned)}
   [[ ! $tag =~ ^v[0-9]+\.[0-9]+\.[0-9] ]] || tag=${tag#v}
-  [[ -z $1 || $given_tag ]] || tag+=-dirty-$({ git diff HEAD; git ls-files --others --exclude-standard -z | xargs -0 cat; } | git hash-object --stdin | cut -c 1-8)
-  render "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the tag $tag (see above)"
+  [[ $given_tag || -z $(git status --porcelain 2>/dev/null) ]] ||
+    tag+=-dirty-$({ git diff HEAD; git ls-files --others --exclude-standard -z | xargs -0 cat; } | git hash-object --stdin | cut -c 1-8)
 }
 
 check_image() {
-  local one missing=()
-  if [[ $image != */* && $RULES != dev ]]; then
+  local one
+  [[ $image == */* || $RULES == dev ]] ||
     refuse "the image $image has no registry in its name, where $environment could pull it from (newName in $overlay)"
-  fi
-  for one in "${images[@]}"; do is_there "$one:$tag" || missing+=("$one"); done
-  if ((${#missing[@]} == 0)); then pin_images; return 0; fi
-  [[ $image != */* ]] || to_push=("${missing[@]}")
+  for one in "${images[@]}"; do is_there "$one" || missing+=("$one"); done
+  if ((${#missing[@]} == 0)); then return; fi
   if [[ $given_tag ]]; then refuse "there is no image ${missing[0]}:$tag, and one that is named by -t is not built by a deploy (-b builds it)"
   elif [[ $image == */* && $tag =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]; then
     refuse "there is no image ${missing[0]}:$tag, and that of a release is not built by a deploy: its CI job pushes it (by hand: -b, docker push)"
-  elif ((dry)); then say "${missing[*]/%/:$tag} would be built$( ((${#to_push[@]} == 0)) || printf ' and pushed')."
+  elif ((dry)); then say "${missing[*]/%/:$tag} would be built$([[ $image != */* ]] || printf ' and pushed')."
   else build_images "${missing[@]}"; fi
 }
 
-is_there() { # IMAGE:TAG
-  local code=0
-  if [[ $1 != */* ]]; then docker image inspect "$1" >/dev/null 2>&1 && [[ $given_tag ]]; return; fi
-  in_registry "$1" || code=$?
-  ((code)) || return 0
-  # Missing is only what the registry says is missing: silence isn't, nor is a credential helper that is "not found".
-  if ((code == 124)) || ! grep -qiE "no such manifest|manifest .*(unknown|not found)|name.unknown|$1: not found\$" "$work/error"; then
-    refuse "the registry can't be asked for $1: $([[ -s $work/error ]] && error || echo "it gives no answer")"
-    return 0   # a dry run goes on
-  fi
-  return 1
-}
-
 # A tag may mean another image tomorrow, and what nodes have pulled by then nobody knows: prod names its images by the
-# digests that the registry has for them, once they are there.
-pin_images() {
-  local one said
-  [[ $RULES == prod && $image == */* ]] || return 0
-  for one in "${images[@]}"; do
-    said=$(digest_in_registry "$one:$tag" 2>"$work/error") || said=
-    if [[ ! $said =~ ^sha256:[0-9a-f]{64}$ ]]; then
-      complain "the registry does not say the digest of $one:$tag ($(error)): it is deployed by its tag"
-      continue
-    fi
-    digests[$one]=$said
-    say "$one:$tag is $said."
-  done
-  digest=${digests[$image]:+@${digests[$image]}}
-  render "$tag" >"$work/manifests" || stop "the manifests can't be rendered with the digest (see above)"
-}
-
-digest_in_registry() {
-  local limit=()
-  ! command -v timeout >/dev/null || limit=(timeout 30)
-  if command -v docker >/dev/null; then "${limit[@]}" docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$1"
-  elif command -v crane >/dev/null; then "${limit[@]}" crane digest "$1"
-  else "${limit[@]}" skopeo inspect --format '{{.Digest}}' "docker://$1"; fi
-}
-
-in_registry() {
-  local limit=()
-  ! command -v timeout >/dev/null || limit=(timeout 30)
-  if command -v docker >/dev/null; then "${limit[@]}" docker manifest inspect "$1"
-  elif command -v crane >/dev/null; then "${limit[@]}" crane manifest "$1"
-  elif command -v skopeo >/dev/null; then "${limit[@]}" skopeo inspect --raw "docker://$1"
-  else echo "there is no docker, crane or skopeo" >&2; false; fi >/dev/null 2>"$work/error"
+# digests that the registry has for them. Missing is only what the registry says is missing: silence isn't.
+is_there() { # IMAGE
+  local digest
+  if [[ $1 != */* ]]; then docker image inspect "$1:$tag" >/dev/null 2>&1 && [[ $given_tag ]]; return; fi
+  if digest=$(timeout 30 docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$1:$tag" 2>"$work/error") &&
+    [[ $RULES != prod || $digest == sha256:* ]]; then
+    [[ $RULES != prod ]] || digests[$1]=$digest
+  elif (($? != 124)) && grep -qiE "no such manifest|manifest .*(unknown|not found)|name.unknown|$1:$tag: not found\$" "$work/error"; then
+    return 1
+  else
+    refuse "the registry can't be asked for $1:$tag: $([[ -s $work/error ]] && error || echo "it gives no answer")"
+  fi
 }
 
 build_images() { # IMAGE…
   local one target
-  command -v docker >/dev/null || stop "docker is not installed, and $1:$tag would have to be built"
   for one in "$@"; do
     step "Building $one:$tag"
     target=()
@@ -89,9 +51,11 @@ build_images() { # IMAGE…
 publish_images() {
   local one
   if [[ $image == */* ]]; then
-    ((${#to_push[@]})) || return 0
-    for one in "${to_push[@]}"; do in_child docker push "$one:$tag" || stop "the image could not be pushed (see above)"; done
-    pin_images
+    for one in "${missing[@]}"; do
+      in_child docker push "$one:$tag" || stop "the image could not be pushed (see above)"
+      is_there "$one" || stop "the registry does not have $one:$tag, which was pushed: $(error)"
+    done
+    render
     return
   fi
   for one in "${images[@]/%/:$tag}"; do

@@ -1,22 +1,4 @@
-"""What manifests say, for deploy.sh: a line a fact, its parts separated by tabs.
-
-    python -m scripts.deploy.manifests facts DIRECTORY TYPE < MANIFESTS
-    python -m scripts.deploy.manifests before MANIFESTS DIRECTORY < LIVE
-
-`facts` of rendered manifests, with the deploy.env in the overlay's DIRECTORY:
-    object   PHASE KIND/NAME TYPE     KIND as kubectl takes it (deployment, scaledobject.v1alpha1.keda.sh)
-    ours     NAME                     feedmill's image without its tag, then others of ours (feedmill-enricher)
-    tagged   IMAGE                    an image of others that has no digest
-    secret   NAME now|ready           what pods and resources need; "ready": made by one of the objects
-    catalog  NAME                     a ClusterImageCatalog that a database takes its image from
-    problem  SENTENCE                 what is wrong, without values (they may be secret)
-`before` a deploy (LIVE is what `kubectl get -o json` says): writes what was last applied into DIRECTORY/PHASE/, and
-says
-    new      PHASE OBJECT             what there was not, and the way back takes away
-    lost     OBJECT                   what was not applied, so nobody knows how
-    older    OBJECT IMAGE             a broker or database that runs with this IMAGE, and would be given an older one
-    server   OBJECT GENERATION        broker and database, which are never taken back (0: there was none)
-"""
+"""What manifests say, for deploy.sh: a line a fact, its parts separated by tabs."""
 
 from __future__ import annotations
 
@@ -25,22 +7,33 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from services.api.settings import ApiSettings
+from services.cli.settings import CliSettings
+from services.enricher.settings import EnricherSettings
+from services.fetcher.settings import FetcherSettings
+from services.scheduler.settings import SchedulerSettings
+from services.writer.settings import WriterSettings
+from shared.errors import ConfigurationError
+from shared.settings import SECRETS, read_settings
+
 PHASE, TYPE, PART_OF = "feedmill.dev/phase", "feedmill.dev/fetch-type", "app.kubernetes.io/part-of"
 PHASES = ("1-foundation", "2-migrate", "3-services")
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-MAKE_SECRETS = {"Ingress", "Certificate", "ExternalSecret", "SealedSecret"}
-"""Kinds that make the secret that they name, or do without it for a while."""
+MAKE_SECRETS = {"Ingress", "Certificate", "ExternalSecret", "SealedSecret"}  # or do without it for a while
 SERVERS = ("rabbitmq.com", "postgresql.cnpg.io")
 
 Document = dict[str, Any]
 Fact = tuple[Any, ...]
+
+
+class AllSettings(SchedulerSettings, FetcherSettings, EnricherSettings, WriterSettings, ApiSettings, CliSettings):
+    """The settings of all services."""
 
 
 class Values(BaseModel):
@@ -61,12 +54,11 @@ def read_values(file: Path) -> tuple[str, list[str]]:
     """Return the namespace that deploy.env names, and what is wrong with its values."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     given = dict(line.partition("=")[::2] for line in lines if not line.endswith("="))
-    problems = []
     try:
-        Values.model_validate(given)
+        return Values.model_validate(given).namespace, []
     except ValidationError as error:
-        problems = [f"{file}: {one['loc'][0]}: {one['msg']}" for one in error.errors(include_input=False)]
-    return given.get("NAMESPACE", ""), problems
+        wrong = error.errors(include_input=False)
+        return given.get("NAMESPACE", ""), [f"{file}: {one['loc'][0]}: {one['msg']}" for one in wrong]
 
 
 def labels(document: Document) -> dict[str, str]:
@@ -74,28 +66,32 @@ def labels(document: Document) -> dict[str, str]:
     return document["metadata"].get("labels") or {}
 
 
-def group(document: Document) -> str:
-    """Return the API's group, empty for Kubernetes' core."""
-    return str(document["apiVersion"].rpartition("/")[0])
-
-
 def name_of(document: Document) -> str:
-    """Return KIND/NAME. Kubernetes' own kinds need no group; others have names that several operators use (cluster)."""
-    kind = document["kind"].lower()
-    if "." in group(document) and not group(document).endswith(".k8s.io"):
-        kind += f".{document['apiVersion'].rpartition('/')[2]}.{group(document)}"
+    """Return KIND/NAME for kubectl. Kinds that aren't Kubernetes' own need their group: several may be a "cluster"."""
+    kind, (group, _, version) = document["kind"].lower(), document["apiVersion"].rpartition("/")
+    if "." in group and not group.endswith(".k8s.io"):
+        kind += f".{version}.{group}"
     return f"{kind}/{document['metadata']['name']}"
 
 
-def is_server(document: Document) -> bool:
-    """Return whether it is a broker, a database, or belongs to one."""
-    return group(document).endswith(SERVERS)
+def identity(document: Document) -> Fact:
+    """Return group, kind and name, which stay the same when an API's version changes."""
+    return document["apiVersion"].rpartition("/")[0], document["kind"], document["metadata"]["name"]
 
 
-def version(server: Document) -> list[int]:
-    """Return the numbers in the tag of a server's image, none if it names no image."""
-    image = server["spec"].get("image") or server["spec"].get("imageName") or ""
-    return [int(number) for number in re.findall(r"\d+", image.partition("@")[0].rpartition(":")[2])]
+def image_of(server: Document) -> str:
+    """Return the image of a broker or database, or the major version that it takes from a catalog."""
+    spec = server["spec"]
+    return str(
+        spec.get("image") or spec.get("imageName") or f"major:{(spec.get('imageCatalogRef') or {}).get('major')}"
+    )
+
+
+def is_older(image: str, than: str) -> bool:
+    """Compare the numbers that both tags have."""
+    tags = (one.partition("@")[0].rpartition(":")[2] for one in (image, than))
+    new, old = ([int(number) for number in re.findall(r"\d+", tag)] for tag in tags)
+    return new[: len(old)] < old[: len(new)]
 
 
 def nodes(tree: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -117,47 +113,21 @@ def needed_secrets(document: Document) -> set[str]:
     return {name for name in found if name} if document["kind"] not in MAKE_SECRETS else set()
 
 
-def given_settings(document: Document) -> Iterator[tuple[str, str]]:
-    """The settings in a ConfigMap or in containers. Of those that are put together elsewhere only the name."""
-    if document["kind"] == "ConfigMap":
-        yield from (document.get("data") or {}).items()
+def wrong_settings(document: Document) -> Iterator[str]:
+    """What is wrong with the settings in a ConfigMap or in containers."""
+    given = dict(document.get("data") or {}) if document["kind"] == "ConfigMap" else {}
     for key, node in nodes(document.get("spec")):
         if key == "env" and isinstance(node, dict):
             value = node.get("value") or ""
-            yield node["name"], "" if "$(" in value else value
-
-
-@cache
-def settings() -> Any:
-    """Return one class with the settings of all services."""
-    from pydantic import create_model
-
-    from services.api.settings import ApiSettings
-    from services.cli.settings import CliSettings
-    from services.enricher.settings import EnricherSettings
-    from services.fetcher.settings import FetcherSettings
-    from services.scheduler.settings import SchedulerSettings
-    from services.writer.settings import WriterSettings
-
-    bases = (SchedulerSettings, FetcherSettings, EnricherSettings, WriterSettings, ApiSettings, CliSettings)
-    return create_model("AllSettings", __base__=bases)
-
-
-def wrong_settings(document: Document) -> Iterator[str]:
-    """What is wrong with an object's settings."""
-    from shared.errors import ConfigurationError
-    from shared.settings import SECRETS, read_settings
-
-    given = {name: value for name, value in given_settings(document) if name.startswith("FEEDMILL_")}
-    given.pop(SECRETS, None)
+            given[node["name"]] = "" if "$(" in value else value  # put together in the pod
+    given = {name: value for name, value in given.items() if name.startswith("FEEDMILL_") and name != SECRETS}
     for name in given:
-        if name.removeprefix("FEEDMILL_").lower() not in settings().model_fields:
+        if name.removeprefix("FEEDMILL_").lower() not in AllSettings.model_fields:
             yield f"{name} is not a setting (docs/reference/configuration.md lists them)"
-    for name in [name for name in os.environ if name.startswith("FEEDMILL_")]:
-        del os.environ[name]
+    os.environ.clear()
     os.environ.update(given)
     try:
-        read_settings(settings())
+        read_settings(AllSettings)
     except ConfigurationError as error:
         yield str(error)
 
@@ -174,21 +144,25 @@ def broken_contract(document: Document, namespace: str, fetch_type: str) -> Iter
         yield f"is labelled {TYPE}={labels(document)[TYPE]}"
 
 
+def other_namespaces(documents: list[Document], namespace: str) -> Iterator[Fact]:
+    """Problems: alert rules, and hosts named for one of the objects, that name another namespace."""
+    ours = "|".join(re.escape(one["metadata"]["name"]) for one in documents)
+    pattern = rf"""\b(?:{ours})[a-z0-9-]*\.([a-z0-9-]+)\.svc\b|namespace=~?\\*['"]([a-z0-9-]+)\\*['"]"""
+    for document in documents:
+        found = {one[0]: one[1] or one[2] for one in re.finditer(pattern, json.dumps(document))}
+        for text in sorted(text for text, named in found.items() if named != namespace):
+            yield "problem", f"{name_of(document)}: {text}, and deploy.env says {namespace}"
+
+
 def image_facts(documents: list[Document]) -> Iterator[Fact]:
     """What there is to know of the images."""
-    found = {
-        node
-        for document in documents
-        for key, node in nodes(document.get("spec"))
-        if key in ("image", "imageName") and isinstance(node, str)
-    }
+    found = {node for key, node in nodes(documents) if key in ("image", "imageName") and isinstance(node, str)}
     names = {image: re.sub(r"(:[^/:@]*)?(@.*)?$", "", image) for image in found}
-    ours = {name for name in names.values() if re.search(r"(^|/)feedmill(-[a-z-]+)?$", name)}
-    mills = sorted(name for name in ours if name.endswith("feedmill"))
-    for name in sorted(ours):
+    ours = sorted({name for name in names.values() if re.search(r"(^|/)feedmill(-[a-z-]+)?$", name)})
+    for name in ours:
         yield "ours", name
-    if len(mills) != 1 or not all(name.startswith(mills[0]) for name in ours):
-        yield "problem", f"feedmill's image must be in them, from one registry (not: {', '.join(sorted(ours))})"
+    if not ours or not ours[0].endswith("feedmill") or not all(name.startswith(ours[0]) for name in ours):
+        yield "problem", f"feedmill's image must be in them, from one registry (not: {', '.join(ours)})"
     for image in sorted(found):
         if not re.search(r"@sha256:|:[^/:]+$", image) or image.endswith(":latest"):
             yield "problem", f"image {image}: has no fixed tag"
@@ -202,59 +176,77 @@ def secret_facts(documents: list[Document]) -> Iterator[Fact]:
     owners = [one["metadata"]["name"] for one in makers if labels(one).get(PHASE) == PHASES[0]]
     for name in sorted({name for document in documents for name in needed_secrets(document)}):
         made = any(name == owner or name.startswith(f"{owner}-") for owner in owners)
-        yield "secret", name, "ready" if made else "now"
+        yield "secret", "ready" if made else "now", name
 
 
 def facts(directory: Path, fetch_type: str, documents: list[Document]) -> Iterator[Fact]:
-    """All facts of an overlay."""
+    """All facts of an overlay, which has its deploy.env in the directory."""
     namespace, problems = read_values(directory / "deploy.env")
     yield from (("problem", text) for text in problems)
     for document in documents:
         name = name_of(document)
-        yield "object", labels(document).get(PHASE, "-"), name, labels(document).get(TYPE, "-")
+        yield "object", labels(document).get(PHASE), name
         for text in (*broken_contract(document, namespace, fetch_type), *wrong_settings(document)):
             yield "problem", f"{name}: {text}"
-        for key, node in nodes(document.get("spec")):
-            if key == "imageCatalogRef" and node.get("kind") == "ClusterImageCatalog":
-                yield "catalog", node["name"]
     if not any(labels(document).get(TYPE) for document in documents):
         yield "problem", f"no object is labelled {TYPE}={fetch_type}"
+    yield from other_namespaces(documents, namespace)
     yield from image_facts(documents)
     yield from secret_facts(documents)
 
 
-def before(documents: list[Document], live: dict[Fact, Document], directory: Path) -> Iterator[Fact]:
-    """What the way back needs."""
+def before(documents: list[Document], live: list[Document], directory: Path) -> Iterator[Fact]:
+    """What the way back needs, and files of what was last applied: DIRECTORY/PHASE/KIND=NAME.json."""
+    there = {identity(one): one for one in live}
     for document in documents:
-        phase, name = labels(document)[PHASE], name_of(document)
-        now = live.get((group(document), name))
-        if is_server(document):
+        phase, name, now = labels(document)[PHASE], name_of(document), there.get(identity(document))
+        if identity(document)[0].endswith(SERVERS):
             yield "server", name, now["metadata"]["generation"] if now else 0
-            if now and version(document) and version(document) < version(now):
-                yield "older", name, now["spec"].get("image") or now["spec"]["imageName"]
-        elif phase == PHASES[1] or document["kind"] == "Namespace":
+            if now and is_older(image_of(document), image_of(now)):
+                yield "older", f"{name} {image_of(now)}"
+        elif phase == PHASES[1]:
             continue
         elif now is None:
             if phase == PHASES[2] or TYPE in labels(document):
                 yield "new", phase, name
         elif applied := (now["metadata"].get("annotations") or {}).get(LAST_APPLIED):
             file = directory / phase / f"{name.replace('/', '=')}.json"
-            file.parent.mkdir(exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(f"{applied}\n", encoding="utf-8")
         else:
             yield "lost", name
 
 
+def unhashed(document: Document) -> str:
+    """Return the name of a ConfigMap without what kustomize adds to it for its content (feedmill-config-h26tc4kd69)."""
+    name = document["metadata"]["name"] if document["kind"] == "ConfigMap" else ""
+    return re.sub(r"-[0-9a-z]{10}$", "", name) if re.search(r"-[0-9a-z]{10}$", name) else ""
+
+
+def others(documents: list[Document], found: list[Document], other: str) -> Iterator[Fact]:
+    """What is labelled as ours beside the manifests: what is to go, old ConfigMaps, and leftovers.
+
+    What runs goes before the foundation that it needs until it has drained. Of what others own only Jobs go, and before
+    their CronJob: one that somebody made of it by hand would not be waited for with it.
+    """
+    kept, generated = {identity(one) for one in documents}, {unhashed(one) for one in documents} - {""}
+    for one in sorted(found, key=lambda one: (one["kind"] == "Job", labels(one).get(PHASE, "")), reverse=True):
+        if labels(one).get(TYPE) == other:
+            if one["kind"] == "Job" or "ownerReferences" not in one["metadata"]:
+                yield "remove", name_of(one)
+        elif "ownerReferences" not in one["metadata"] and identity(one) not in kept:
+            yield "old" if unhashed(one) in generated else "leftover", name_of(one)
+
+
 def main(command: str, first: str, second: str) -> None:
-    """Print what the command asks for."""
+    """Print `facts DIRECTORY TYPE <MANIFESTS`, `before MANIFESTS DIRECTORY <LIVE` or `others MANIFESTS TYPE <FOUND`."""
     if command == "facts":
         found = facts(Path(first), second, [one for one in yaml.safe_load_all(sys.stdin) if one])
     else:
-        text = sys.stdin.read()
-        said = json.loads(text) if text.strip() else {"items": []}
-        live = {(group(one), name_of(one)): one for one in said.get("items", [said])}
         documents = [one for one in yaml.safe_load_all(Path(first).read_text(encoding="utf-8")) if one]
-        found = before(documents, live, Path(second))
+        said = json.loads(sys.stdin.read().strip() or '{"items": []}')
+        items = said.get("items", [said])
+        found = before(documents, items, Path(second)) if command == "before" else others(documents, items, second)
     for fact in found:
         print("\t".join(str(part).replace("\n", " ") for part in fact))
 

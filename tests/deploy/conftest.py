@@ -22,7 +22,9 @@ CONTEXTS = {"dev": "kind-mill", "staging": "feedmill-staging", "prod": "admin@fe
 ENGINE_STUB = """#!/bin/bash
 echo "NAME $*" >>"DIRECTORY/other_calls"
 case "$*" in *" inspect "*)
-    grep -qxF "${@: -1}" "DIRECTORY/images" || { echo "no such manifest: ${@: -1}" >&2; exit 1; } ;;
+    grep -qxF "${@: -1}" "DIRECTORY/images" || { echo "ERROR: ${@: -1}: not found" >&2; exit 1; }
+    echo sha256:$(printf 5e%.0s {1..32}) ;;
+  push*) echo "$2" >>"DIRECTORY/images" ;;
 esac
 [ ! -e "DIRECTORY/NAME-fails" ] || { echo "NAME failed" >&2; exit 1; }
 """

@@ -2,8 +2,8 @@
 
 It knows what deploy.sh asks for, in the words of the real one: objects come by apply and go by delete, and the former
 specs of a Deployment stay in its ReplicaSets. The programs `kubectl` and `python` of the tests are a few lines of bash
-that ask this over a socket, since a deploy calls them some thirty times. `kubectl kustomize` and what manifests.py says
-come from the real ones, once for the same input: they take longer than all the rest of a deploy.
+that ask this over a socket, since a deploy calls them some thirty times. `kubectl kustomize` and `manifests.py
+facts` come from the real ones, once for the same input: they take longer than all the rest of a deploy.
 Every call is kept; a fault (a pattern of the call, and what happens then) makes one fail.
 """
 
@@ -22,6 +22,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import yaml
+
+from scripts.deploy.manifests import before, others
 
 PROGRAM = """#!/bin/bash
 exec 3<>/dev/tcp/127.0.0.1/PORT
@@ -147,8 +151,10 @@ class FakeCluster:
         """What manifests.py says; of what was before it also writes files."""
         given = Path(stdin).read_text()
         run = [sys.executable, "-m", "scripts.deploy.manifests", command, first, second]
-        if command == "before":
-            return self.real(str(len(SAID)), run, given)
+        if command != "facts":
+            documents, found = list(yaml.safe_load_all(Path(first).read_text())), json.loads(given)["items"]
+            said = before(documents, found, Path(second)) if command == "before" else others(documents, found, second)
+            return "".join("\t".join(map(str, fact)) + "\n" for fact in said)
         values = Path(first, "deploy.env").read_text()
         key = f"{command} {first.removeprefix(str(self.project))} {second} {values} {given}"
         return self.real(key, run, given).replace("PROJECT", str(self.project))
@@ -220,26 +226,25 @@ class FakeCluster:
         if "-f" in flags:
             named = [key for key, _ in parse_manifests(Path(flags["-f"]).read_text())]
             return json.dumps({"items": [self.document(key) for key in named if key in self.objects]})
-        if plain[0] in ("pods", "events"):
+        if plain[0] in ("pod", "pods", "events"):
             return ""
         if plain[0].startswith("deployments,"):
             workloads = [one for one in self.objects.values() if one.kind in ("CronJob", "Deployment", "Job")]
             return "".join(one.spec + "".join(one.former) for one in workloads)
-        if len(plain) == 2 or "/" in plain[0]:
-            return self.get_one(short("/".join(plain)), flags.get("-o", ""))
+        if len(plain) > 1 or "/" in plain[0]:
+            keys = [f"{plain[0]}/{name}" for name in plain[1:]] or plain
+            return "".join(self.get_one(short(key), flags.get("-o", "")) for key in keys)
         keys = self.selected(plain[0], flags.get("-l", ""))
         if flags["-o"] == "name":
             return "".join(f"{key}\n" for key in keys)
-        return "".join(self.line(key) for key in keys)
+        return json.dumps({"items": [self.document(key) for key in keys]})
 
     def get_one(self, key: str, form: str) -> str:
         if key not in self.objects:
             raise Failed(f'Error from server (NotFound): "{key}" not found')
         found = self.objects[key]
         if "{.data.holder}" in form:
-            return f"{found.data['holder']}, since {found.data['since']}"
-        if not form:
-            return f"{key.split('/')[1]}   2   42m"
+            return re.sub(r"\{\.data\.(\w+)\}", lambda name: found.data[name[1]], form.removeprefix("jsonpath="))
         return str(found.generation) if "generation" in form else ""
 
     def document(self, key: str) -> dict[str, object]:
@@ -247,16 +252,10 @@ class FakeCluster:
         last = {"key": key, "kind": one.kind, "labels": one.labels, "spec": one.spec}
         annotations = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(last)} if one.applied else {}
         metadata = {"name": key.split("/")[1], "generation": one.generation, "annotations": annotations}
+        metadata |= {"labels": one.labels} | ({"ownerReferences": [{}]} if one.owned else {})
         image = re.search(r"image: (.*)", one.spec)
         spec = {"image": image[1]} if image else {}
-        return {"apiVersion": APIS[one.kind], "kind": one.kind, "metadata": metadata, "spec": spec}
-
-    def line(self, key: str) -> str:
-        """As the template of the inventory has it."""
-        one = self.objects[key]
-        phase, fetch = (one.labels.get(f"feedmill.dev/{name}", "-") for name in ("phase", "fetch-type"))
-        owner = "owned" if one.owned else "free"
-        return f"{one.kind} {APIS.get(one.kind, 'v1')} {key.split('/')[1]} {phase} {fetch} {owner}\n"
+        return {"apiVersion": APIS.get(one.kind, "v1"), "kind": one.kind, "metadata": metadata, "spec": spec}
 
     def selected(self, kinds: str, selector: str) -> list[str]:
         wanted = [re.sub(r"(?<=y)ies$|s$", "", kind.split(".")[0]) for kind in kinds.split(",")]

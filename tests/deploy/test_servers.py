@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.deploy.manifests import is_older
 from tests.deploy.conftest import Bench
 from tests.deploy.test_failures import applied_as_before, running, specs
 
@@ -34,9 +35,16 @@ def test_a_broker_upgrade_that_is_slow_is_never_taken_back(running: Bench, inter
     assert running.deploy().code == 0, "it goes on"
     running.edit("k8s/base/all.yaml", "rabbitmq:4.4.0", "rabbitmq:4.3.10")
     running.commit()
+    dry = running.run("-T", "queue-fetcher", "-e", "dev", "-n")
+    assert (
+        "A deploy would stop here: an older image than it runs with may not read its data: rabbitmqcluster" in dry.err
+    )
+    assert "/broker rabbitmq:4.4.0-management\n" in dry.err
+    running.cluster.calls.clear()
     done = running.deploy()
     assert done.code == 1
-    assert "data, so nothing was changed: rabbitmqcluster.v1beta1.rabbitmq.com/broker rabbitmq:4.4.0-m" in done.err
+    assert "an older image than it runs with may not read its data" in done.err
+    assert running.changes() == []
     assert "4.4.0" in specs(running)["rabbitmqcluster/broker"]
 
 
@@ -52,3 +60,18 @@ def test_a_broker_that_was_upgraded_stays_when_a_service_fails(running: Bench) -
     assert now == before
     assert "Not taken back, since it holds data: rabbitmqcluster.v1beta1.rabbitmq.com/broker\n" in done.out
     assert running.records()[-1]["outcome"] == "rolled-back"
+
+
+@pytest.mark.parametrize(
+    ("image", "than", "older"),
+    [
+        ("rabbitmq:4.3.10-management", "rabbitmq:4.4.0-management@sha256:5e", True),
+        ("rabbitmq:4.4.0-management", "rabbitmq:4.3.10-management", False),
+        ("major:17", "major:18", True),
+        ("major:17", "ghcr.io/cloudnative-pg/postgresql:17.6-minimal-trixie", False),
+        ("major:17", "ghcr.io/cloudnative-pg/postgresql:18.1-minimal-trixie", True),
+        ("rabbitmq:4", "major:None", False),
+    ],
+)
+def test_what_an_older_image_is(image: str, than: str, older: bool) -> None:
+    assert is_older(image, than) == older
