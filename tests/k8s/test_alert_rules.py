@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.k8s.manifests import ROOT, Object, build, find, render
+from tests.k8s.manifests import ROOT, Object, build, find, of_kind, render
+from tests.k8s.policies import namespace_is_one
 from tests.monitoring.cases import CASES, within
 from tests.monitoring.promtool import Expected, check, needs_promtool
 from tests.monitoring.rules import ALERTS, INSTALLATIONS, read_rules
 
+SERVERS = (("RabbitmqCluster", "feedmill-broker"), ("Cluster", "feedmill-database"))
 WATCHED = [f"{environment}/{kind}-fetcher" for environment in ("staging", "prod") for kind in ("queue", "batch")]
 
 
@@ -32,12 +34,17 @@ def namespace_of(overlay: str) -> Object:
 @pytest.mark.parametrize("overlay", WATCHED)
 def test_the_rules_are_those_of_monitoring_for_this_namespace(overlay: str) -> None:
     namespace = namespace_of(overlay)["metadata"]["name"]
-    installation, *others = rules_of(overlay)
-    assert installation["record"] == "feedmill:installation"
+    said = read_rules(INSTALLATIONS)
+    rules = rules_of(overlay)
+    installation, *counted = rules[: len(said)]
     assert installation["labels"] == {"fetch_type": overlay.partition("/")[2]}
-    (said,) = read_rules(INSTALLATIONS)
-    assert installation["expr"] == said.expression.replace("''", f"'{namespace}'")
-    assert [rule["expr"].strip() for rule in others] == [
+    assert [rule["record"] for rule in (installation, *counted)] == [rule.name for rule in said]
+    for rule, one in zip((installation, *counted), said, strict=True):
+        assert rule["expr"].replace("3 * ", "1 * ") == one.expression.replace("''", f"'{namespace}'")
+    broker, database = (find(render(overlay), *one)["spec"] for one in SERVERS)
+    numbers = [int(rule["expr"].partition(" ")[0]) for rule in counted]
+    assert numbers == [broker["replicas"], database["instances"]] == [3, 3]
+    assert [rule["expr"].strip() for rule in rules[len(said) :]] == [
         rule.expression.replace("'.*'", f"'{namespace}'") for rule in read_rules(ALERTS)
     ]
 
@@ -51,14 +58,21 @@ def test_runbooks_are_where_the_namespace_says(overlay: str) -> None:
         assert rule["annotations"]["runbook_url"] == f"{base}#{rule['alert'].lower()}"
 
 
-def test_an_overlay_that_renames_the_namespace_repeats_the_replacement_of_the_page(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "monitor.md").read_text(encoding="utf-8")
-    (said,) = re.findall(r"^      (replacements:\n(?:        .+\n)+)", page, re.MULTILINE)
-    prod = Path(os.path.relpath(ROOT / "k8s" / "overlays" / "prod" / "queue-fetcher", tmp_path.resolve()))
-    (tmp_path / "kustomization.yaml").write_text(
-        f"namespace: paris\nresources: [{prod}]\n{textwrap.dedent('      ' + said)}"
-    )
-    rules = find(build(tmp_path), "PrometheusRule", "feedmill")
+@pytest.mark.parametrize("kind", ["queue-fetcher", "batch-fetcher"])
+def test_an_overlay_that_renames_the_namespace_repeats_the_replacements_of_the_page(kind: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "kubernetes.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"^    (namespace: paris\n(?:    .+\n)+)", page, re.MULTILINE)
+    there = Path(os.path.relpath(ROOT, tmp_path.resolve()))
+    text = textwrap.dedent("    " + said).replace("../feedmill", str(there)).replace("queue-fetcher", kind)
+    (tmp_path / "kustomization.yaml").write_text(text)
+    objects = build(tmp_path)
+    (settings,) = (one for one in of_kind(objects, "ConfigMap") if "FEEDMILL_API_HOSTS" in one["data"])
+    assert "feedmill-api.paris.svc" in settings["data"]["FEEDMILL_API_HOSTS"].split(",")
+    (ingress,) = of_kind(objects, "Ingress")
+    assert ingress["spec"]["rules"][0]["host"] == settings["data"]["FEEDMILL_API_HOSTS"].partition(",")[0]
+    assert list(namespace_is_one(objects)) == []
+    assert len(of_kind(objects, "ScaledObject")) == (3 if kind == "queue-fetcher" else 0)
+    rules = find(objects, "PrometheusRule", "feedmill")
     assert rules["metadata"]["namespace"] == "paris"
     for rule in (rule for group in rules["spec"]["groups"] for rule in group["rules"]):
         assert re.findall(r"'(.*?)'", rule["expr"]) == ["paris"]

@@ -27,7 +27,11 @@ OPERATORS = {
 }
 """What the operators make of the manifests, with its containers."""
 
-LABELS_OF_OTHERS = {"app.kubernetes.io/name=feedmill-broker", "app.kubernetes.io/name=kube-state-metrics"}
+LABELS_OF_OTHERS = {
+    "app.kubernetes.io/name=feedmill-broker",
+    "app.kubernetes.io/name=kube-state-metrics",
+    "cnpg.io/cluster=feedmill-database",
+}
 
 
 def named() -> set[tuple[str, str]]:

@@ -43,17 +43,23 @@ def rendered(row: str, directory: Path) -> tuple[Object, ...]:
     return render(overlay)
 
 
+def cpu(one: Object, kind: str) -> str:
+    return f"{quantity(one['resources'][kind]['cpu']):g}"
+
+
 @pytest.mark.parametrize("row", ROWS)
 def test_an_overlays_values_are_those_of_its_row(tmp_path: Path, row: str) -> None:
     objects = rendered(row, tmp_path)
     broker = find(objects, "RabbitmqCluster", "feedmill-broker")["spec"]
     database = find(objects, "Cluster", "feedmill-database")["spec"]
-    _, of_broker, of_database, *replicas = cells()[row]
+    _, of_broker, of_database, cores, poolers, *replicas = cells()[row]
     assert of_broker == f"{broker['resources']['limits']['memory']}, {broker['persistence']['storage']}"
     assert of_database == ", ".join(
         (database["resources"]["limits"]["memory"], database["storage"]["size"], database["walStorage"]["size"])
     )
     assert replicas == [size(f"feedmill-{name}", objects) for name in ("scheduler", "fetcher", "enricher", "writer")]
+    assert cores == "; ".join(f"{cpu(one, 'requests')} to {cpu(one, 'limits')}" for one in (broker, database))
+    assert poolers == str(find(objects, "Pooler", "feedmill-database-pooler-rw")["spec"]["instances"])
     for one in (broker, database):
         assert one["resources"]["requests"]["memory"] == one["resources"]["limits"]["memory"], "it is never evicted"
     memory, parameters = quantity(of_database.split(", ")[0]), database["postgresql"]["parameters"]
@@ -63,7 +69,7 @@ def test_an_overlays_values_are_those_of_its_row(tmp_path: Path, row: str) -> No
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_has_what_so_many_feeds_need(row: str) -> None:
-    feeds, of_broker, of_database, _, fetchers, enrichers, writers = cells()[row]
+    feeds, of_broker, of_database, _, _, _, fetchers, enrichers, writers = cells()[row]
     number = int(feeds.replace(",", ""))
     (broker_memory, broker_volume), (memory, volume, log) = (
         [quantity(value) / 1e9 for value in each.split(", ")] for each in (of_broker, of_database)
@@ -80,6 +86,32 @@ def test_a_row_has_what_so_many_feeds_need(row: str) -> None:
     needed = [int(count) for count in need("fetchers, writers", number)[:2]] + [int(need("enrichers", number)[0])]
     for most, least in zip((fetchers, writers, enrichers), needed, strict=True):
         assert int(most.split()[-1]) >= least
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number) for number in re.findall(r"[\d.]+", text)]
+
+
+@pytest.mark.parametrize(("column", "row"), list(enumerate(["staging", "prod", "prod` with `large"])))
+def test_the_reasons_are_of_the_needs_and_values_of_both_tables(column: int, row: str) -> None:
+    feeds, of_broker, of_database, cores, poolers, *_ = cells()[row]
+    number = int(feeds.replace(",", ""))
+    _, broker_memory, memory = need("memory:", number)
+    volume = ROOM * (need("database after retention", number)[0] + UNDRAINED_DAYS * need("disk a day", number)[1])
+    requested = [numbers(each)[0] for each in cores.split(";")]
+    reasons = {
+        "broker's memory": (broker_memory, numbers(of_broker)[0]),
+        "broker's volume": (need("volume of the broker", number)[0], numbers(of_broker)[1]),
+        "PostgreSQL's memory": (memory, numbers(of_database)[0]),
+        "PostgreSQL's volume": (volume, numbers(of_database)[1]),
+        "its log's volume": (need("write-ahead log", number)[0] + 9, numbers(of_database)[2]),
+        "cores in all": (need("cores in use", number)[1], sum(requested)),
+        "PgBouncer": (1, float(poolers)),
+    }
+    for first, (needed, value) in reasons.items():
+        said, given, _ = cells()[first]
+        assert numbers(said)[column] == pytest.approx(needed, rel=0.04), first
+        assert numbers(given)[column] == value, first
 
 
 @pytest.mark.parametrize("feeds", [10_000, 50_000, 200_000])

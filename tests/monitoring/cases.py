@@ -31,8 +31,9 @@ SCHEDULER, FETCHER, WRITER, API = (
 
 
 def installation(case: Case) -> Series:
-    """Return the series that says how the installation of a case fetches."""
-    return {f'feedmill:installation{{fetch_type="{case.fetch_type}"}}': f"1x{case.at}"}
+    """Return the series that say how the installation of a case fetches, and that it has three nodes of each server."""
+    counted = {f"feedmill:{servers}": f"3x{case.at}" for servers in ("broker_nodes", "database_instances")}
+    return {f'feedmill:installation{{fetch_type="{case.fetch_type}"}}': f"1x{case.at}", **counted}
 
 
 def within(namespace: str, series: Series) -> Series:
@@ -93,7 +94,7 @@ LATENESS, BATCH = "feedmill_claim_lateness_seconds", "feedmill_write_batch_secon
 CRONJOB = 'cronjob="feedmill-batch"'
 BACKUP = "barman_cloud_cloudnative_pg_io_last_available_backup_timestamp"
 ARCHIVED, FAILED = (f"cnpg_pg_stat_archiver_last_{name}_time" for name in ("archived", "failed"))
-STANDBY = "cnpg_pg_replication_in_recovery"
+STANDBY, RECEIVES = "cnpg_pg_replication_in_recovery", "cnpg_pg_replication_is_wal_receiver_up"
 
 CASES: dict[str, Case] = {
     "FeedmillSilent": Case({"feedmill_silence_seconds": "1860x9"}, {"feedmill_silence_seconds": "1800x9"}, at=5),
@@ -240,9 +241,11 @@ CASES: dict[str, Case] = {
         also={"rabbitmq_disk_space_available_limit_bytes": "2e9x60", ready("writer"): "0x60"},
     ),
     "FeedmillBrokerNodeMissing": Case(
-        {node(1): "1x60", node(2): "1x60", node(3): "1x40 stale"},
-        {node(1): "1x60", node(2): "1x60", node(2, "rabbitmq-queues"): "1x40 stale"},
-        also={ready("writer"): "0x60"},
+        # Gone for three hours: it fires for as long as that lasts.
+        {node(1): "1x240", node(2): "1x240", node(3): "1x40 stale"},
+        {node(1): "1x240", node(2): "1x240", node(3): "1x240", node(2, "rabbitmq-queues"): "1x40 stale"},
+        at=240,
+        also={ready("writer"): "0x240"},
     ),
     "FeedmillQueueMembersMissing": Case(
         {member("writer", 3): "1x20 stale", node(3): "1x60"},
@@ -264,6 +267,13 @@ CASES: dict[str, Case] = {
     ),
     "FeedmillDatabaseReplicaBehind": Case(
         {"cnpg_pg_replication_lag": "301x60"}, {"cnpg_pg_replication_lag": "300x60"}, also={WRITER: "1x60"}
+    ),
+    # One is gone for three hours, or is there and receives nothing for a moment.
+    "FeedmillDatabaseStandbyMissing": Case(
+        {f'{STANDBY}{{pod="3"}}': "1x40 stale", f'{RECEIVES}{{pod="3"}}': "1x40 stale"},
+        {f'{STANDBY}{{pod="3"}}': "1x240", f'{RECEIVES}{{pod="3"}}': "1x230 0x5 1x10"},
+        at=240,
+        also={f'{one}{{pod="{pod}"}}': f"{pod - 1}x240" for one in (STANDBY, RECEIVES) for pod in (1, 2)},
     ),
     "FeedmillVolumeFull": Case(
         {'kubelet_volume_stats_available_bytes{persistentvolumeclaim="d"}': "9x60"},

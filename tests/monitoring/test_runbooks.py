@@ -19,6 +19,7 @@ KUBERNETES_ONLY = {
     "FeedmillBrokerNodeMissing",
     "FeedmillQueueMembersMissing",
     "FeedmillDatabaseReplicaBehind",
+    "FeedmillDatabaseStandbyMissing",
     "FeedmillBackupOld",
     "FeedmillWalArchivingFails",
 }

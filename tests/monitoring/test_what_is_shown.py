@@ -52,6 +52,7 @@ FOREIGN: dict[str, set[str]] = {
     # CloudNativePG's default queries
     "cnpg_backends_total": set(),
     "cnpg_pg_replication_in_recovery": set(),
+    "cnpg_pg_replication_is_wal_receiver_up": set(),
     "cnpg_pg_replication_lag": set(),
     "cnpg_pg_settings_setting": {"name"},
     "cnpg_pg_stat_archiver_last_archived_time": set(),
@@ -73,6 +74,7 @@ def known_metrics() -> dict[str, set[str]]:
         importlib.import_module(f"services.{service}.__main__")
     known = dict(FOREIGN) | {rule.name: {"queue"} for rule in RULES if rule.kind == "record"}
     known["feedmill:installation"] = {"fetch_type"}
+    known |= {"feedmill:broker_nodes": set(), "feedmill:database_instances": set()}
     for collector in REGISTRY._collector_to_names:
         if isinstance(collector, Counter | Gauge | Histogram) and collector._name.startswith("feedmill_"):
             labels = set(collector._labelnames)
