@@ -39,6 +39,7 @@ _TOKENS = re.compile(
     r"|[.!?:。！？]"
 )
 _ENDS = frozenset(".!?:。！？")
+_GROUPED = re.compile(r"(?<![\d.,:/-])\d{1,3}(?: \d{3})+(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 
 CALENDAR = {
@@ -109,7 +110,7 @@ class Words(NamedTuple):
     """The words of a text, in their order."""
 
     texts: list[str]
-    """Without case. A number without separators of thousands; a day or month by its number."""
+    """Without case. A number without separators of thousands, with a decimal point; a day or month by its number."""
     numbers: list[int]
     """The places of numbers and dates."""
     names: list[int]
@@ -133,7 +134,8 @@ def is_spaceless(word: str) -> bool:
 
 def words_of(text: str) -> Words:
     """Return the words of a text."""
-    tokens = _TOKENS.findall(_APOSTROPHES.sub("", unicodedata.normalize("NFKC", text)))
+    plain = _APOSTROPHES.sub("", unicodedata.normalize("NFKC", text))
+    tokens = _TOKENS.findall(_GROUPED.sub(lambda grouped: grouped[0].replace(" ", ""), plain))
     texts: list[str] = []
     numbers: list[int] = []
     names: list[int] = []
@@ -145,7 +147,7 @@ def words_of(text: str) -> Words:
             continue
         if token[-1].isdecimal() or first.isdecimal():
             numbers.append(len(texts))
-            texts.append(_THOUSANDS.sub("", token).casefold())
+            texts.append(_THOUSANDS.sub("", token).replace(",", ".").casefold())
         else:
             folded = token.casefold()
             if folded in _MEANT:

@@ -29,6 +29,26 @@ def test_case_punctuation_quotes_and_width_change_no_words(other: str) -> None:
     assert words_of(other).texts == words_of(PLAIN).texts
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *((text, "12400") for text in ("12,400", "12.400", "12 400", "12\u202f400", "12'400", "12400")),
+        *((text, "1234567.5") for text in ("1,234,567.5", "1.234.567,5", "1 234 567,5")),
+        *((text, "1.6") for text in ("1.6", "1,6")),
+    ],
+)
+def test_a_number_is_the_same_however_a_country_writes_it(text: str, number: str) -> None:
+    words = words_of(f"some {text} tons")
+    assert words.texts == ["some", number, "tons"]
+    assert words.numbers == [1]
+
+
+def test_numbers_beside_each_other_stay_two() -> None:
+    assert words_of("in 2025 300 ships, 12 40 and 7 1234").texts[1:] == [
+        *["2025", "300", "ships", "12", "40", "and", "7", "1234"]
+    ]
+
+
 def test_days_months_and_number_words_are_numbers_in_any_language() -> None:
     words = words_of("Am Montag kamen zwei, le lundi 3, on Monday two in May.")
     assert [words.texts[place] for place in words.numbers] == ["@0", "2", "@0", "3", "@0", "2", "@11"]
