@@ -105,6 +105,25 @@ _NUMBERS = {
 }
 _MEANT = CALENDAR | _NUMBERS
 
+_ONLY_IN = {
+    word: frozenset(languages.split())
+    for words, languages in (
+        ("due sei", "it"),
+        ("dos once", "es ca gl"),
+        ("onze", "fr pt ca gl"),
+        ("ten", "en"),
+        ("marca", "pl"),
+        ("mai", "fr de pt no nb da"),
+        ("mart ocak ekim", "tr"),
+        ("minggu", "id ms"),
+    )
+    for word in words.split()
+}
+"""Common words of other languages: `sei` is German for `be`. They count in a text of these languages."""
+
+_CAPITALISED = frozenset({"may", "march", "mon", "wed", "senin", "pazar"})
+"""Common words in small letters: `may`, `mon voisin`."""
+
 
 class Words(NamedTuple):
     """The words of a text, in their order."""
@@ -132,8 +151,8 @@ def is_spaceless(word: str) -> bool:
     )
 
 
-def words_of(text: str) -> Words:
-    """Return the words of a text."""
+def words_of(text: str, language: str | None = None) -> Words:
+    """Return the words of a text; words that are numbers in some languages only are none where its own isn't known."""
     plain = _APOSTROPHES.sub("", unicodedata.normalize("NFKC", text))
     tokens = _TOKENS.findall(_GROUPED.sub(lambda grouped: grouped[0].replace(" ", ""), plain))
     texts: list[str] = []
@@ -150,7 +169,7 @@ def words_of(text: str) -> Words:
             texts.append(_THOUSANDS.sub("", token).replace(",", ".").casefold())
         else:
             folded = token.casefold()
-            if folded in _MEANT:
+            if folded in _MEANT and _is_meant(folded, token, language):
                 numbers.append(len(texts))
                 folded = _MEANT[folded]
             elif folded is not token and folded != token and not begins and len(token) > 1:
@@ -158,3 +177,10 @@ def words_of(text: str) -> Words:
             texts.append(folded)
         begins = False
     return Words(texts, numbers, names)
+
+
+def _is_meant(folded: str, token: str, language: str | None) -> bool:
+    """Whether a word is a number, a day or a month in its own language."""
+    if folded in _CAPITALISED:
+        return token[0].isupper()
+    return folded not in _ONLY_IN or language in _ONLY_IN[folded]

@@ -54,6 +54,29 @@ def test_days_months_and_number_words_are_numbers_in_any_language() -> None:
     assert [words.texts[place] for place in words.numbers] == ["@0", "2", "@0", "3", "@0", "2", "@11"]
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        *[("sono sei", "it"), ("son dos", "es"), ("ten boats", "en"), ("12 mai", "fr"), ("5 marca", "pl")],
+        *[("sind sechs", None), ("in May", None), ("hari Senin", None)],
+    ],
+)
+def test_a_word_is_a_number_in_its_own_language(text: str, language: str | None) -> None:
+    assert words_of(text, language).numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        *(("es sei", language) for language in ("de", None, "und")),
+        *[("a compra dos navios", "pt"), ("due once more", "en"), ("ten czas", "pl"), ("onze krant", "nl")],
+        *[("it may march", "en"), ("mon voisin", "fr"), ("senin pazar", "tr"), ("non mai", "it")],
+    ],
+)
+def test_a_word_of_another_language_is_no_number(text: str, language: str | None) -> None:
+    assert not words_of(text, language).numbers
+
+
 def test_a_roads_number_is_one_number_and_signs_belong_to_their_letter() -> None:
     words = words_of("Stau auf der A2 und М4, सोमवार को เชียงใหม่")
     assert words.texts[3:6:2] == ["a2", "м4"]
@@ -149,7 +172,7 @@ def test_any_text_has_a_sketch_that_travels(text: str) -> None:
 def test_each_text_of_a_result_has_its_own() -> None:
     body = f"{PLAIN} They will have to take the long way round."
     texts = [Text("One", body), Text("", ""), Text("Two", body)]
-    one, none, two = load_sketches()(texts)
+    one, none, two = load_sketches()(texts, [None] * 3)
     assert isinstance(one, Sketch)
     assert none is None
     assert two is not None
