@@ -85,8 +85,8 @@ class Index:
         return next((place for place in sorted(found) if decide(sketched, self.articles[place])), None)
 
 
-def _sketched(feed: int, title: str, body: str) -> Sketched:
-    found = sketch(title, body)
+def _sketched(feed: int, title: str, body: str, language: str = "en") -> Sketched:
+    found = sketch(title, body, language)
     assert found
     return Sketched(feed, feed, found)
 
@@ -136,9 +136,9 @@ def _measure_templates() -> Iterator[Measure]:
     """Compare each two articles of one template."""
     flagged, pairs = defaultdict[str, int](int), defaultdict[str, int](int)
     for line in TEMPLATES.read_text(encoding="utf-8").splitlines():
-        group, _, title, body, *fills = line.split("\t")
+        group, language, title, body, *fills = line.split("\t")
         articles = [
-            _sketched(feed, title.format(*fill), body.format(*fill))
+            _sketched(feed, title.format(*fill), body.format(*fill), language)
             for feed, fill in enumerate(each.split("|") for each in fills)
         ]
         for one, other in combinations(articles, 2):

@@ -101,7 +101,7 @@ def _each(results: Sequence[FeedFetched], part: Parts) -> int:
         if part.languages:
             part.languages(texts)
         if part.sketches:
-            part.sketches(texts)
+            part.sketches(texts, languages)
         if part.topics:
             part.topics(texts, languages)
         if part.entities:

@@ -36,7 +36,7 @@ def enrich_entries(entries: Sequence[Entry], feed_language: str | None, parts: P
     failed: set[int] = set()
     languages: Sequence[Label | None] = _find("language", parts.languages, None, failed, texts)
     names = [label and label.name for label in languages]
-    sketches = _find("duplicates", parts.sketches, None, failed, texts)
+    sketches = _find("duplicates", parts.sketches, None, failed, texts, names)
     topics = _find("topics", parts.topics, None, failed, texts, names)
     unknown: tuple[Entity, ...] | None = None
     entities = _find("entities", parts.entities, unknown, failed, texts, names)

@@ -35,9 +35,10 @@ class Label(NamedTuple):
 
 
 Languages = Callable[[Sequence[Text]], Sequence[Label | None]]
-Sketches = Callable[[Sequence[Text]], Sequence[Sketch | None]]
-Topics = Callable[[Sequence[Text], Sequence[str | None]], Sequence[Label | None]]
+Sketches = Callable[[Sequence[Text], Sequence[str | None]], Sequence[Sketch | None]]
 """Takes the texts' languages, too; None or `und` where they are not known."""
+Topics = Callable[[Sequence[Text], Sequence[str | None]], Sequence[Label | None]]
+"""Takes the texts' languages, too."""
 Entities = Callable[[Sequence[Text], Sequence[str | None]], Sequence[tuple[Entity, ...]]]
 """Takes the texts' languages, too."""
 

@@ -61,19 +61,21 @@ STEM_SYLLABLES = 2
 _DATES = frozenset(CALENDAR.values())
 
 
-def load_sketches() -> Callable[[Sequence[Text]], list[Sketch | None]]:
+def load_sketches() -> Callable[[Sequence[Text], Sequence[str | None]], list[Sketch | None]]:
     """Return the part of the enricher that sketches texts."""
-    return lambda texts: [sketch(text.title, text.body) for text in texts]
+    return lambda texts, languages: [
+        sketch(text.title, text.body, language) for text, language in zip(texts, languages, strict=True)
+    ]
 
 
-def sketch(title: str, body: str) -> Sketch | None:
-    """Return the sketch of a text; None if it has no words."""
+def sketch(title: str, body: str, language: str | None = None) -> Sketch | None:
+    """Return the sketch of a text; None if it has no words. Its language tells which words are numbers."""
     body = without_stamp(body[:MOST_BODY])
-    heading, words = words_of(title), words_of(body)
+    heading, words = words_of(title, language), words_of(body, language)
     titled, stems = _stems(heading), _stems(words)
     told, distinct = _told(heading, titled, words, stems), {*titled, *stems} - {""}
     if len(words.texts) < BODY_WORDS:
-        words = words_of(f"{title}. {body}")
+        words = words_of(f"{title}. {body}", language)
         heading_numbers = b""
     else:
         heading_numbers = _slots(_hashes(heading.texts), heading.numbers, kind=1)

@@ -44,6 +44,7 @@ _TOKENS = re.compile(
 _ASCII_TOKENS = re.compile(r"\b[A-Z]{1,3}\d+\b|[a-zA-Z]+|\d{1,2}h\d{2}(?!\d)|\d+(?:[.,:/-]\d+)*|[.!?:]", re.ASCII)
 """The same for texts in ASCII: their classes are small."""
 _ENDS = frozenset(".!?:。！？")
+_GROUPED = re.compile(r"(?<![\d.,:/-])\d{1,3}(?: \d{3})+(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 
 CALENDAR = {
@@ -109,12 +110,31 @@ _NUMBERS = {
 }
 _MEANT = CALENDAR | _NUMBERS
 
+_ONLY_IN = {
+    word: frozenset(languages.split())
+    for words, languages in (
+        ("due sei", "it"),
+        ("dos once", "es ca gl"),
+        ("onze", "fr pt ca gl"),
+        ("ten", "en"),
+        ("marca", "pl"),
+        ("mai", "fr de pt no nb da"),
+        ("mart ocak ekim", "tr"),
+        ("minggu", "id ms"),
+    )
+    for word in words.split()
+}
+"""Common words of other languages: `sei` is German for `be`. They count in a text of these languages."""
+
+_CAPITALISED = frozenset({"may", "march", "mon", "wed", "senin", "pazar"})
+"""Common words in small letters: `may`, `mon voisin`."""
+
 
 class Words(NamedTuple):
     """The words of a text, in their order."""
 
     texts: list[str]
-    """Without case. A number without separators of thousands; a day or month by its number."""
+    """Without case. A number without separators of thousands, with a decimal point; a day or month by its number."""
     numbers: list[int]
     """The places of numbers and dates."""
     names: list[int]
@@ -139,12 +159,13 @@ def is_spaceless(word: str) -> bool:
     )
 
 
-def words_of(text: str) -> Words:
-    """Return the words of a text."""
+def words_of(text: str, language: str | None = None) -> Words:
+    """Return the words of a text; words that are numbers in some languages only are none where its own isn't known."""
     if text.isascii():
-        tokens = _ASCII_TOKENS.findall(text.replace("'", "").replace("`", ""))
+        kinds, plain = _ASCII_TOKENS, text.replace("'", "").replace("`", "")
     else:
-        tokens = _TOKENS.findall(_APOSTROPHES.sub("", unicodedata.normalize("NFKC", text)))
+        kinds, plain = _TOKENS, _APOSTROPHES.sub("", unicodedata.normalize("NFKC", text))
+    tokens = kinds.findall(_GROUPED.sub(lambda grouped: grouped[0].replace(" ", ""), plain))
     texts: list[str] = []
     numbers: list[int] = []
     names: list[int] = []
@@ -156,10 +177,10 @@ def words_of(text: str) -> Words:
             continue
         if token[-1].isdecimal() or first.isdecimal():
             numbers.append(len(texts))
-            texts.append(_THOUSANDS.sub("", token).casefold())
+            texts.append(_THOUSANDS.sub("", token).replace(",", ".").casefold())
         else:
             folded = token.casefold()
-            if folded in _MEANT:
+            if folded in _MEANT and _is_meant(folded, token, language):
                 numbers.append(len(texts))
                 folded = _MEANT[folded]
             elif folded is not token and folded != token and not begins and len(token) > 1:
@@ -167,3 +188,10 @@ def words_of(text: str) -> Words:
             texts.append(folded)
         begins = False
     return Words(texts, numbers, names)
+
+
+def _is_meant(folded: str, token: str, language: str | None) -> bool:
+    """Whether a word is a number, a day or a month in its own language."""
+    if folded in _CAPITALISED:
+        return token[0].isupper()
+    return folded not in _ONLY_IN or language in _ONLY_IN[folded]

@@ -15,6 +15,7 @@ from functools import cached_property
 from math import comb
 from typing import Literal, NamedTuple
 
+from services.writer.articles.frames import begins_in, gaps, is_unedited
 from shared.wire.enrichment import Sketch, filter_bits
 
 LEAST_SHINGLES = 12
@@ -33,6 +34,9 @@ ENOUGH_AGREEING = 0.25
 ENOUGH_DISAGREEING = 0.5
 """The same if most numbers, or all names, of one are not in the other: another part of the story, or of another one."""
 
+ENOUGH_BEHIND = 0.75
+"""The same if neither text's beginning is in the other: what they share may be boilerplate or background."""
+
 ENOUGH_ON_ONE_HOST = 0.8
 """The same for two addresses of one host: it would rather have one for one story."""
 
@@ -41,6 +45,9 @@ CONTRADICTING = 0.1
 
 OWN_BITS = 8
 """Of the filter: three words set nine. `Read more` are two."""
+
+OWN_BITS_OF_A_SERIES = 16
+"""The same where a short title stands over both."""
 
 BY_A_NAME = 8
 """Shingles that another name of some words changes, at most."""
@@ -171,6 +178,8 @@ def _compare(one: Sketched, other: Sketched, has_title: bool, is_telling: bool) 
     are_others = numbers.are_unlikely(share) or (not names.shared and names.are_unlikely(share))
     if are_others or _are_of_a_template(one, other, share):
         return None
+    if has_title and not one.sketch.is_telling and _are_of_a_series(one, other):
+        return None
     if share >= _needed(one, other, has_title, numbers, names):
         return Match("text", share)
     return Match("title", 1.0) if is_telling and share >= CONTRADICTING else None
@@ -207,6 +216,8 @@ def _needed(one: Sketched, other: Sketched, has_title: bool, numbers: Common, na
     """Return the share of text that these two need."""
     if one.host == other.host and not has_title:
         return ENOUGH_ON_ONE_HOST
+    if not (begins_in(one, other) or begins_in(other, one)) and is_unedited(one, other):
+        return ENOUGH_BEHIND
     if numbers.are_others or (names.fewer >= 2 and not names.shared):
         return ENOUGH_DISAGREEING
     fewer, shared = numbers.fewer + names.fewer, numbers.shared + names.shared
@@ -240,10 +251,10 @@ def _tell_others(one: Sketched, other: Sketched) -> bool:
     return any(bits & ~other.words for bits in one.told) and any(bits & ~one.words for bits in other.told)
 
 
-def _say_others(one: Sketched, other: Sketched) -> bool:
+def _say_others(one: Sketched, other: Sketched, bits: int = OWN_BITS) -> bool:
     """Whether each text has some words that the other one has not."""
     own, others = (one.words & ~other.words).bit_count(), (other.words & ~one.words).bit_count()
-    return min(own, others) >= OWN_BITS
+    return min(own, others) >= bits
 
 
 def _are_of_a_template(one: Sketched, other: Sketched, share: float) -> bool:
@@ -252,6 +263,12 @@ def _are_of_a_template(one: Sketched, other: Sketched, share: float) -> bool:
     unlike = sum(one.names[words].isdisjoint(other.names[words]) for words in both)
     missing = min(one.sketch.count, other.sketch.count) * (1 - share)
     return unlike * 2 >= len(both) and (unlike >= 3 or 0 < missing <= unlike * BY_A_NAME)
+
+
+def _are_of_a_series(one: Sketched, other: Sketched) -> bool:
+    """Whether other words fill a frame that is the same."""
+    filled = gaps(one, other) & gaps(other, one)
+    return bool(filled) and _say_others(one, other, OWN_BITS_OF_A_SERIES) and is_unedited(one, other)
 
 
 def _signed(keys: Sequence[int]) -> tuple[int, ...]:

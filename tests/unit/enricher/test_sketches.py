@@ -29,9 +29,52 @@ def test_case_punctuation_quotes_and_width_change_no_words(other: str) -> None:
     assert words_of(other).texts == words_of(PLAIN).texts
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *((text, "12400") for text in ("12,400", "12.400", "12 400", "12\u202f400", "12'400", "12400")),
+        *((text, "1234567.5") for text in ("1,234,567.5", "1.234.567,5", "1 234 567,5")),
+        *((text, "1.6") for text in ("1.6", "1,6")),
+    ],
+)
+def test_a_number_is_the_same_however_a_country_writes_it(text: str, number: str) -> None:
+    words = words_of(f"some {text} tons")
+    assert words.texts == ["some", number, "tons"]
+    assert words.numbers == [1]
+
+
+def test_numbers_beside_each_other_stay_two() -> None:
+    assert words_of("in 2025 300 ships, 12 40 and 7 1234").texts[1:] == [
+        *["2025", "300", "ships", "12", "40", "and", "7", "1234"]
+    ]
+
+
 def test_days_months_and_number_words_are_numbers_in_any_language() -> None:
     words = words_of("Am Montag kamen zwei, le lundi 3, on Monday two in May.")
     assert [words.texts[place] for place in words.numbers] == ["@0", "2", "@0", "3", "@0", "2", "@11"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        *[("sono sei", "it"), ("son dos", "es"), ("ten boats", "en"), ("12 mai", "fr"), ("5 marca", "pl")],
+        *[("sind sechs", None), ("in May", None), ("hari Senin", None)],
+    ],
+)
+def test_a_word_is_a_number_in_its_own_language(text: str, language: str | None) -> None:
+    assert words_of(text, language).numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        *(("es sei", language) for language in ("de", None, "und")),
+        *[("a compra dos navios", "pt"), ("due once more", "en"), ("ten czas", "pl"), ("onze krant", "nl")],
+        *[("it may march", "en"), ("mon voisin", "fr"), ("senin pazar", "tr"), ("non mai", "it")],
+    ],
+)
+def test_a_word_of_another_language_is_no_number(text: str, language: str | None) -> None:
+    assert not words_of(text, language).numbers
 
 
 def test_a_roads_number_is_one_number_and_signs_belong_to_their_letter() -> None:
@@ -129,7 +172,7 @@ def test_any_text_has_a_sketch_that_travels(text: str) -> None:
 def test_each_text_of_a_result_has_its_own() -> None:
     body = f"{PLAIN} They will have to take the long way round."
     texts = [Text("One", body), Text("", ""), Text("Two", body)]
-    one, none, two = load_sketches()(texts)
+    one, none, two = load_sketches()(texts, [None] * 3)
     assert isinstance(one, Sketch)
     assert none is None
     assert two is not None

@@ -42,6 +42,23 @@ CHINESE = (
 )
 
 
+ABOUT = (
+    " About Tarn Instruments: Tarn Instruments makes sensors for dams and tunnels. Founded in Graz in 1974, it serves"
+    " customers in thirty countries and is held by the family of its founder. Its engineers help operators to see a"
+    " crack before it grows. Further information and photographs may be had from the press office at any time."
+)
+NEWS = (
+    "A tunnel under the Karawanks is to be watched by light: glass fibres in the vault tell how far the rock has moved"
+    " since spring, and an alarm closes both lanes if that is more than the width of a hair within an hour of the day.",
+    "Apprentices of the workshop have repaired the carillon of the cathedral without pay, after the last clockmaker who"
+    " knew it had died; on the evening before Easter it played a march that nobody in town had heard since the war.",
+)
+FRAME = (
+    "Good evening, and welcome to our look at the day that was. {} We wish you a quiet night, wherever you are reading"
+    " this, and would be glad if you told a friend about our letter, which costs nothing and comes each weekday."
+)
+
+
 def article(feed: int, body: str, title: str = "", host: int = 0) -> Sketched:
     found = sketch(title or "abcdefg"[feed], body)
     assert found
@@ -246,6 +263,20 @@ def test_a_long_title_counts_unless_the_texts_are_others(one: str, other: str, e
 @pytest.mark.parametrize("title", ["Weather for Monday", "Morning briefing", "The most important news of Monday 3 May"])
 def test_the_title_of_a_series_counts_nothing(title: str) -> None:
     assert decide(article(1, "", title), article(2, "", title)) is None
+
+
+def test_boilerplate_behind_two_stories_makes_them_not_one() -> None:
+    one, other = (article(feed, text + ABOUT, "Proud moments") for feed, text in enumerate(NEWS))
+    assert decide(one, replace(other, sketch=other.sketch.model_copy(update={"title": b""}))) is None
+    assert is_one(NEWS[0] + ABOUT, NEWS[0] + " Read more")
+    assert is_one(f"A lead that an editor wrote anew for the readers of his paper. {STORY[200:]}", STORY)
+
+
+@pytest.mark.parametrize("host", [0, 9])
+def test_the_frame_of_a_series_makes_two_days_not_one(host: int) -> None:
+    one, other = (article(feed, FRAME.format(text), "Evening letter", host) for feed, text in enumerate(NEWS))
+    assert decide(one, other) is None
+    assert decide(one, replace(one, feed_id=7, host=7)) == Match("text", 1.0)
 
 
 def test_articles_that_are_one_story_share_keys() -> None:
