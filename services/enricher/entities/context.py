@@ -40,41 +40,72 @@ LONGEST = 12
 MOST = 20
 """So many abbreviations and lines of a text are looked at."""
 GOLANG = Name("technology", "Go", None, frozenset())
+GERMAN_ENDS = frozenset(role[-2:] for role in GERMAN_ROLES)
 FARTHEST = 30
 """No role has so many letters."""
 
 
-def find(style: Style, names: Names, words: Sequence[re.Match[str]], listed: frozenset[int]) -> Iterator[Span]:
+def find(
+    style: Style, names: Names, words: Sequence[re.Match[str]], said: Sequence[str], listed: frozenset[int]
+) -> Iterator[Span]:
     """Yield what context tells.
 
     Args:
         style: the text.
         names: the list.
         words: the capitalised words of the text.
+        said: the same as strings.
         listed: the places of the text where words of the list begin that are no person's.
     """
-    yield from _abbreviated(style.text)
-    yield from _datelines(style.text, names)
-    if "Go" in style.text:
-        yield from (Span(m.start(), m.end(), GOLANG) for m in islice(GO.finditer(style.text), MOST))
-    if style.is_upper_case:
+    text = style.text
+    if "(" in text:
+        yield from _abbreviated(text)
+    yield from _datelines(text, names)
+    if "Go" in text:
+        yield from (Span(m.start(), m.end(), GOLANG) for m in islice(GO.finditer(text), MOST))
+    if not words or style.is_upper_case:
         return
-    text, tells, is_german = style.text, not style.is_title_case, style.language == "de"
-    has_genitive = style.language in GENITIVE
+    yield from _named_by_role(style, names, words, listed)
+    if style.language in GENITIVE:
+        yield from _genitives(names, words, said)
+    if style.language == "de" or not (CLUBS.isdisjoint(said) and BEHIND.isdisjoint(said)):
+        yield from _clubs(style, names, words, said)
+
+
+def _named_by_role(
+    style: Style, names: Names, words: Sequence[re.Match[str]], listed: frozenset[int]
+) -> Iterator[Span]:
+    """Yield the people whose roles stand before them."""
+    text, is_german = style.text, style.language == "de"
+    if not is_german and ROLES.isdisjoint(text.split()):  # most texts
+        return
+    if style.is_title_case:
+        return
     for place, word in enumerate(words):
         start = word.start()
-        if tells and text[start - 1 : start] in SPACES and _is_role(_word_before(text, start - 1), is_german):
-            yield from _person(style, names, words, place, listed)
-        said = word[0]
-        if has_genitive and said[-1] == "s" and len(said) > 4:
-            name = names.latin.form(said[:-1])
-            if name and name.kind == "place" and not name.common:
-                yield Span(start, word.end() - 1, name)
-        after = words[place + 1] if place + 1 < len(words) else None
-        if after is None or text[word.end() : after.start()] not in SPACES:
+        if is_german and text[max(start - 3, 0) : start - 1].lower()[-2:] not in GERMAN_ENDS:
             continue
-        if said in CLUBS or after[0] in BEHIND or (is_german and after[0] in names.places):
-            yield from _club(style, names, word, after)
+        if text[start - 1 : start] in SPACES and _is_role(_word_before(text, start - 1), is_german):
+            yield from _person(style, names, words, place, listed)
+
+
+def _genitives(names: Names, words: Sequence[re.Match[str]], said: Sequence[str]) -> Iterator[Span]:
+    """Yield the places with an `s` behind them: `Berlins`."""
+    for word, form in zip(words, said, strict=True):
+        if form[-1] == "s" and len(form) > 4:
+            name = names.latin.form(form[:-1])
+            if name and name.kind == "place" and not name.common:
+                yield Span(word.start(), word.end() - 1, name)
+
+
+def _clubs(style: Style, names: Names, words: Sequence[re.Match[str]], said: Sequence[str]) -> Iterator[Span]:
+    """Yield clubs and places of two capitalised words."""
+    is_german = style.language == "de"
+    for place, after in enumerate(said[1:]):
+        if said[place] in CLUBS or after in BEHIND or (is_german and after in names.places):
+            word, follower = words[place], words[place + 1]
+            if style.text[word.end() : follower.start()] in SPACES:
+                yield from _club(style, names, word, follower)
 
 
 def _person(

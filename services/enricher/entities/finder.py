@@ -88,6 +88,8 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
     sure += ((f, s) for f, s in doubtful if s.name.name in seen and not styles[f].is_upper_case)
     chosen = _without_overlaps(sure)
     people = _last_names(chosen)
+    if not people:
+        return _grouped(chosen)
     chosen = [
         (f, s._replace(name=people.get(s.name.name, s.name) if s.name.kind == "person" else s.name)) for f, s in chosen
     ]

@@ -21,6 +21,7 @@ PERSON = re.compile("[^\\W\\d_代人男女県市都府区町村元新前現の]{
 BEFORE = re.compile(r"([^\W\d_][\w'’]*)[ \u00a0]$")
 HYPHEN = re.compile(r"([^\W\d_]\w*)[-‐‑](?:(?:de|du|la|le|en|sur|am|an)[-‐‑])*$")
 EVENT = re.compile(r"\b(?:Tour|Stade|Collège|Giro|Comédie|Banque|Banco|Banca|Bank) (?:de|d['’]|of|di)\s?$")
+OF = ("de", "d'", "d’", "of", "di")
 AFTER = re.compile(r"[ \u00a0]([^\W\d_]\w*)")
 ASIDE = words_of(
     "North South East West Northern Southern Eastern Western Central Greater Upper Lower Downtown Northeast Northwest"
@@ -29,14 +30,15 @@ ASIDE = words_of(
 )
 """What may stand before a place, and is no part of a name."""
 LONGEST = 40
+SPACES, HYPHENS = (" ", "\u00a0", "\n"), ("-", "‐", "‑", "\n")
 
 
 def is_inside(span: Span, style: Style, names: Names) -> bool:
     """Tell if a longer name goes on where the span begins or ends."""
     text, form = style.text, style.text[span.start : span.end]
-    if form.isascii() or script_of(form) == "LATIN":
+    script = "LATIN" if form.isascii() else script_of(form)
+    if script == "LATIN":
         return _is_joined(span, style, names)
-    script = script_of(form)
     if script == "KATAKANA":
         beside = text[max(span.start - 1, 0) : span.start], text[span.end : span.end + 1]
         return any(KATAKANA.match(character) for character in beside)
@@ -54,18 +56,19 @@ def _is_joined(span: Span, style: Style, names: Names) -> bool:
     """Tell if a place ends a longer name of capitalised words, or a common word is part of one."""
     before = style.text[max(span.start - LONGEST, 0) : span.start]
     if span.name.kind == "place":
-        hyphen = HYPHEN.search(before)
+        hyphen = HYPHEN.search(before) if before[-1:] in HYPHENS else None
         if hyphen and hyphen[1][0].isupper() and hyphen[1] not in names.places and not hyphen[1].isupper():
             return True
-        if EVENT.search(before):
+        if before.rstrip().endswith(OF) and EVENT.search(before):
             return True
     is_common = bool(span.name.common) and span.name.kind != "technology"
+    if not is_common and span.name.kind != "place":
+        return False
     if style.language == "de" or style.is_title_case or style.is_upper_case:
         return False
-    if span.name.kind == "place" or is_common:
-        word = BEFORE.search(before)
-        if word and _is_part(word[1], names) and not style.begins_sentence(span.start - len(word[0])):
-            return True
+    word = BEFORE.search(before) if before[-1:] in SPACES else None
+    if word and _is_part(word[1], names) and not style.begins_sentence(span.start - len(word[0])):
+        return True
     after = AFTER.match(style.text, span.end, span.end + LONGEST) if is_common and span.name.kind != "place" else None
     return bool(after and _is_part(after[1], names) and after[1] not in LEGAL)
 

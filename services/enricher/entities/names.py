@@ -8,9 +8,11 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
+from services.enricher.entities.others import PREFIXED, UNSPACED, Others, one_of
 from shared.wire.enrichment import EntityKind
 
 LIST = Path(__file__).parent / "list.tsv.gz"
@@ -35,10 +37,6 @@ NOT_LATIN = re.compile(f"[{_OTHERS}](?:[^{_OTHERS}]{{0,{2 * MARGIN}}}[{_OTHERS}]
 WORD = re.compile(r"\w+")
 CAPITAL = r"[^\W\d_a-zß-öø-ÿ]\w*"
 """A word that may begin with a capital letter."""
-UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
-"""Scripts that write no spaces between words."""
-PREFIXED = {"HEBREW": "בלמהוכש", "ARABIC": "وبلكف"}
-"""Scripts that write prepositions together with the name, and the letters of those."""
 
 
 class Name(NamedTuple):
@@ -50,6 +48,10 @@ class Name(NamedTuple):
     common: frozenset[str]
     """Languages in which the form is also a common word."""
     is_stem: bool = False
+
+
+Entry = tuple[Name, str]
+"""What a form in another script stands for, and the script."""
 
 
 class Span(NamedTuple):
@@ -74,7 +76,8 @@ class Latin:
             if word := WORD.match(form):
                 self._lengths[word[0]].add(len(form))
         small = sorted(word for word in self._lengths if not re.fullmatch(CAPITAL, word))
-        self._words = re.compile(rf"\b(?:{CAPITAL}|(?:{'|'.join(small)})\b)")
+        first = one_of(word[0] for word in self._lengths.keys() - small)
+        self._words = re.compile(rf"\b(?:{first}\w*|(?:{'|'.join(small)})\b)")
 
     def form(self, form: str) -> Name | None:
         """Return what a form stands for."""
@@ -83,8 +86,12 @@ class Latin:
     def find(self, text: str) -> Iterator[Span]:
         """Yield all forms that stand in the text as words of their own; they may overlap."""
         for word in self._words.finditer(text):
-            for length in self._lengths.get(word[0], ()):
-                start, end = word.start(), word.start() + length
+            lengths = self._lengths.get(word[0])
+            if lengths is None:
+                continue
+            start = word.start()
+            for length in lengths:
+                end = start + length
                 name = self._forms.get(text[start:end]) if end <= len(text) else None
                 if name and not is_letter(text[end : end + 1]) and not is_letter(text[start - 1 : start]):
                     yield Span(start, end, name)
@@ -95,8 +102,8 @@ class Names:
     """The list."""
 
     latin: Latin
-    automaton: Any
-    """Finds the forms in other scripts."""
+    others: Others[Entry]
+    """The forms in other scripts."""
     given: frozenset[str]
     family: frozenset[str]
     words: frozenset[str]
@@ -114,15 +121,13 @@ class Names:
                 yield from self._find_others(text, max(others.start() - MARGIN, 0), others.end() + MARGIN)
 
     def _find_others(self, text: str, first: int, stop: int) -> Iterator[Span]:
-        for last, entry in self.automaton.iter(text, first, min(stop, len(text))):
-            length, name, script = cast("tuple[int, Name, str]", entry)
-            start, end = last + 1 - length, last + 1
+        for end, start, (name, script) in self.others.find(text, first, min(stop, len(text))):
             if script not in UNSPACED:
                 if start and is_letter(text[start - 1]) and not _is_prefixed(text, start, script):
                     continue
                 if end < len(text) and is_letter(text[end]):
                     if script == "HANGUL":
-                        end = end if length > LONGEST_SHORT or PARTICLES.match(text, end) else 0
+                        end = end if end - start > LONGEST_SHORT or PARTICLES.match(text, end) else 0
                     else:
                         end = _end_of_stem(text, end) if name.is_stem else 0
             if end:
@@ -157,19 +162,18 @@ def _is_prefixed(text: str, start: int, script: str) -> bool:
 
 def script_of(text: str) -> str:
     """Return the script of a text's first letter, as Unicode calls it."""
-    first = next((c for c in text if c.isalpha()), "")
-    return unicodedata.name(first, "").split(" ")[0] if first else ""
+    first = text[:1] if text[:1].isalpha() else next((c for c in text if c.isalpha()), "")
+    return _script_of_letter(first)
+
+
+@lru_cache(5_000)
+def _script_of_letter(letter: str) -> str:
+    return unicodedata.name(letter, "").split(" ")[0] if letter else ""
 
 
 def load_names() -> Names:
-    """Read the list: half a second, about 50 MB.
-
-    Raises:
-        ImportError: pyahocorasick is not installed.
-    """
-    import ahocorasick
-
-    automaton = ahocorasick.Automaton()
+    """Read the list: half a second, about 50 MB."""
+    others: dict[str, Entry] = {}
     latin: dict[str, Name] = {}
     sets: dict[str, frozenset[str]] = {}
     places, named = set(), set()
@@ -190,11 +194,10 @@ def load_names() -> Names:
                 latin.setdefault(form, found)
                 continue
             for key, entry in _entries(form, found):
-                if not automaton.exists(key):
-                    automaton.add_word(key, (len(key), entry, script_of(key)))
-    automaton.make_automaton()
+                others.setdefault(key, (entry, script_of(key)))
+    unspaced = [form for form, (_, script) in others.items() if script in UNSPACED]
     given, family, words = (sets[kind] for kind in ("given", "family", "words"))
-    return Names(Latin(latin), automaton, given, family, words, frozenset(places), frozenset(named))
+    return Names(Latin(latin), Others(others, unspaced), given, family, words, frozenset(places), frozenset(named))
 
 
 def _entries(form: str, name: Name) -> Iterator[tuple[str, Name]]:

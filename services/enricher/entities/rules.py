@@ -30,10 +30,12 @@ _CYRILLIC = (
     *(("ы", "а"), ("е", "а"), ("у", "а"), ("ой", "а"), ("и", "я"), ("ю", "я"), ("ей", "я")),
 )
 ENDINGS = {
-    **dict.fromkeys(("pl", "cs", "sk", "hr", "sl"), _SLAVIC),
-    **dict.fromkeys(("ru", "uk", "bg", "sr"), _CYRILLIC),
+    language: {last: [ending for ending in endings if ending[0][-1] == last] for last in {end[-1] for end, _ in endings}}
+    for languages, endings in ((("pl", "cs", "sk", "hr", "sl"), _SLAVIC), (("ru", "uk", "bg", "sr"), _CYRILLIC))
+    for language in languages
 }
-"""What given names end in, and what they end in without it."""
+"""What given names end in, and what they end in without it, by the last letter."""
+OF_ORGANISATIONS = LAST | FIRST | DIRECT
 ARTICLES = words_of("The De Het Een Der Die Das Den Det La Le Les El Los Las Il Lo Gli")
 OF = re.compile(r" (?:of|de|des|du|del|della|dei|di|da|do|dos|das|für|for|van|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
 
@@ -47,13 +49,13 @@ def find(style: Style, names: Names, listed: frozenset[int]) -> Iterator[Span]:
         listed: where in the text places, organisations and technologies of the list begin.
     """
     words = [match for match in islice(CAPITALISED.finditer(style.text), MOST_WORDS) if match[0][0].isupper()]
-    for place, word in enumerate(words):
-        after = words[place + 1][0] if place + 1 < len(words) else ""
-        if _is_given(word[0], style, names) or word[0] in TITLES or (after in names.family and word[0] not in LAST):
+    said = [word[0] for word in words]
+    for place, (word, after) in enumerate(zip(said, [*said[1:], ""], strict=False)):
+        if word in TITLES or (after in names.family and word not in LAST) or _is_given(word, style, names):
             yield from _person(style, names, words, place)
-        if word[0] in LAST or word[0] in FIRST or word[0] in DIRECT:
+        if word in OF_ORGANISATIONS:
             yield from _organisation(style, names, words, place)
-    yield from context.find(style, names, words, listed)
+    yield from context.find(style, names, words, said, listed)
     if not style.text.isascii():
         yield from unspaced.find(style.text, style.language, names)
 
@@ -65,7 +67,8 @@ def _is_given(word: str, style: Style, names: Names) -> bool:
     endings = ENDINGS.get(style.language or "")
     if not endings or len(word) < 5:
         return False
-    return any(word.endswith(end) and (word[: -len(end)] + more) in names.given for end, more in endings)
+    of_letter = endings.get(word[-1], ())
+    return any(word.endswith(end) and (word[: -len(end)] + more) in names.given for end, more in of_letter)
 
 
 def _person(style: Style, names: Names, words: Sequence[re.Match[str]], place: int) -> Iterator[Span]:
@@ -112,7 +115,7 @@ def _extend(text: str, words: Sequence[re.Match[str]], place: int, most: int) ->
             break
         if between.startswith(". ") and (len(words[end][0]) == 1 or words[end][0] in TITLES):
             between = between[1:]
-        if not AFTER.match(between):
+        if between != " " and not AFTER.match(between):
             break
         end += 1
     return end

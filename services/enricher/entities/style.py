@@ -32,8 +32,8 @@ class Style:
     @cached_property
     def is_upper_case(self) -> bool:
         """It shouts."""
-        large, small = sum(map(str.isupper, self.text[:200])), sum(map(str.islower, self.text[:200]))
-        return large > 6 and large > 2 * small
+        large = sum(map(str.isupper, self.text[:200]))
+        return large > 6 and large > 2 * sum(map(str.islower, self.text[:200]))
 
     def begins_sentence(self, start: int) -> bool:
         """Tell if a sentence, a quotation or a line begins there."""

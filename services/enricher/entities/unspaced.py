@@ -106,5 +106,5 @@ def find(text: str, language: str | None, names: Names) -> Iterator[Span]:
         for match in islice(pattern.finditer(text), MOST):
             group = match.lastindex or 0
             said = match[group]
-            if said and not refused.search(said) and said not in names.automaton:
+            if said and not refused.search(said) and said not in names.others:
                 yield Span(match.start(group), match.end(group), Name(kind, said, None, frozenset()))

@@ -70,7 +70,8 @@ def sketch(title: str, body: str) -> Sketch | None:
     """Return the sketch of a text; None if it has no words."""
     body = without_stamp(body[:MOST_BODY])
     heading, words = words_of(title), words_of(body)
-    stems, told = {*_stems(heading), *_stems(words)}, _told(heading, words)
+    titled, stems = _stems(heading), _stems(words)
+    told, distinct = _told(heading, titled, words, stems), {*titled, *stems} - {""}
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}")
         heading_numbers = b""
@@ -78,8 +79,8 @@ def sketch(title: str, body: str) -> Sketch | None:
         heading_numbers = _slots(_hashes(heading.texts), heading.numbers, kind=1)
     hashes = _hashes(words.texts)
     shingles = _shingles(hashes)
-    titled = _hashes(heading.texts[:TITLE_WORDS])
-    if not titled and not shingles:
+    title_hashes = _hashes(heading.texts[:TITLE_WORDS])
+    if not title_hashes and not shingles:
         return None
     return Sketch(
         version=VERSION,
@@ -88,23 +89,30 @@ def sketch(title: str, body: str) -> Sketch | None:
         rest=_pack(sorted(shingles[HEAD:])[:REST]),
         numbers=(heading_numbers + _slots(hashes, words.numbers))[: 4 * SLOTS],
         names=b"" if _is_capitalised(words) else _slots(hashes, words.names),
-        title=_pack(titled),
-        words=_filter(stems),
+        title=_pack(title_hashes),
+        words=_filter(distinct),
         told=struct.pack(f"<{len(told)}H", *told),
-        is_telling=len(titled) >= TELLING_WORDS and _DATES.isdisjoint(heading.texts),
+        is_telling=len(title_hashes) >= TELLING_WORDS and _DATES.isdisjoint(heading.texts),
     )
 
 
 def _hashes(words: Sequence[str]) -> list[int]:
-    return [crc32(word.encode("utf-8", "surrogatepass")) for word in words]
+    return [crc32(word.encode()) for word in words]  # no word has surrogates
 
 
-def _told(title: Words, body: Words) -> list[int]:
-    """Return the digests of what the title names and the text begins with."""
+def _told(title: Words, titled: Sequence[str], body: Words, stems: Sequence[str]) -> list[int]:
+    """Return the digests of what the title names and the text begins with.
+
+    Args:
+        title: its words.
+        titled: their stems.
+        body: its words.
+        stems: their stems.
+    """
     spaceless = sum(map(is_spaceless, body.texts[:BEGINNING_WORDS]))
     until = BEGINNING_CHARACTERS if spaceless * 2 > BEGINNING_WORDS else BEGINNING_WORDS
-    beginning = set(_stems(body._replace(texts=body.texts[:until])))
-    named = _stems(title)[:1] if title.texts[:1] == body.texts[:1] else []
+    beginning = {*stems[:until]} - {""}
+    named = [stem for stem in titled if stem][:1] if title.texts[:1] == body.texts[:1] else []
     named += _stems(title, NAMING_LETTERS)
     return _digests([stem for stem in dict.fromkeys(named) if stem in beginning][:MOST_TOLD])
 
@@ -120,27 +128,29 @@ def _filter(stems: Iterable[str]) -> bytes:
 
 def _digests(stems: Iterable[str]) -> list[int]:
     """Return 16 bits for each."""
-    return [crc32(stem.encode("utf-8", "surrogatepass")) & 0xFFFF for stem in stems]
+    return [crc32(stem.encode()) & 0xFFFF for stem in stems]
 
 
 def _stems(words: Words, least: int = 1) -> list[str]:
     """Return the stem of each word of at least so many letters; in scripts without spaces, each two characters.
 
-    Numbers have none.
+    Shorter words, numbers and the first of such characters have an empty one.
     """
-    numbers = set(words.numbers)
-    if max(words.texts, default="") < SPACELESS:
-        return [
-            word[:STEM_LETTERS] for place, word in enumerate(words.texts) if len(word) >= least and place not in numbers
-        ]
-    stems: list[str] = []
-    before = ""
-    for place, word in enumerate(words.texts):
-        is_character = word >= SPACELESS and is_spaceless(word)
-        if place not in numbers and (before if is_character else len(word) >= least):
-            end = STEM_SYLLABLES if "가" <= word < "\ud7b0" else STEM_LETTERS
-            stems.append(f"{before}{word}" if is_character else word[:end])
-        before = word if is_character else ""
+    texts = words.texts
+    if max(texts, default="") < SPACELESS:
+        stems = [word[:STEM_LETTERS] if len(word) >= least else "" for word in texts]
+    else:
+        stems, before = [], ""
+        for word in texts:
+            if word >= SPACELESS and is_spaceless(word):
+                stems.append(before + word if before else "")
+                before = word
+            else:
+                end = STEM_SYLLABLES if "가" <= word < "\ud7b0" else STEM_LETTERS
+                stems.append(word[:end] if len(word) >= least else "")
+                before = ""
+    for place in words.numbers:
+        stems[place] = ""
     return stems
 
 

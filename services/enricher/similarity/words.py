@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 _APOSTROPHES = re.compile("['’‘ʼ`´\u00ad\u200b-\u200f\u2060\ufeff]")
@@ -17,6 +18,8 @@ _DATE = (
 )
 _STAMP = re.compile(rf"(?:{_DATE}[^\w]{{0,3}}(?:[^\W\d]{{1,3}}\s+){{0,2}})?{_CLOCK}")
 """A clock time, and the whole date before it."""
+
+_DIGIT = re.compile(r"\d")
 
 SPACELESS = "\u0e00"
 """Scripts without spaces begin here."""
@@ -38,6 +41,10 @@ _TOKENS = re.compile(
     "|[\u0900-\u0963\u0970-\u0dff]+"
     r"|[.!?:。！？]"
 )
+_ASCII_TOKENS = re.compile(
+    r"\b[A-Z]{1,3}\d+\b|[a-zA-Z]+|\d{1,2}h\d{2}(?!\d)|\d+(?:[.,:/-]\d+)*|[.!?:]", re.ASCII
+)
+"""The same for texts in ASCII: their classes are small."""
 _ENDS = frozenset(".!?:。！？")
 _THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 
@@ -118,9 +125,12 @@ class Words(NamedTuple):
 
 def without_stamp(text: str) -> str:
     """Return a text without the times at its beginning: each site publishes it at another one."""
+    if not _DIGIT.search(text, 0, STAMPED):
+        return text
     return _STAMP.sub(" ", text[:STAMPED]) + text[STAMPED:]
 
 
+@lru_cache(10_000)
 def is_spaceless(word: str) -> bool:
     """Whether a word is a character of a script without spaces."""
     return word >= SPACELESS and (
@@ -133,7 +143,10 @@ def is_spaceless(word: str) -> bool:
 
 def words_of(text: str) -> Words:
     """Return the words of a text."""
-    tokens = _TOKENS.findall(_APOSTROPHES.sub("", unicodedata.normalize("NFKC", text)))
+    if text.isascii():
+        tokens = _ASCII_TOKENS.findall(text.replace("'", "").replace("`", ""))
+    else:
+        tokens = _TOKENS.findall(_APOSTROPHES.sub("", unicodedata.normalize("NFKC", text)))
     texts: list[str] = []
     numbers: list[int] = []
     names: list[int] = []

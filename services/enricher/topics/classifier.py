@@ -10,7 +10,7 @@ import numpy as np
 
 from services.enricher.parts import Label
 from services.enricher.text import Text
-from services.enricher.topics.features import features
+from services.enricher.topics.features import buckets
 from services.enricher.topics.model import Model, Scores
 from services.enricher.topics.sections import topics_named
 
@@ -48,7 +48,7 @@ class Classifier:
     def _by_words(self, text: Text, language: str | None) -> Scores | None:
         """Return the logarithms of what speaks for each label; None if the model does not know the language."""
         temperature = self.model.temperature(language)
-        if temperature is None or not (found := features(text.title, text.body)):
+        if temperature is None or not (found := buckets(text.title, text.body)):
             return None
         return self.model.scores(found) / np.float32(temperature)
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,11 @@ class Model:
     """A label below this confidence is not given."""
     made_from: str = ""
 
-    def scores(self, found: Sequence[int]) -> Scores:
+    def scores(self, found: Collection[int]) -> Scores:
         """Return the score of each label for a text with these features."""
         if not found:
             return self.bias
-        summed = self.weights[np.asarray(found)].sum(axis=0, dtype=np.int32)
+        summed = self.weights[np.fromiter(found, np.intp, len(found))].sum(axis=0, dtype=np.int32)
         return np.asarray(summed * (self.scale / math.sqrt(len(found))) + self.bias, dtype=np.float32)
 
     def temperature(self, language: str | None) -> float | None:
