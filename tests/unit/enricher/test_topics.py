@@ -119,3 +119,13 @@ def test_the_same_model_is_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_shipped_model_is_small() -> None:
     assert DEFAULT_MODEL.stat().st_size <= 5_000_000
+
+
+def test_a_title_is_not_lost_among_the_words_of_the_body() -> None:
+    title, body = "Storm warning: heavy rain and snow expected", "People said so on Tuesday. They will meet again."
+    model = load_topics().model  # type: ignore[attr-defined]
+    plain, weighed = (Classifier(replace(model, threshold=0.0), weight) for weight in (0.0, TITLE))
+    before, after = (each.topic(Text(title, body), "en") for each in (plain, weighed))
+    assert before and after
+    assert after.name == before.name == "weather"
+    assert after.confidence > before.confidence
