@@ -121,7 +121,8 @@ class Names:
                 yield from self._find_others(text, max(others.start() - MARGIN, 0), others.end() + MARGIN)
 
     def _find_others(self, text: str, first: int, stop: int) -> Iterator[Span]:
-        for end, start, (name, script) in self.others.find(text, first, min(stop, len(text))):
+        for last, start, (name, script) in self.others.find(text, first, min(stop, len(text))):
+            end = last
             if script not in UNSPACED:
                 if start and is_letter(text[start - 1]) and not _is_prefixed(text, start, script):
                     continue

@@ -42,17 +42,14 @@ class Others(Generic[T]):
 
         A form that is spaced is found only where a word begins, or behind one or two letters of prepositions.
         """
-        found: list[tuple[int, int, T]] = []
-        entries, within, beginning = self._entries, self._within, self._beginning
-        for run in self._runs.finditer(text, first, stop):
-            for start in range(run.start(), run.end()):
-                for length in within.get(text[start : start + 2], ()):
-                    if (form := text[start : start + length]) in entries and start + length <= stop:
-                        found.append((start + length, start, entries[form]))
-        for start in self._places(text, first, stop):
-            for length in beginning.get(text[start : start + 2], ()):
-                if (form := text[start : start + length]) in entries and start + length <= stop:
-                    found.append((start + length, start, entries[form]))
+        anywhere = (place for run in self._runs.finditer(text, first, stop) for place in range(*run.span()))
+        found = [
+            (start + length, start, self._entries[form])
+            for places, table in ((anywhere, self._within), (self._places(text, first, stop), self._beginning))
+            for start in places
+            for length in table.get(text[start : start + 2], ())
+            if (form := text[start : start + length]) in self._entries and start + length <= stop
+        ]
         found.sort(key=lambda each: each[:2])
         return found
 

@@ -29,12 +29,18 @@ _CYRILLIC = (
     *(("а", ""), ("у", ""), ("ом", ""), ("ем", "й"), ("я", "й"), ("ю", "й"), ("я", "ь"), ("ю", "ь"), ("ем", "ь")),
     *(("ы", "а"), ("е", "а"), ("у", "а"), ("ой", "а"), ("и", "я"), ("ю", "я"), ("ей", "я")),
 )
+
+
+def _by_last_letter(endings: Sequence[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for ending, more in endings:
+        found.setdefault(ending[-1], []).append((ending, more))
+    return found
+
+
 ENDINGS = {
-    language: {
-        last: [ending for ending in endings if ending[0][-1] == last] for last in {end[-1] for end, _ in endings}
-    }
-    for languages, endings in ((("pl", "cs", "sk", "hr", "sl"), _SLAVIC), (("ru", "uk", "bg", "sr"), _CYRILLIC))
-    for language in languages
+    **dict.fromkeys(("pl", "cs", "sk", "hr", "sl"), _by_last_letter(_SLAVIC)),
+    **dict.fromkeys(("ru", "uk", "bg", "sr"), _by_last_letter(_CYRILLIC)),
 }
 """What given names end in, and what they end in without it, by the last letter."""
 NO_GIVEN = {"it": words_of("Alla Dalla Della Nella Sulla La"), "es": words_of("La Las Los"), "fr": words_of("La Les")}

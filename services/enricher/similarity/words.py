@@ -41,9 +41,7 @@ _TOKENS = re.compile(
     "|[\u0900-\u0963\u0970-\u0dff]+"
     r"|[.!?:。！？]"
 )
-_ASCII_TOKENS = re.compile(
-    r"\b[A-Z]{1,3}\d+\b|[a-zA-Z]+|\d{1,2}h\d{2}(?!\d)|\d+(?:[.,:/-]\d+)*|[.!?:]", re.ASCII
-)
+_ASCII_TOKENS = re.compile(r"\b[A-Z]{1,3}\d+\b|[a-zA-Z]+|\d{1,2}h\d{2}(?!\d)|\d+(?:[.,:/-]\d+)*|[.!?:]", re.ASCII)
 """The same for texts in ASCII: their classes are small."""
 _ENDS = frozenset(".!?:。！？")
 _THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")

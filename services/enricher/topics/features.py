@@ -61,7 +61,7 @@ def _syllables(word: str) -> list[int]:
     data = word.encode()
     if min(word) < "\u0800" or max(word) > "\uffff":  # rare: not each character has three bytes
         return [crc32(word[place : place + size].encode()) for place in range(len(word) - 1) for size in (2, 3)]
-    found = []
+    found: list[int] = []
     for place in range(0, len(data) - 3, 3):
         pair = crc32(data[place : place + 6])
         found += pair, crc32(data[place + 6 : place + 9], pair)

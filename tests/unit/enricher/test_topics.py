@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from services.enricher.text import Text
 from services.enricher.topics import DEFAULT_MODEL, load_topics
 from services.enricher.topics import taxonomy as t
+from services.enricher.topics.classifier import TITLE, Classifier
 from services.enricher.topics.model import BadModel, Model
 from services.enricher.topics.sections import topics_named
 from shared.errors import ConfigurationError
@@ -123,7 +125,7 @@ def test_the_shipped_model_is_small() -> None:
 
 def test_a_title_is_not_lost_among_the_words_of_the_body() -> None:
     title, body = "Storm warning: heavy rain and snow expected", "People said so on Tuesday. They will meet again."
-    model = load_topics().model  # type: ignore[attr-defined]
+    model = Model.load(DEFAULT_MODEL)
     plain, weighed = (Classifier(replace(model, threshold=0.0), weight) for weight in (0.0, TITLE))
     before, after = (each.topic(Text(title, body), "en") for each in (plain, weighed))
     assert before and after

@@ -70,7 +70,7 @@ def test_a_checkout_runs_what_the_images_run(image: str, name: str) -> None:
 
 
 def test_the_base_image_has_nothing_of_the_enricher() -> None:
-    assert not {"numpy", "py3langid", "pyahocorasick", "spacy"} & locked("requirements.lock").keys()
+    assert not {"numpy", "py3langid", "spacy"} & locked("requirements.lock").keys()
     assert "spacy" not in locked("requirements-enrich.lock")
 
 
