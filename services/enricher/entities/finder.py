@@ -146,12 +146,14 @@ def _without_overlaps(found: list[Found]) -> list[Found]:
 
 
 def _without_namesakes(found: list[Found], styles: dict[Field, Style]) -> list[Found]:
-    """Leave out the places that are called like a person of the text, unless a preposition tells the place."""
+    """Leave out the places that are called like a person of the text, unless a preposition tells them."""
     people: set[str] = set()
     for field, span in found:
         if span.name.kind == "person":
             said = styles[field].text[span.start : span.end]
-            people.update([said.split(" ")[0], said.rsplit(" ", 1)[-1], *([said[:2]] if said[0] > "\u3000" else [])])
+            people.add(said[:2] if said[0] > "\u3000" else said.split(" ")[0])
+            if styles[field].language == "en":  # in Spanish a town's club is often beside its namesake
+                people.add(said.rsplit(" ", 1)[-1])
     if not people:
         return found
     return [

@@ -128,6 +128,7 @@ def test_a_title_is_not_lost_among_the_words_of_the_body() -> None:
     model = Model.load(DEFAULT_MODEL)
     plain, weighed = (Classifier(replace(model, threshold=0.0), weight) for weight in (0.0, TITLE))
     before, after = (each.topic(Text(title, body), "en") for each in (plain, weighed))
-    assert before and after
+    assert before
+    assert after
     assert after.name == before.name == "weather"
     assert after.confidence > before.confidence
