@@ -70,8 +70,8 @@ def senses() -> Mapping[str, Sequence[Sense]]:
             for form in forms.split("|"):
                 name = _name(instead) if instead else None
                 spoken = frozenset(() if languages == "*" else languages.split(","))
-                patterns = (_pattern(pattern, form) for pattern in (beside, around, near))
-                found.setdefault(form, []).append(Sense(spoken, *patterns, name))
+                sense = Sense(spoken, _pattern(beside, form), _pattern(around, form), _pattern(near, form), name)
+                found.setdefault(form, []).append(sense)
     return found
 
 
