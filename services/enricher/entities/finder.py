@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
@@ -11,6 +11,7 @@ from services.enricher.entities import rules
 from services.enricher.entities.longer import is_inside
 from services.enricher.entities.model import Model, load_model
 from services.enricher.entities.names import Name, Names, Span, is_letter, load_names
+from services.enricher.entities.senses import other_sense, senses
 from services.enricher.entities.style import Style
 from services.enricher.entities.vocabulary import GENITIVE, VERBS
 from services.enricher.parts import Entities, Missing
@@ -71,8 +72,9 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
     styles: dict[Field, Style] = {"title": Style(text.title, language), "body": Style(text.body[:MOST_BODY], language)}
     sure: list[Found] = []
     doubtful: list[Found] = []
+    article = f"{styles['title'].text}\n{styles['body'].text}"
     for field, style in styles.items():
-        listed = list(islice(names.find(style.text), MOST_SPANS))
+        listed = list(_meant(islice(names.find(style.text), MOST_SPANS), style, article))
         for span in listed:
             if is_inside(span, style, names):
                 continue
@@ -86,7 +88,7 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
             sure += ((field, span) for span in model.find(style.text, language))
     seen = {span.name.name for _, span in sure}
     sure += ((f, s) for f, s in doubtful if s.name.name in seen and not styles[f].is_upper_case)
-    chosen = _without_overlaps(sure)
+    chosen = _without_namesakes(_without_overlaps(sure), styles)
     people = _last_names(chosen)
     if not people:
         return _grouped(chosen)
@@ -94,6 +96,16 @@ def entities_of(text: Text, language: str | None, names: Names, model: Model | N
         (f, s._replace(name=people.get(s.name.name, s.name) if s.name.kind == "person" else s.name)) for f, s in chosen
     ]
     return _grouped(_without_overlaps([*chosen, *_named_again(people, styles)]))
+
+
+def _meant(found: Iterable[Span], style: Style, article: str) -> Iterator[Span]:
+    """Yield what forms stand for there, without those that are something else."""
+    ambiguous = senses()
+    for span in found:
+        if style.text[span.start : span.end] not in ambiguous:
+            yield span
+        elif name := other_sense(span, style.text, style.language, article):
+            yield span._replace(name=name)
 
 
 def _is_sure(span: Span, style: Style, text: Text) -> bool:
@@ -131,6 +143,26 @@ def _without_overlaps(found: list[Found]) -> list[Found]:
         taken[field].update(range(span.start, span.end))
         chosen.append((field, span))
     return sorted(chosen, key=lambda f: (f[0] == "body", f[1].start))
+
+
+def _without_namesakes(found: list[Found], styles: dict[Field, Style]) -> list[Found]:
+    """Leave out the places that are called like a person of the text, unless a preposition tells them."""
+    people: set[str] = set()
+    for field, span in found:
+        if span.name.kind == "person":
+            said = styles[field].text[span.start : span.end]
+            people.add(said[:2] if said[0] > "\u3000" else said.split(" ")[0])
+            if styles[field].language == "en":  # in Spanish a town's club is often beside its namesake
+                people.add(said.rsplit(" ", 1)[-1])
+    if not people:
+        return found
+    return [
+        (field, span)
+        for field, span in found
+        if span.name.kind != "place"
+        or styles[field].text[span.start : span.end] not in people
+        or NEAR.search(styles[field].text, max(span.start - 9, 0), span.start)
+    ]
 
 
 def _last_names(found: list[Found]) -> dict[str, Name]:

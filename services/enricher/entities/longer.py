@@ -16,8 +16,10 @@ INSTITUTION = re.compile(
 """What makes an organisation of the place before it."""
 TRANSCRIBED = re.compile("(?!奥运|奥委|奥林|诺贝|莎士)[奥娜莎莉斯尔诺洛蒂妮]")
 """Letters that go on with a foreign name in Chinese."""
-PERSON = re.compile("[^\\W\\d_代人男女県市都府区町村元新前現の]{1,2}(?:監督|氏|さん|選手|首相|容疑者|被告)")
-"""A given name behind the family name, in Japanese."""
+PERSON = re.compile(
+    "[^\\W\\d_代人男女県市都府区町村元新前現の]{0,2}(?:監督|氏(?!名)|さん|選手(?!権|村)|首相|容疑者|被告)"
+)
+"""What makes a person of a family name in Japanese: a title, with a given name or without."""
 BEFORE = re.compile(r"([^\W\d_][\w'’]*)[ \u00a0]$")
 HYPHEN = re.compile(r"([^\W\d_]\w*)[-‐‑](?:(?:de|du|la|le|en|sur|am|an)[-‐‑])*$")
 EVENT = re.compile(r"\b(?:Tour|Stade|Collège|Giro|Comédie|Banque|Banco|Banca|Bank) (?:de|d['’]|of|di)\s?$")

@@ -43,6 +43,10 @@ ENDINGS = {
     **dict.fromkeys(("ru", "uk", "bg", "sr"), _by_last_letter(_CYRILLIC)),
 }
 """What given names end in, and what they end in without it, by the last letter."""
+NO_GIVEN = {"it": words_of("Alla Dalla Della Nella Sulla La"), "es": words_of("La Las Los"), "fr": words_of("La Les")}
+"""Given names elsewhere that are small words of a language."""
+SAINTS = words_of("St St. Saint Sankt Sainte Sint San Santa Santo")
+"""What begins the name of a church, a town or a hospital."""
 OF_ORGANISATIONS = LAST | FIRST | DIRECT
 ARTICLES = words_of("The De Het Een Der Die Das Den Det La Le Les El Los Las Il Lo Gli")
 OF = re.compile(r" (?:of|de|des|du|del|della|dei|di|da|do|dos|das|für|for|van|d['’])(?: (?:the|la|los|las|l['’]))? ?$")
@@ -71,7 +75,7 @@ def find(style: Style, names: Names, listed: frozenset[int]) -> Iterator[Span]:
 def _is_given(word: str, style: Style, names: Names) -> bool:
     """Tell if a word is a given name, in a language with cases also with an ending."""
     if word in names.given:
-        return True
+        return word not in NO_GIVEN.get(style.language or "", ())
     endings = ENDINGS.get(style.language or "")
     if not endings or len(word) < 5:
         return False
@@ -104,6 +108,8 @@ def _person(style: Style, names: Names, words: Sequence[re.Match[str]], place: i
 def _is_full_name(style: Style, names: Names, first: re.Match[str], last: re.Match[str]) -> bool:
     """Tell if a given name and what follows it are a person's, and no common words or places."""
     is_family = without_genitive(last[0]) in names.family
+    if first[0] in SAINTS:
+        return False
     if not _is_given(first[0], style, names):
         is_rare = _is_rare(first[0], names) and first[0] not in names.taken
         return is_family and is_rare and style.tells(first.start())

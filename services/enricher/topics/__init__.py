@@ -18,11 +18,12 @@ def load_topics(path: Path | None = None) -> Topics:
         Missing: feedmill's own model is not there.
         ConfigurationError: the file is no model.
     """
-    from services.enricher.topics.classifier import Classifier
+    from services.enricher.topics.classifier import TITLE, Classifier
     from services.enricher.topics.model import BadModel, Model
 
     try:
-        return Classifier(Model.load(path or DEFAULT_MODEL))
+        title = 0.0 if path else TITLE  # other models' confidence was measured without
+        return Classifier(Model.load(path or DEFAULT_MODEL), title)
     except (BadModel, OSError) as error:
         reason = str(error) if isinstance(error, BadModel) else error.strerror
         if path is None:

@@ -17,6 +17,9 @@ from services.enricher.topics.sections import topics_named
 _RIGHT = 0.9
 """So often the section that an article is filed under is its topic."""
 
+TITLE = 0.2
+"""What the title says counts so much once more: in a body of a few sentences it is lost among the other words."""
+
 _MOST_CONFIDENT = 0.99
 
 
@@ -25,6 +28,8 @@ class Classifier:
     """The part of the enricher that tells topics."""
 
     model: Model
+    title: float = 0.0
+    """What the title's own scores count beside those of title and body."""
 
     def __call__(self, texts: Sequence[Text], languages: Sequence[str | None]) -> list[Label | None]:
         """Return the topic of each text in its language; None where none is likely enough."""
@@ -50,7 +55,10 @@ class Classifier:
         temperature = self.model.temperature(language)
         if temperature is None or not (found := buckets(text.title, text.body)):
             return None
-        return self.model.scores(found) / np.float32(temperature)
+        scores = self.model.scores(found)
+        if self.title and text.body and (alone := buckets(text.title)):
+            scores = scores + np.float32(self.title) * (self.model.scores(alone) - self.model.bias)
+        return scores / np.float32(temperature)
 
     def _by_sections(self, text: Text) -> Scores | None:
         """Return the same for the sections; None if none is known."""

@@ -211,6 +211,65 @@ def test_what_only_looks_like_a_name_is_none(find: Entities, language: str, text
     assert not found(find, text, language=language)
 
 
+TRAPS = (
+    ("ar", "سيول جارفة تقطع الطرق في صنعاء بعد أمطار غزيرة", "Seoul"),
+    ("ar", "جدة الطفل تنقذه من الحريق", "Jeddah"),
+    ("ko", "인도로 돌진한 승용차, 보행자 부상", "India"),
+    ("ko", "화성 탐사선, 새 사진 전송", "Hwaseong-si"),
+    ("ko", "겨울 별미 대구탕 인기. 대구는 살이 담백해", "Daegu"),
+    ("ko", "노동자 연대 집회", "Yantai"),
+    ("ja", "朝晩は大分涼しくなりました", "Ōita"),
+    ("ja", "広島地方気象台が中国地方の梅雨入りを発表した", "China"),
+    ("ja", "千葉百音は圧巻の演技を見せた", "Chiba"),
+    ("ja", "福山さんは十年ぶりのアルバムを出す", "Fukuyama"),
+    ("ja", "宮崎監督はコメントを出した", "Miyazaki"),
+    ("zh", "小米粥怎么熬", "Xiaomi"),
+    ("zh", "他夸下海口要拿冠军", "Haikou"),
+    ("zh", "他高雄心壮志,参加比赛", "Kaohsiung"),
+    ("zh", "球队取得胜利", "Dongying"),
+    ("pt", "As vendas de Natal devem crescer 4%", "Natal"),
+    ("tr", "Ordu sınırda tatbikat yaptı", "Ordu"),
+    ("tr", "Son Batman filmi gişe rekoru kırdı", "Batman"),
+    ("it", "Alla Scala trionfa Verdi", "Alla Scala"),
+    ("en", "Fire at St James hospital", "St James"),
+    ("en", "Fighting in eastern Congo killed 20", "Congo - Brazzaville"),
+    ("en", "Researchers at the University of California, Santa Cruz, said so", "Santa Cruz de la Sierra"),
+    ("en", "Chad Michaels wins drag contest. Later Chad thanked his mother", "Chad"),
+    ("en", "Visa rules tightened for students", "Visa"),
+    ("en", "Amazon fires reach ten-year high in the rainforest", "Amazon"),
+)
+
+
+@pytest.mark.parametrize(("language", "text", "wrong"), TRAPS)
+def test_a_name_that_is_also_something_else_is_none_beside_that(
+    find: Entities, language: str, text: str, wrong: str
+) -> None:
+    assert wrong not in found(find, text, language=language)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "name"),
+    [
+        ("ar", "قمة في سيول اليوم", "Seoul"),
+        ("ar", "وصل الوفد إلى جدة اليوم", "Jeddah"),
+        ("ko", "인도 총리가 방문했다", "India"),
+        ("ko", "대구시 예산", "Daegu"),
+        ("ja", "千葉県で地震", "Chiba"),
+        ("ja", "中国政府が発表した", "China"),
+        ("zh", "小米发布新手机", "Xiaomi"),
+        ("pt", "O voo pousou em Natal na segunda", "Natal"),
+        ("tr", "Dün Ordu'da sel oldu", "Ordu"),
+        ("en", "Rebels took Goma in eastern Congo", "Congo - Kinshasa"),
+        ("en", "Voters in Georgia, where Republican leaders met in Atlanta", "Georgia (US state)"),
+        ("en", "Protests in Georgia spread across Tbilisi", "Georgia"),
+        ("en", "Troops in Chad and in Niger", "Chad"),
+        ("en", "Payments firm Visa and Mastercard agreed", "Visa"),
+    ],
+)
+def test_such_a_name_is_found_where_it_is_meant(find: Entities, language: str, text: str, name: str) -> None:
+    assert name in found(find, text, language=language)
+
+
 def test_an_abbreviation_is_the_same_organisation_later(find: Entities) -> None:
     said = found(find, "Report", "The Zebulon Council for Quiet Seas (ZCQS) said so. The ZCQS meets in May.")
     assert len(said["Zebulon Council for Quiet Seas"].mentions) == 3

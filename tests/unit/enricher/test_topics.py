@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from services.enricher.text import Text
 from services.enricher.topics import DEFAULT_MODEL, load_topics
 from services.enricher.topics import taxonomy as t
+from services.enricher.topics.classifier import TITLE, Classifier
 from services.enricher.topics.model import BadModel, Model
 from services.enricher.topics.sections import topics_named
 from shared.errors import ConfigurationError
@@ -119,3 +121,14 @@ def test_the_same_model_is_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_shipped_model_is_small() -> None:
     assert DEFAULT_MODEL.stat().st_size <= 5_000_000
+
+
+def test_a_title_is_not_lost_among_the_words_of_the_body() -> None:
+    title, body = "Storm warning: heavy rain and snow expected", "People said so on Tuesday. They will meet again."
+    model = Model.load(DEFAULT_MODEL)
+    plain, weighed = (Classifier(replace(model, threshold=0.0), weight) for weight in (0.0, TITLE))
+    before, after = (each.topic(Text(title, body), "en") for each in (plain, weighed))
+    assert before
+    assert after
+    assert after.name == before.name == "weather"
+    assert after.confidence > before.confidence
