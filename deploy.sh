@@ -133,7 +133,7 @@ main() {
 
   work='' context='' stage='' outcome=failed reason='' holder='' first=0 refusals=0 judged=0 rejected=0 images=() missing=()
   declare -gA digests=()
-  stamp=$(date -u +%Y%m%d-%H%M%S)
+  stamp=$(date -u +%Y%m%d-%H%M%S-%3N)   # records and tags of git are called by it
   started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   exec 3>&1
   ((!dry)) || exec 1>&2   # only the manifests go to standard output

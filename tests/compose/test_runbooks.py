@@ -40,14 +40,17 @@ CONTAINERS = {"feedmill-broker": "rabbitmq", "database": "postgres"}
 
 
 def lines_in_pods() -> list[str]:
-    """Return what the pages let run in pods of Kubernetes, for the same containers here; `feedmill` has run already."""
+    """Return what the pages let run in pods of Kubernetes, for the same containers here; `feedmill` has run already.
+
+    Of the fetcher's and the API's containers only the fetcher's reach the farm.
+    """
     pages = (read_page(page) for page in ("alerts", "operate"))
     found = [one for page in pages for line in commands_in(page, "kubectl") for one in IN_A_POD.findall(line)]
     typed = [
         f"docker compose exec {CONTAINERS.get(pod, pod)} {command.replace('psql feedmill', 'psql -U feedmill')}"
         for pod, command in found
     ]
-    return [line for line in dict.fromkeys(typed) if LOOKS.match(line)]
+    return [line for line in dict.fromkeys(typed) if LOOKS.match(line) and "exec api feedmill parse" not in line]
 
 
 def type_into_shell(stack: Stack, line: str, directory: Path) -> str | None:

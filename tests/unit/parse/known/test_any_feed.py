@@ -25,7 +25,7 @@ from tests.unit.parse.formats.test_tiers import ITEMS
 from tests.unit.parse.inputs.test_corpus import CORPUS, NOW, files
 from tests.unit.parse.known.polls import Polls, listed
 
-MANY = settings(max_examples=max(150, settings().max_examples))
+MANY = settings(max_examples=max(300, settings().max_examples))
 
 LINKS = [
     "https://example.org/{}",
