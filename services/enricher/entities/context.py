@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from services.enricher.entities.names import Name, Names, Span
-from services.enricher.entities.style import Style
+from services.enricher.entities.style import Style, without_genitive
 from services.enricher.entities.vocabulary import (
     CLUBS,
     GENITIVE,
@@ -39,7 +39,7 @@ LONGEST = 12
 """So many words before an abbreviation may be what it stands for."""
 MOST = 20
 """So many abbreviations and lines of a text are looked at."""
-GOLANG = Name("technology", "Go", None, frozenset())
+GOLANG = Name("technology", "Go")
 GERMAN_ENDS = frozenset(role[-2:] for role in GERMAN_ROLES)
 FARTHEST = 30
 """No role has so many letters."""
@@ -127,8 +127,7 @@ def _person(
         return
     if last in OF_PLACES or last.lower() in OF_ORGANISATIONS or chosen[0][0] in names.taken:
         return
-    stop = chosen[-1].end() - (2 if last.endswith(("'s", "’s")) else 0)
-    yield _span(text, chosen[0].start(), stop, "person")
+    yield _span(text, chosen[0].start(), chosen[-1].start() + len(without_genitive(last)), "person")
 
 
 def _word_before(text: str, end: int) -> str:
@@ -170,7 +169,7 @@ def _abbreviated(text: str) -> Iterator[Span]:
         said = text[start : match.start()]
         if re.search(r"[.,;:!?()\n]", said) or OF_ORGANISATIONS.isdisjoint(said.lower().split()):
             continue
-        name = Name("organisation", said, None, frozenset())
+        name = Name("organisation", said)
         for again in islice(re.finditer(rf"\b{re.escape(letters)}\b", text), MOST):
             yield Span(again.start(), again.end(), name)
         yield Span(start, match.start(), name)
@@ -198,4 +197,4 @@ def _datelines(text: str, names: Names) -> Iterator[Span]:
 
 
 def _span(text: str, start: int, end: int, kind: EntityKind) -> Span:
-    return Span(start, end, Name(kind, text[start:end], None, frozenset()))
+    return Span(start, end, Name(kind, text[start:end]))

@@ -39,7 +39,7 @@ TECHNICAL = re.compile(
 NEXT = re.compile(r"(?:['’]s)? (CEO|Inc\b)?([A-Za-z]*)")
 """What follows a company's name."""
 NEAR = re.compile(
-    r"\b(?:in|at|from|near|to|of|outside|around|across|between|nach|aus|bei|von|à|en|dans|vers|desde|hacia|em|para|w|z|i|v"
+    r"\b(?:to|of|outside|around|across|between|nach|aus|bei|von|à|en|dans|vers|desde|hacia|em|para|w|z|i|v"
     r"|uit|till|från|fra|til|[Ii]n|[Nn]ear|[Ff]rom|[Aa]t)\s$"
 )
 """The words before a place."""

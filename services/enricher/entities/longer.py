@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from services.enricher.entities.names import Names, Span, script_of
-from services.enricher.entities.rules import without_genitive
-from services.enricher.entities.style import Style
+from services.enricher.entities.style import Style, without_genitive
 from services.enricher.entities.vocabulary import LEGAL, TITLES, words_of
 
 KATAKANA = re.compile("[ァ-ヺー-ヿ]")

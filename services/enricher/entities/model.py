@@ -43,7 +43,7 @@ class Model:
             start = entity.start_char + (article.end() if article else 0)
             name = text[start : entity.end_char].removesuffix("'s").removesuffix("’s")
             if kind and len(name) > 1 and "\n" not in name and name[0].isupper():
-                yield Span(start, start + len(name), Name(kind, name, None, frozenset()))
+                yield Span(start, start + len(name), Name(kind, name))
 
 
 def load_model() -> Model:

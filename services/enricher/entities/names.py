@@ -44,8 +44,8 @@ class Name(NamedTuple):
 
     kind: EntityKind
     name: str
-    id: str | None
-    common: frozenset[str]
+    id: str | None = None
+    common: frozenset[str] = frozenset()
     """Languages in which the form is also a common word."""
     is_stem: bool = False
 

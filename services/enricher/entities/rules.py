@@ -8,7 +8,7 @@ from itertools import islice
 
 from services.enricher.entities import context, unspaced
 from services.enricher.entities.names import Name, Names, Span
-from services.enricher.entities.style import Style
+from services.enricher.entities.style import Style, without_genitive
 from services.enricher.entities.vocabulary import DIRECT, FIRST, LAST, LEGAL, TITLES, words_of
 
 MOST_WORDS = 400
@@ -98,11 +98,9 @@ def _person(style: Style, names: Names, words: Sequence[re.Match[str]], place: i
     else:
         is_sure = _is_full_name(style, names, words[first], words[end])
     if is_sure:
-        start, stop = (
-            words[first].start(),
-            words[first].start() + len(without_genitive(style.text[words[first].start() : words[end].end()])),
-        )
-        yield Span(start, stop, Name("person", style.text[start:stop], None, frozenset()))
+        start = words[first].start()
+        said = without_genitive(style.text[start : words[end].end()])
+        yield Span(start, start + len(said), Name("person", said))
 
 
 def _is_full_name(style: Style, names: Names, first: re.Match[str], last: re.Match[str]) -> bool:
@@ -125,7 +123,7 @@ def _extend(text: str, words: Sequence[re.Match[str]], place: int, most: int) ->
     end = place
     while end + 1 < len(words) and end - place < most:
         between = text[words[end].end() : words[end + 1].start()]
-        if words[end][0].endswith(("'s", "’s")):
+        if words[end][0] != without_genitive(words[end][0]):
             break
         if between.startswith(". ") and (len(words[end][0]) == 1 or words[end][0] in TITLES):
             between = between[1:]
@@ -174,9 +172,9 @@ def _organisation(style: Style, names: Names, words: Sequence[re.Match[str]], pl
             start += 1
     if start == end or words[start][0] in TITLES:
         return
-    found = without_genitive(text[words[start].start() : words[end].end()])
     first = words[start].start()
-    yield Span(first, first + len(found), Name("organisation", found, None, frozenset()))
+    said = without_genitive(text[first : words[end].end()])
+    yield Span(first, first + len(said), Name("organisation", said))
 
 
 def _end_of_organisation(text: str, words: Sequence[re.Match[str]], place: int, most: int) -> int:
@@ -198,8 +196,3 @@ def _is_filler(word: str, names: Names) -> bool:
 def _is_joined(text: str, word: re.Match[str], after: re.Match[str]) -> bool:
     """Tell if two capitalised words may belong to one organisation's name."""
     return bool(JOINED.match(text[word.end() : after.start()])) and word[0] == without_genitive(word[0])
-
-
-def without_genitive(text: str) -> str:
-    """Return a name without `'s`."""
-    return text[:-2] if text.endswith(("'s", "’s")) else text

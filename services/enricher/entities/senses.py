@@ -81,4 +81,4 @@ def _pattern(text: str, form: str) -> re.Pattern[str] | None:
 
 def _name(text: str) -> Name:
     wikidata, _, name = text.rpartition(":")
-    return Name("place", name, wikidata or None, frozenset())
+    return Name("place", name, wikidata or None)

@@ -43,3 +43,8 @@ class Style:
     def tells(self, start: int) -> bool:
         """Tell if a capital letter there means a name."""
         return not (self.language == "de" or self.is_title_case or self.is_upper_case or self.begins_sentence(start))
+
+
+def without_genitive(text: str) -> str:
+    """Return a name without `'s`."""
+    return text[:-2] if text.endswith(("'s", "’s")) else text

@@ -44,7 +44,6 @@ _JAPANESE = re.compile(
     r"|([ァ-ヺー]{3,})(?=氏|容疑者|被告|首相|大統領|外相)"
 )
 _NO_JAPANESE = re.compile(
-    r""
     r"[国党府省庁官前元新現副代次各歴内政男女性員者配犯長人家社室課部局班校町村市県都区両同某故会軍隊職権系米英仏独露中韓朝]"
     r"|店|業|全員|選手|監督|学生|団体|関係"
 )
@@ -107,4 +106,4 @@ def find(text: str, language: str | None, names: Names) -> Iterator[Span]:
             group = match.lastindex or 0
             said = match[group]
             if said and not refused.search(said) and said not in names.others:
-                yield Span(match.start(group), match.end(group), Name(kind, said, None, frozenset()))
+                yield Span(match.start(group), match.end(group), Name(kind, said))
