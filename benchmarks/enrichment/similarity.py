@@ -22,7 +22,8 @@ from benchmarks.enrichment.edits import LOOKED_AT, TUNED, UNSEEN, change_numbers
 from benchmarks.enrichment.edits_again import AGAIN, LATER
 from services.enricher.similarity.sketching import sketch
 from services.enricher.similarity.words import words_of
-from services.writer.articles.similar import LEAST_SHARED, Sketched, decide
+from services.writer.articles.similar import LEAST_SHARED, decide
+from services.writer.articles.sketched import Sketched
 
 CORPUS = ("lee_background.cor", "lee.cor")
 LENGTHS = (200, 280, 400, 600, 800, 1200, 4000)

@@ -72,16 +72,17 @@ def sketch(title: str, body: str, language: str | None = None) -> Sketch | None:
     """Return the sketch of a text; None if it has no words. Its language tells which words are numbers."""
     body = without_stamp(body[:MOST_BODY])
     heading, words = words_of(title, language), words_of(body, language)
+    heading_hashes = _hashes(heading.texts)
     titled, stems = _stems(heading), _stems(words)
     told, distinct = _told(heading, titled, words, stems), {*titled, *stems} - {""}
     if len(words.texts) < BODY_WORDS:
         words = words_of(f"{title}. {body}", language)
         heading_numbers = b""
     else:
-        heading_numbers = _slots(_hashes(heading.texts), heading.numbers, kind=1)
+        heading_numbers = _slots(heading_hashes, heading.numbers, kind=1)
     hashes = _hashes(words.texts)
     shingles = _shingles(hashes)
-    title_hashes = _hashes(heading.texts[:TITLE_WORDS])
+    title_hashes = heading_hashes[:TITLE_WORDS]
     if not title_hashes and not shingles:
         return None
     return Sketch(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from services.writer.articles.similar import Sketched
+from services.writer.articles.sketched import Sketched
 
 BEGINNING = 34
 """Shingles of a text's beginning. A lead that a site wrote anew is mostly shorter."""

@@ -8,15 +8,11 @@ title that both have tells it.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from math import comb
 from typing import Literal, NamedTuple
 
 from services.writer.articles.frames import begins_in, gaps, is_unedited
-from shared.wire.enrichment import Sketch, filter_bits
+from services.writer.articles.sketched import Sketched
 
 LEAST_SHINGLES = 12
 """Shorter texts tell nothing."""
@@ -59,16 +55,6 @@ they are those of another story."""
 MOST_LIKELY = 0.85
 """That a number of a text is in the other one. Even one that is all there may be cut within a number."""
 
-COUNTED_KEYS = 48
-HEAD_KEYS = 6
-OTHER_KEYS = 2
-"""An article is indexed by the smallest hashes of its first 48 shingles, and the smallest of all others.
-Measured: these lose 0.3 % of the duplicates, half as many more 0.2 %."""
-
-WANTED_BELOW = 1 << 30
-MOST_WANTED = 10
-"""It looks for articles that have one of its small hashes: where the other one begins and ends is not known."""
-
 
 class Match(NamedTuple):
     """Why two articles are one story."""
@@ -76,83 +62,6 @@ class Match(NamedTuple):
     kind: Literal["title", "text"]
     score: float
     """The share of the shorter text that is in the other one; for a title 1."""
-
-
-@dataclass(frozen=True)
-class Sketched:
-    """An article as it is compared."""
-
-    feed_id: int
-    host: int
-    """A digest of its address' host."""
-    sketch: Sketch
-
-    @cached_property
-    def head(self) -> tuple[int, ...]:
-        """The hashes of the first shingles."""
-        return _unpack(self.sketch.head)
-
-    @cached_property
-    def rest(self) -> tuple[int, ...]:
-        """The smallest hashes of the others, ascending."""
-        return _unpack(self.sketch.rest)
-
-    @cached_property
-    def hashes(self) -> frozenset[int]:
-        """All hashes that are known."""
-        return frozenset(self.head + self.rest)
-
-    @cached_property
-    def bound(self) -> int:
-        """All of the text's hashes up to this one are known."""
-        is_whole = len(self.head) + len(self.rest) >= self.sketch.count
-        return 0xFFFFFFFF if is_whole or not self.rest else self.rest[-1]
-
-    @cached_property
-    def numbers(self) -> dict[int, set[int]]:
-        """The numbers between each two words."""
-        return _slots(self.sketch.numbers)
-
-    @cached_property
-    def names(self) -> dict[int, set[int]]:
-        """The names between each two words."""
-        return _slots(self.sketch.names)
-
-    @cached_property
-    def words(self) -> int:
-        """The filter of the words of title and text."""
-        return int.from_bytes(self.sketch.words, "little")
-
-    @cached_property
-    def told(self) -> tuple[int, ...]:
-        """Of each of the title's words that the text begins with: its bits in the filter."""
-        packed = self.sketch.told
-        digests = struct.iter_unpack("<H", packed[: len(packed) // 2 * 2])
-        return tuple(sum({1 << bit for bit in filter_bits(digest)}) for (digest,) in digests)
-
-    @cached_property
-    def held(self) -> tuple[int, ...]:
-        """The hashes by which it is found, as signed integers."""
-        first = sorted(self.head[:COUNTED_KEYS])[:HEAD_KEYS]
-        others = sorted(self.head[COUNTED_KEYS:] + self.rest[:OTHER_KEYS])[:OTHER_KEYS]
-        return _signed((*first, *others, *self._title_key()))
-
-    @cached_property
-    def wanted(self) -> tuple[int, ...]:
-        """The hashes of which a like article may have one: `held`, and more."""
-        small = [key for key in self.head if key < WANTED_BELOW][:MOST_WANTED]
-        return tuple({*self.held, *_signed(small)})
-
-    def _title_key(self) -> Sequence[int]:
-        return [hash_title(self.sketch.title)] if self.sketch.is_telling else ()
-
-
-def hash_title(title: bytes) -> int:
-    """Return a digest of a title in 32 bits."""
-    digest = 0
-    for word in _unpack(title):
-        digest = (digest * 0x01000193 ^ word) & 0xFFFFFFFF
-    return digest
 
 
 def decide(one: Sketched, other: Sketched) -> Match | None:
@@ -167,13 +76,13 @@ def decide(one: Sketched, other: Sketched) -> Match | None:
     is_telling = has_title and one.sketch.is_telling and one.host != other.host
     if min(one.sketch.count, other.sketch.count) >= LEAST_SHINGLES:
         return _compare(one, other, has_title, is_telling)
-    is_other = Common.of(one.numbers, other.numbers).are_others or _say_others(one, other)
+    is_other = Common.of(one.all_numbers, other.all_numbers).are_others or _say_others(one, other)
     return Match("title", 1.0) if is_telling and not is_other else None
 
 
 def _compare(one: Sketched, other: Sketched, has_title: bool, is_telling: bool) -> Match | None:
     """Return why two texts that are long enough are one story."""
-    numbers, names = Common.of(one.numbers, other.numbers), Common.of(one.names, other.names)
+    numbers, names = Common.of(one.all_numbers, other.all_numbers), Common.of(one.all_names, other.all_names)
     share = _share(one, other)
     are_others = numbers.are_unlikely(share) or (not names.shared and names.are_unlikely(share))
     if are_others or _are_of_a_template(one, other, share):
@@ -193,10 +102,9 @@ class Common(NamedTuple):
     shared: int
 
     @classmethod
-    def of(cls, one: dict[int, set[int]], other: dict[int, set[int]]) -> Common:
-        """Count those of two texts, wherever they stand."""
-        values, others = _values(one), _values(other)
-        return cls(min(len(values), len(others)), len(values & others))
+    def of(cls, one: set[int], other: set[int]) -> Common:
+        """Count those of two texts."""
+        return cls(min(len(one), len(other)), len(one & other))
 
     @property
     def are_others(self) -> bool:
@@ -269,25 +177,3 @@ def _are_of_a_series(one: Sketched, other: Sketched) -> bool:
     """Whether other words fill a frame that is the same."""
     filled = gaps(one, other) & gaps(other, one)
     return bool(filled) and _say_others(one, other, OWN_BITS_OF_A_SERIES) and is_unedited(one, other)
-
-
-def _signed(keys: Sequence[int]) -> tuple[int, ...]:
-    packed = struct.Struct(f"<{len(keys)}I").pack(*keys)
-    return struct.unpack(f"<{len(keys)}i", packed)
-
-
-def _values(slots: dict[int, set[int]]) -> set[int]:
-    return set().union(*slots.values())
-
-
-def _slots(packed: bytes) -> dict[int, set[int]]:
-    slots: dict[int, set[int]] = {}
-    for slot in _unpack(packed):
-        slots.setdefault(slot & 0x3FFFF, set()).add(slot >> 18)
-    return slots
-
-
-def _unpack(packed: bytes) -> tuple[int, ...]:
-    """Return the numbers; a byte too many is left out."""
-    count = len(packed) // 4
-    return struct.unpack(f"<{count}I", packed[: count * 4])

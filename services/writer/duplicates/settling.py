@@ -1,10 +1,10 @@
 """Compares new articles once more when every transaction that may not have seen them has ended.
 
 Two writers, or two batches of one, that get a story at the same moment don't see each other's article, be it the same
-text or the same address. So each new
-article with a sketch stands in `unsettled_articles`, too. One writer at a time compares those with each other, about
-once a second: of two the later one, by `first_seen_at` and then md5, becomes the duplicate. A row goes when all
-transactions have ended that began before it could be seen. A writer that dies in between leaves its rows to the others.
+text or the same address. So each new article with a sketch stands in `unsettled_articles`, too. One writer at a time
+compares those with each other, about once a second: of two the later one, by `first_seen_at` and then md5, becomes the
+duplicate. A row goes when all transactions have ended that began before it could be seen. A writer that dies in between
+leaves its rows to the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Literal, LiteralString
 
 from prometheus_client import Counter
 
-from services.writer.articles.similar import Sketched, decide
+from services.writer.articles.similar import decide
+from services.writer.articles.sketched import Sketched
 from services.writer.duplicates.sketches import read_sketches
 from services.writer.store import Duplicates
 from shared.database.postgres import Connection, Database

@@ -14,7 +14,8 @@ from zlib import crc32
 from psycopg.rows import tuple_row
 
 from services.writer.article import Article, Column, arrays, chunks
-from services.writer.articles.similar import Sketched, decide
+from services.writer.articles.similar import decide
+from services.writer.articles.sketched import Sketched
 from shared.database.postgres import Connection
 from shared.wire.enrichment import Sketch
 

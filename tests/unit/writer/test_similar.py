@@ -8,7 +8,8 @@ import pytest
 
 from services.enricher.similarity.sketching import sketch
 from services.enricher.similarity.words import words_of
-from services.writer.articles.similar import Match, Sketched, decide
+from services.writer.articles.similar import Match, decide
+from services.writer.articles.sketched import Sketched
 
 STORY = (
     "The European Central Bank raised its key interest rate by 0.25 points to 3.5 per cent on Thursday,"
