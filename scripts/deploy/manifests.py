@@ -155,7 +155,7 @@ def other_namespaces(documents: list[Document], namespace: str) -> Iterator[Fact
 
 
 def image_facts(documents: list[Document]) -> Iterator[Fact]:
-    """What there is to know of the images."""
+    """What is known of the images."""
     found = {node for key, node in nodes(documents) if key in ("image", "imageName") and isinstance(node, str)}
     names = {image: re.sub(r"(:[^/:@]*)?(@.*)?$", "", image) for image in found}
     ours = sorted({name for name in names.values() if re.search(r"(^|/)feedmill(-[a-z-]+)?$", name)})

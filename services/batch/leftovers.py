@@ -35,7 +35,7 @@ async def take_back(
 
     Each shard is locked meanwhile, as by a fetcher that owns it: a living one keeps its jobs, one that starts waits. A
     job is acknowledged when its claim is released. A claim that is another's by now is left. A job that waits for its
-    retry, or in a front queue, comes to its shard by itself: a later run takes it.
+    retry, or in a front queue, reaches its shard by itself: a later run takes it.
 
     Args:
         session: consumes nothing else.

@@ -21,10 +21,10 @@ from services.cli.commands.hosts import hosts
 from services.cli.commands.parse import parse
 from services.cli.commands.sources import sources
 from services.cli.commands.status import status
+from services.cli.entrypoint import EXIT_INTERRUPTED
 from shared.errors import FeedmillError
 from shared.observability.logs import quieten_libraries
 
-EXIT_INTERRUPTED = 130
 EXIT_USAGE = 2
 
 

@@ -157,13 +157,13 @@ class Settler(Generic[M]):
             publications = await self._publications_for(batch)
             # A deferred job comes back as the same message. It must be handled then.
             comes_again = any(publication.body == deliveries[0].body for publication in publications)
-            if len(deliveries) > 1:  # it is never kept
+            if len(deliveries) > 1:  # nothing of it is kept
                 await self._publish_together(publications)
-                publications.clear()
-            with self._kept_if_lost(deliveries, publications):
-                while publications:
-                    await self._publish(publications[0])
-                    del publications[0]
+            else:
+                with self._kept_if_lost(deliveries, publications):
+                    while publications:
+                        await self._publish(publications[0])
+                        del publications[0]
         except Unavailable:
             raise
         except NackAndRequeue:

@@ -17,8 +17,8 @@ class Loop:
     """Runs coroutines one after the other. An interrupt cancels the one that runs.
 
     A KeyboardInterrupt that is raised while a loop runs may end it between a callback's turn and the callback, which is
-    lost then, and with it whoever waits for it; raised within a weak reference's callback it is lost itself. So none is
-    raised there, and what was missed is raised at the end of the next call.
+    lost then, and who waits for it waits for ever; raised within a weak reference's callback it is lost itself. So none
+    is raised there, and what was missed is raised at the end of the next call.
     """
 
     def __init__(self, runner: asyncio.Runner) -> None:

@@ -13,8 +13,9 @@ import pytest
 import typer.main
 
 from local.terminal import EXIT_PIPE
-from services.cli.__main__ import EXIT_INTERRUPTED, EXIT_USAGE, app
+from services.cli.__main__ import EXIT_USAGE, app
 from services.cli.commands.feed_lists import EXIT_REFUSED
+from services.cli.entrypoint import EXIT_INTERRUPTED
 from shared.service import EXIT_MISCONFIGURED
 
 SERVICE = "runs until it is stopped, and logs (FEEDMILL_LOG_FORMAT=json)"
