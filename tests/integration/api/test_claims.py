@@ -29,6 +29,7 @@ from tests.integration.consumers.test_pending_articles import (
     let_time_pass,
     pending,
 )
+from tests.integration.waiting import BLOCKED
 
 PATIENCE = 30
 
@@ -306,7 +307,7 @@ async def test_an_article_that_was_claimed_for_somebody_who_has_gone_is_given_ba
         blocker.execute("LOCK pending_articles IN SHARE MODE")
         task = asyncio.create_task(app(scope, receive, send))
         async with asyncio.timeout(PATIENCE):
-            while not db.execute("SELECT FROM pg_locks WHERE NOT granted").rowcount:
+            while not db.execute(BLOCKED).rowcount:
                 await asyncio.sleep(0.01)
         gone.set()
         await asyncio.sleep(0.05)

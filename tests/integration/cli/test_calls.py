@@ -20,6 +20,7 @@ from services.cli.__main__ import app
 from services.cli.calls.opening import open_api
 from shared.errors import ConfigurationError, FeedmillError, Unavailable
 from tests.integration.fetcher.raw_server import answer, saying, serving
+from tests.integration.waiting import BLOCKED
 
 TOKEN = "fm_very-secret"
 PROBLEM = {"type": "about:blank", "title": "Whatever", "detail": "no such thing: do this", "errors": []}
@@ -237,9 +238,6 @@ def test_an_interrupt_ends_a_call(script: Callable[[socket.socket, str], None], 
     assert (process.returncode, said) == (130, "feedmill: stopped\n")
 
 
-WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-
-
 @pytest.mark.parametrize("interrupts", [0, 1, 2])
 def test_a_table_that_somebody_keeps_locked_holds_no_command(database_url: str, interrupts: int) -> None:
     with psycopg.connect(database_url) as locking, psycopg.connect(database_url, autocommit=True) as watching:
@@ -252,7 +250,7 @@ def test_a_table_that_somebody_keeps_locked_holds_no_command(database_url: str, 
             text=True,
         )
         try:
-            while not watching.execute(WAITING).rowcount:
+            while not watching.execute(BLOCKED).rowcount:
                 assert process.poll() is None, process.stderr
             for _ in range(interrupts):
                 process.send_signal(signal.SIGINT)

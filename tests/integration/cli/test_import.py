@@ -26,6 +26,7 @@ from services.admin.subscriptions.importing import Import, Imported, Rules
 from services.admin.subscriptions.model import Format, Listed
 from services.admin.subscriptions.reading import open_list
 from services.admin.subscriptions.rules import Reason, Skipped
+from tests.integration.waiting import BLOCKED
 
 RULES = Rules(allowed=(), proxy_hosts=frozenset(), interval_of=lambda _: 1.0)
 
@@ -178,9 +179,8 @@ def test_a_writer_that_moves_a_feed_to_a_listed_url_is_no_deadlock(database_url:
         done: list[Imported] = []
         importer = threading.Thread(target=lambda: done.append(run(connection, listed(1, 2, 3, tags=("a",)))))
         importer.start()
-        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         end = time.monotonic() + 30
-        while watcher.execute(waits).fetchone() == (0,) and time.monotonic() < end:
+        while not watcher.execute(BLOCKED).rowcount and time.monotonic() < end:
             time.sleep(0.01)
         writer.commit()
         importer.join(30)

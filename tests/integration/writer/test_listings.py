@@ -15,6 +15,7 @@ from services.writer.store import Policy, Written, write_batch
 from shared.database.postgres import Database
 from shared.wire.jobs import DIGEST_BYTES
 from tests.factories import NOW, make_entry
+from tests.integration.waiting import until_blocked
 from tests.integration.writer.partial import claim_job, digest, poll, read
 from tests.integration.writer.writing import drain, rows, write
 
@@ -263,11 +264,3 @@ async def test_an_article_that_retention_deletes_meanwhile_is_not_listed(
     assert await listed(database) == {digest(ENTRIES[1])}
     await drain(database)
     assert (await write(database, await poll(database, feed_id, ENTRIES[:2]))).new == 1
-
-
-async def until_blocked(database: Database) -> None:
-    """Return when a statement waits for a lock."""
-    while not await rows(
-        database, "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    ):
-        await asyncio.sleep(0.01)

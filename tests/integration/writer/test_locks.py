@@ -25,6 +25,7 @@ from shared.errors import Blocked, DatabaseUnavailable
 from shared.wire.results import FeedFetched
 from tests.factories import NOW, make_entry, make_result
 from tests.fakes.memory_broker import MemoryBroker
+from tests.integration.waiting import BLOCKED, until_blocked
 from tests.integration.writer.writing import rows, write
 
 TOPOLOGY = build_topology(fast_delay_seconds=20, retry_delay_seconds=3600, message_retry_seconds=60, fetcher_shards=1)
@@ -167,9 +168,7 @@ async def test_a_change_that_is_pending_again_and_a_revival_take_their_locks_in_
     async with database.transaction() as writer:
         await pending.insert_pending(writer, [article], NOW)
         revival = asyncio.create_task(rows(database, f"SELECT revive_articles('{{{entry.md5}}}') AS n"))
-        async with asyncio.timeout(20):
-            while not await rows(database, "SELECT FROM pg_locks WHERE NOT granted"):
-                await asyncio.sleep(0.02)
+        await until_blocked(database)
         await pending.forget_dead(writer, [entry.md5])  # each waited for the other here
     assert await revival == [{"n": 0}]
     assert await rows(database, "SELECT revision FROM pending_articles") == [{"revision": 1}]
@@ -183,7 +182,7 @@ async def test_a_change_is_pending_again_though_its_old_text_is_acknowledged_whi
     async def insert_while_a_consumer_acknowledges(*arguments: Any, **options: Any) -> None:
         acks.append(asyncio.create_task(rows(database, "SELECT ack_articles(ARRAY(SELECT md5 FROM feed_items))")))
         async with asyncio.timeout(20):
-            while not acks[0].done() and not await rows(database, "SELECT FROM pg_locks WHERE NOT granted"):
+            while not acks[0].done() and not await rows(database, BLOCKED):
                 await asyncio.sleep(0.02)
         await insert(*arguments, **options)
 
@@ -210,9 +209,7 @@ async def test_a_text_that_dies_while_its_elder_is_revived_is_kept(database: Dat
         revival = asyncio.create_task(
             rows(database, "SELECT revive_articles(ARRAY(SELECT md5 FROM dead_articles)) AS n")
         )
-        async with asyncio.timeout(20):
-            while not await rows(database, "SELECT FROM pg_locks WHERE NOT granted"):
-                await asyncio.sleep(0.02)
+        await until_blocked(database)
     assert await revival == [{"n": 0}]
     assert await rows(database, "SELECT body FROM dead_articles") == [{"body": "new"}]
 

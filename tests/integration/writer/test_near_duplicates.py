@@ -20,6 +20,7 @@ from shared.database.postgres import Database
 from shared.wire.enrichment import Enrichment
 from shared.wire.results import Entry
 from tests.factories import NOW, make_entry, make_result
+from tests.integration.waiting import until_others_ended
 from tests.integration.writer.writing import drain, rows, write
 
 STORY = (
@@ -156,8 +157,13 @@ async def freshen(database: Database) -> None:
 
 async def settle(database: Database, mode: Duplicates = "flag") -> None:
     await freshen(database)
-    for _ in range(3):  # a row is forgotten in a later round than it was compared in
-        await Settling(database, mode).round()
+    await Settling(database, mode).round()
+
+
+async def forget(database: Database) -> None:
+    """A row is forgotten in a later round than it was compared in, when all others' transactions have ended."""
+    await until_others_ended(database)
+    await settle(database)
 
 
 async def write_side_by_side(
@@ -195,6 +201,7 @@ async def test_of_two_writers_at_the_same_moment_one_has_the_first_in_the_end(
     found = await rows(database, "SELECT md5, duplicate_of FROM pending_articles ORDER BY duplicate_of NULLS FIRST")
     assert [row["duplicate_of"] for row in found] == [None, sketched(1).md5][: 1 if mode == "drop" else 2]
     assert len(await rows(database, "SELECT FROM article_sketches")) == 1
+    await forget(database)
     assert await rows(database, "SELECT FROM unsettled_articles") == []
 
 
@@ -249,9 +256,10 @@ async def test_nothing_is_forgotten_while_a_transaction_that_may_not_have_seen_i
     async with database.transaction() as slow:
         await slow.execute("SELECT pg_current_xact_id()")
         await bring(database, feeds[0], sketched(0))
-        await settle(database)
+        for _ in range(3):
+            await settle(database)
         assert len(await rows(database, "SELECT FROM unsettled_articles")) == 1
-    await settle(database)
+    await forget(database)
     assert await rows(database, "SELECT FROM unsettled_articles") == []
 
 
@@ -270,6 +278,7 @@ async def test_a_round_compares_so_many_and_the_next_ones_the_others(database: D
     await write_side_by_side(database, feeds)
     for left in (2, 2, 0):  # nothing goes while one waits
         await freshen(database)
+        await until_others_ended(database)
         await Settling(database, "flag", most_fresh=1).round()
         assert len(await rows(database, "SELECT FROM unsettled_articles")) == left
     assert len(await rows(database, "SELECT FROM pending_articles WHERE duplicate_of IS NOT NULL")) == 1
