@@ -15,6 +15,7 @@ PAGES = (
     "login",
     "events",
     "overview",
+    "settings",
 )
 """All modules with a router."""
 
