@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from services.admin.health.looks import Look
-from services.admin.health.queues import Levels, by_stage
+from services.admin.health.queues import by_stage
 from services.admin.health.stats import StatsWatch
 from shared.broker.topology import Topology
-from shared.errors import FeedmillError
 
 SAMPLE_SECONDS = 60.0
 MOST_SAMPLES = 6 * 60
@@ -35,13 +32,11 @@ class Backlog:
 
     Args:
         topology: the queues.
-        levels: looks at the queues.
-        stats: counts articles.
+        stats: looks at queues and articles.
     """
 
-    def __init__(self, topology: Topology, levels: Look[Levels], stats: StatsWatch) -> None:
+    def __init__(self, topology: Topology, stats: StatsWatch) -> None:
         self._topology = topology
-        self._levels = levels
         self._stats = stats
         self._samples: deque[Sample] = deque(maxlen=MOST_SAMPLES)
 
@@ -51,12 +46,17 @@ class Backlog:
         return list(self._samples)
 
     async def take(self) -> None:
-        """Take a sample, of what can be asked."""
+        """Take a sample, of what can be seen now."""
+        stats, now = await self._stats.look(), datetime.now(UTC)
         waiting: dict[str, int] = {}
-        with suppress(FeedmillError):
-            queues = by_stage(await self._levels.get(), self._topology)
+        if stats.levels and _is_new(stats.levels_at, now):
+            queues = by_stage(stats.levels, self._topology)
             waiting["fetcher"] = sum(level.ready for level in queues.shards.values() if level)
             waiting |= {service: level.ready for service, level in queues.behind.items() if level}
-        with suppress(FeedmillError):
-            waiting[ARTICLES] = (await self._stats.look()).counts.articles["pending"]
-        self._samples.append(Sample(datetime.now(UTC), waiting))
+        if stats.counts and _is_new(stats.counts_at, now):
+            waiting[ARTICLES] = stats.counts.articles["pending"]
+        self._samples.append(Sample(now, waiting))
+
+
+def _is_new(at: datetime | None, now: datetime) -> bool:
+    return at is not None and now - at < timedelta(seconds=SAMPLE_SECONDS / 2)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from services.admin.health.alarms.alarm import is_critical
 from services.admin.health.backlog import ARTICLES, MOST_SAMPLES, Sample
 from services.admin.health.pipeline.picture import Attempts, part
 from services.admin.health.stats import Stats
@@ -16,8 +17,12 @@ from services.api.models.health import PipelineHealth
 from services.api.pages import pictures
 from services.api.pages.frame import Visitor, render
 from services.api.resources import Here, Resources
+from shared.build import PROJECT_URL
 from shared.errors import FeedmillError
 from shared.wire.outcomes import Outcome, OutcomeClass, words_of
+
+DOCS = f"{PROJECT_URL}/blob/main/docs/"
+"""Alarms name pages of it."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -56,33 +61,33 @@ class Curve:
 @router.get("/")
 async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTMLResponse:
     """Show how things stand."""
-    picture = await here.health.look()
-    stats = await _or_none(here)
-    samples = here.backlog.samples
+    picture, stats = await here.health.look(), await here.stats.look()
+    samples, attempts = here.backlog.samples, picture.attempts
     return render(
         request,
         "overview.html",
-        health=PipelineHealth.of(picture),
+        stages=PipelineHealth.of(picture).stages,
         stats=stats,
-        hours=stats.hours if stats else [],
-        fetches=pictures.stack([(hour.succeeded, hour.failed) for hour in stats.hours] if stats else []),
-        articles=pictures.stack([(hour.articles,) for hour in stats.hours] if stats else []),
-        totals=_totals(stats.hours) if stats else None,
-        errors=_errors(picture.attempts) if picture.attempts else [],
-        window=picture.attempts.window_seconds if picture.attempts else None,
+        state=_state(stats),
+        others=[reason for reason in stats.reasons if reason not in {alarm.sentence for alarm in stats.alarms}],
+        fetches=pictures.stack([(hour.succeeded, hour.failed) for hour in stats.hours]),
+        articles=pictures.stack([(hour.articles,) for hour in stats.hours]),
+        totals=_totals(stats.hours),
+        errors=_errors(attempts) if attempts else [],
+        window=attempts.window_seconds if attempts else None,
         curves=_curves(samples),
         watched_since=samples[0].at if samples else None,
         worst=await _worst(here),
+        docs=DOCS,
         rabbitmq_page=here.settings.api_rabbitmq_page,
         grafana_page=here.settings.api_grafana_page,
     )
 
 
-async def _or_none(here: Resources) -> Stats | None:
-    try:
-        return await here.stats.look()
-    except FeedmillError:
-        return None  # the verdict says why
+def _state(stats: Stats) -> str:
+    if is_critical(stats.alarms):
+        return "down"
+    return "degraded" if stats.alarms else "healthy"
 
 
 async def _worst(here: Resources) -> Sequence[Mapping[str, object]]:
