@@ -53,12 +53,12 @@ def status(health: Health = False, as_json: AsJson = False) -> None:
         return
     from services.api.models.stats import StatsAnswer
 
-    with open_api() as api:
+    with open_api() as api:  # what is known is shown at once: to leave a server that hangs takes a while
         found = api.get("/api/stats", StatsAnswer)
-    if as_json:
-        print(ascii_json(found.model_dump(mode="json")))
-    else:
-        show(found)
+        if as_json:
+            print(ascii_json(found.model_dump(mode="json")), flush=True)
+        else:
+            show(found)
     if any(alarm.severity == "critical" for alarm in found.alarms):
         raise typer.Exit(1)
 
@@ -68,11 +68,11 @@ def _show_health(*, as_json: bool) -> None:
 
     with open_api() as api:
         answer = api.call("GET", "/api/health/pipeline", accept={HTTPStatus.SERVICE_UNAVAILABLE})
-    found = PipelineHealth.model_validate_json(answer.content)
-    if as_json:
-        print(ascii_json(found.model_dump(mode="json")))
-    else:
-        show_health(found)
+        found = PipelineHealth.model_validate_json(answer.content)
+        if as_json:
+            print(ascii_json(found.model_dump(mode="json")), flush=True)
+        else:
+            show_health(found)
     if found.status != "healthy":
         raise typer.Exit(1)
 
