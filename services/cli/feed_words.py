@@ -32,9 +32,9 @@ def health(row: dict[str, Any], times: Times) -> str:
     """Return how a feed is, since or until when."""
     if row["until"]:
         return f"{row['text']} until {times(row['until'])}"
-    return (
-        f"{row['text']} since {times(row['since'])}" if row["word"] == "failing" and row["since"] else str(row["text"])
-    )
+    if row["word"] == "failing" and row["since"]:
+        return f"{row['text']} since {times(row['since'])}"
+    return str(row["text"])
 
 
 def polling(row: dict[str, Any], times: Times) -> str:
@@ -79,7 +79,6 @@ def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("last success", _ago(row["seconds_since_success"])),
         ("last new items", _ago(row["seconds_since_news"])),
         ("this week", _week(row)),
-        ("moving to", f"{row['moved_to']} (seen {row['moved_sightings']} times)" if row["moved_to"] else None),
         ("dates", _date_order(row)),
         ("304 untrue since", times.with_zone(row["lying_since"])),
         ("host", row["politeness_group"]),

@@ -47,12 +47,8 @@ async def find_original_feeds(
         articles: these articles, by name.
         feeds: locked, as they were before.
     """
-    read = [
-        result
-        for result in results
-        if result.fetched.outcome is Outcome.FETCHED
-        and result.fetched.claim_id == feeds[result.fetched.feed_id].claim_id
-    ]
+    documents = [result for result in results if result.fetched.outcome is Outcome.FETCHED]
+    read = [result for result in documents if result.fetched.claim_id == feeds[result.fetched.feed_id].claim_id]
     return await _by_articles(connection, read, ledger, articles) | await _by_url(connection, read, feeds)
 
 

@@ -191,9 +191,8 @@ _Moments = tuple[datetime | None, datetime | None]
 
 
 def _prove(readings: list[_Moments]) -> DateOrder | None:
-    only: set[DateOrder] = {
-        "day" if day_first else "month" for day_first, other in readings if bool(day_first) ^ bool(other)
-    }
+    single = [day_first for day_first, month_first in readings if bool(day_first) != bool(month_first)]
+    only: set[DateOrder] = {"day" if day_first else "month" for day_first in single}
     return only.pop() if len(only) == 1 else None
 
 
