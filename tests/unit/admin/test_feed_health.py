@@ -67,9 +67,7 @@ def test_a_feed_that_is_well_needs_nothing() -> None:
 def test_silence_within_the_habit_is_quiet_and_three_gaps_are_stale() -> None:
     quiet = judged(news_gap_seconds=4 * 86400.0, last_new_at=ago(days=5))
     assert (quiet.word, quiet.since) == (Word.QUIET, ago(days=5))
-    assert quiet.reason == (
-        "It answers; the last new article came 5 days ago, while usually no more than 4 days pass"
-    )
+    assert quiet.reason == ("It answers; the last new article came 5 days ago, while usually no more than 4 days pass")
     assert "after 12 days" in quiet.advice
     stale = judged(news_gap_seconds=4 * 86400.0, last_new_at=ago(days=13))
     assert stale.word == Word.STALE
