@@ -103,7 +103,13 @@ def test_a_throttled_host_is_named() -> None:
 
 
 def test_a_retry_has_its_number_and_its_reason() -> None:
-    retrying = {"retry_at": NOW + HOUR, "retry": 1, "retries": 12, "last_outcome": "soft_error", "last_error": "no DNS"}
+    retrying: dict[str, Any] = {
+        "retry_at": NOW + HOUR,
+        "retry": 1,
+        "retries": 12,
+        "last_outcome": "soft_error",
+        "last_error": "no DNS",
+    }
     timing = why(**retrying, in_flight=True, claim_expires_at=NOW + 2 * HOUR)
     assert text(timing.headline) == "It is tried again at 13:00 (retry 1 of 12)."
     assert "The last attempt, at 12:00: no DNS." in said(timing)
