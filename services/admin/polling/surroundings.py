@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.admin.health.diagnosis import Thresholds, in_all
+from services.admin.health.diagnosis import QueueLevel, Thresholds, in_all
 from services.admin.health.hosts import read_host_of
 from services.admin.health.looks import Look
 from services.admin.health.queues import Levels
+from services.admin.health.status import read_thresholds
 from services.admin.polling.timing import Surroundings, Timing, explain_timing
 from services.fetcher.settings import FetcherSettings
 from services.writer.settings import WriterSettings
@@ -18,6 +19,7 @@ from shared.broker.topology import Topology
 from shared.database.postgres import Connection
 from shared.errors import FeedmillError
 from shared.observability.secrets import mask_credentials
+from shared.settings import read_settings
 
 MOST_COUNTED = 10_000
 """Feeds that are due before another one are counted up to here."""
@@ -48,9 +50,22 @@ class Pipeline:
     fetcher: FetcherSettings
     writer: WriterSettings
 
+    def shard_of(self, host: str) -> str:
+        """Return the queue of a host's jobs."""
+        return self.topology.fetcher.queue_of(host)
 
-async def look_at_levels(levels: Look[Levels]) -> tuple[Levels, str | None]:
-    """Return the queues' levels, or none and why the broker can't be asked."""
+    def level_of(self, host: str) -> QueueLevel | None:
+        """Return how full that queue is, and how many fetchers read it; None: it is not declared, or not known."""
+        return self.levels.get(self.shard_of(host))
+
+
+async def look_at_pipeline(topology: Topology, levels: Look[Levels], fetcher: FetcherSettings) -> Pipeline:
+    """Return the queues and settings as this environment has them; the services should have the same."""
+    found, trouble = await _look_at_levels(levels)
+    return Pipeline(topology, found, trouble, read_thresholds(), fetcher, read_settings(WriterSettings))
+
+
+async def _look_at_levels(levels: Look[Levels]) -> tuple[Levels, str | None]:
     try:
         return await levels.get(), None
     except FeedmillError as error:
@@ -63,11 +78,10 @@ async def read_timing(connection: Connection, feed: Mapping[str, Any], pipeline:
     cursor = await connection.execute(_DUE_BEFORE.encode(), {"id": feed["id"], "most": MOST_COUNTED})
     row = await cursor.fetchone()
     assert row is not None
-    shard = pipeline.topology.fetcher.queue_of(host["host"])
     shards = in_all(level for name, level in pipeline.levels.items() if is_shard(name))
     around = Surroundings(
-        shard=shard,
-        level=pipeline.levels.get(shard),
+        shard=pipeline.shard_of(host["host"]),
+        level=pipeline.level_of(host["host"]),
         jobs_waiting=shards.ready if shards else 0,
         fetcher_high_water=pipeline.limits.fetcher_high_water,
         group_jobs=pipeline.limits.group_jobs,

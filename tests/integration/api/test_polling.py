@@ -17,7 +17,7 @@ from services.admin.health.diagnosis import QueueLevel, Thresholds
 from services.admin.health.hosts import list_jobs, list_troubles, read_host_of
 from services.admin.polling import history, surroundings
 from services.admin.polling.history import read_history, read_rhythm
-from services.admin.polling.surroundings import Pipeline, look_at_levels, read_timing
+from services.admin.polling.surroundings import Pipeline, look_at_pipeline, read_timing
 from services.admin.polling.timing import Sentence, Timing
 from services.admin.registry import NewFeed, add_feed, connect
 from services.api.resources import Resources
@@ -115,8 +115,9 @@ async def test_a_host_that_is_down_holds_a_retry_up(
 
 async def test_a_broker_that_is_away_is_no_error(resources: Resources) -> None:
     resources.no_broker = "no RabbitMQ at amqp://guest:hunter2@nowhere/"
-    levels, trouble = await look_at_levels(resources.levels)
-    assert (levels, trouble) == ({}, "no RabbitMQ at amqp://***@nowhere/")
+    pipeline = await look_at_pipeline(resources.topology, resources.levels, resources.fetcher)
+    assert (pipeline.levels, pipeline.broker_trouble) == ({}, "no RabbitMQ at amqp://***@nowhere/")
+    assert pipeline.level_of("a.example") is None
 
 
 async def test_feeds_that_go_before_are_counted_by_index(resources: Resources) -> None:
