@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from calendar import day_abbr, day_name
+from calendar import day_name
+from operator import itemgetter
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -12,8 +13,8 @@ from services.admin.feeds import edits, listing
 from services.admin.polling.history import History, Rhythm, read_history, read_rhythm
 from services.admin.polling.surroundings import look_at_pipeline, read_timing
 from services.api.etags import quote
+from services.api.pages.feed_pictures import stack_bars
 from services.api.pages.frame import Visitor, render
-from services.api.pages.pictures import stack_bars
 from services.api.paging import Cursor, read_cursor, write_cursor
 from services.api.paths import FeedId
 from services.api.resources import Here
@@ -22,6 +23,9 @@ from shared.wire.outcomes import words_of
 router = APIRouter(include_in_schema=False)
 
 PAGE_ATTEMPTS = 20
+
+UNITS = {"d": 86400, "h": 3600, "m": 60}
+"""In seconds."""
 
 
 @router.get("/feeds/{feed:digits}")
@@ -51,6 +55,7 @@ async def feed_page(
         is_latest=cursor is None,
         earlier=_behind(attempts),
         day_names=list(day_name),
+        spans={name: _brief(row[f"{name}_seconds"]) for name in ("interval", "shortest", "longest")},
     )
 
 
@@ -61,22 +66,30 @@ def _behind(attempts: list[dict[str, Any]]) -> str | None:
     return write_cursor(listing.micros(attempts[-1]["started_at"]), attempts[-1]["id"])
 
 
+def _brief(seconds: float | None) -> str:
+    """Return a span as people type it, in the largest unit that it is a whole number of: `5m`."""
+    if seconds is None:
+        return ""
+    unit, length = next((each for each in UNITS.items() if seconds % each[1] == 0), ("s", 1))
+    return f"{seconds / length:g}{unit}"
+
+
 def _draw_rhythm(rhythm: Rhythm) -> dict[str, Any] | None:
     """Return what the pictures of hours and weekdays show; None if nothing is known."""
     if not any(rhythm.hours):
         return None
-    hours, days = [f"{hour}:00" for hour in range(24)], list(day_abbr)
-    hour = max(range(24), key=rhythm.hours.__getitem__)
-    day = max(range(7), key=rhythm.weekdays.__getitem__)
+    hours = [(f"{hour}:00", count) for hour, count in enumerate(rhythm.hours)]
+    days = list(zip(day_name, rhythm.weekdays, strict=True))
+    busiest = max(range(24), key=rhythm.hours.__getitem__)
     return {
         "since": rhythm.since,
         "articles": sum(rhythm.hours),
-        "hours": list(zip(hours, rhythm.hours, strict=True)),
-        "hour_bars": stack_bars([rhythm.hours], [f"{name} UTC: {n}" for name, n in zip(hours, rhythm.hours, strict=True)]),
-        "days": list(zip(day_name, rhythm.weekdays, strict=True)),
-        "day_bars": stack_bars([rhythm.weekdays], [f"{name}: {n}" for name, n in zip(days, rhythm.weekdays, strict=True)]),
-        "busiest_hour": f"{hour} and {hour + 1} h UTC",
-        "busiest_day": day_name[day],
+        "hours": hours,
+        "hour_bars": stack_bars([rhythm.hours], [f"{name} UTC: {count}" for name, count in hours]),
+        "days": days,
+        "day_bars": stack_bars([rhythm.weekdays], [f"{name}: {count}" for name, count in days]),
+        "busiest_hour": f"{busiest} and {busiest + 1} h UTC",
+        "busiest_day": max(days, key=itemgetter(1))[0],
     }
 
 

@@ -13,7 +13,6 @@ from pydantic import BeforeValidator
 
 from services.admin.actor import Actor, Scope
 from services.admin.errors import Invalid
-from services.admin.feed_health.words import Word
 from services.admin.feeds import listing
 from services.admin.feeds.listing import SORTS, Filters, State
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
@@ -42,7 +41,6 @@ EmptyIsNone = BeforeValidator(lambda value: None if value == "" else value)
 Text = Annotated[str | None, EmptyIsNone, Query(max_length=1000, pattern=PLAIN)]
 Tag = Annotated[str | None, EmptyIsNone, Query(max_length=MAX_TAG_CHARACTERS, pattern=PLAIN)]
 InState = Annotated[State | None, EmptyIsNone, Query()]
-OfHealth = Annotated[Word | None, EmptyIsNone, Query()]
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Shown:
 
     def path(self, **changes: str | None) -> str:
         """Return the address of the table with some of it changed, from its first page on."""
-        names = {"text": "q", "tag": "tag", "host": "host", "state": "state", "health": "health"}
+        names = {"text": "q", "tag": "tag", "host": "host", "state": "state"}
         given = {short: getattr(self.filters, name) for name, short in names.items()} | {"sort": self.sort}
         query = {name: value for name, value in (given | changes).items() if value}
         if query.get("sort") == "id":
@@ -80,12 +78,11 @@ async def _shown(
     tag: Tag = None,
     host: Text = None,
     state: InState = None,
-    health: OfHealth = None,
     sort: Annotated[str, Query(max_length=30)] = "id",
 ) -> Shown:
     if sort not in SORTS:
         raise Invalid(f"sort: give one of {', '.join(SORTS)}", "query.sort")
-    return Shown(Filters(text=q, tag=tag, state=state, host=host, health=health), sort)
+    return Shown(Filters(text=q, tag=tag, state=state, host=host), sort)
 
 
 @router.get("/feeds")
@@ -101,7 +98,6 @@ async def feeds_page(
         feeds=rows,
         columns=COLUMNS,
         states=list(State),
-        words=list(Word),
         is_first=cursor is None,
         next_path=shown.path(cursor=after) if after else None,
         is_empty=not rows and cursor is None and not shown.is_filtered,

@@ -73,9 +73,7 @@ async def hosts_page(
 
 
 @router.get("/hosts/{host:path}")
-async def host_page(
-    request: Request, here: Here, _visitor: Visitor, host: Host, cursor: Cursor = None
-) -> HTMLResponse:
+async def host_page(request: Request, here: Here, _visitor: Visitor, host: Host, cursor: Cursor = None) -> HTMLResponse:
     """Show a host; `cursor` is where its feeds begin."""
     order = SORTS["-failures"]
     key = read_cursor(cursor, [int, int])
