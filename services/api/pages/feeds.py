@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from services.admin.actor import Actor, Scope
 from services.admin.errors import Invalid
@@ -38,8 +38,10 @@ COLUMNS = {
 EmptyIsNone = BeforeValidator(lambda value: None if value == "" else value)
 """A form sends its empty fields, too."""
 
-Text = Annotated[str | None, EmptyIsNone, Query(max_length=1000, pattern=PLAIN)]
-Tag = Annotated[str | None, EmptyIsNone, Query(max_length=MAX_TAG_CHARACTERS, pattern=PLAIN)]
+_Text = Annotated[str, Field(max_length=1000, pattern=PLAIN)]
+_Tag = Annotated[str, Field(max_length=MAX_TAG_CHARACTERS, pattern=PLAIN)]
+Text = Annotated[_Text | None, EmptyIsNone, Query()]
+Tag = Annotated[_Tag | None, EmptyIsNone, Query()]
 InState = Annotated[State | None, EmptyIsNone, Query()]
 
 
