@@ -28,6 +28,15 @@ def last(row: dict[str, Any], *, with_words: bool = False) -> str:
     return ": ".join([f"{row['last_outcome']}{count}", *filter(None, details)])
 
 
+def health(row: dict[str, Any], times: Times) -> str:
+    """Return how a feed is, since or until when."""
+    if row["until"]:
+        return f"{row['text']} until {times(row['until'])}"
+    if row["word"] == "failing" and row["since"]:
+        return f"{row['text']} since {times(row['since'])}"
+    return str(row["text"])
+
+
 def polling(row: dict[str, Any], times: Times) -> str:
     """Return what becomes of a feed that was to be polled now: what follows `feed 7`."""
     group, until = row["politeness_group"], times.with_zone(row["until"])
@@ -56,6 +65,10 @@ def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("id", str(row["id"])),
         ("name", row["name"]),
         ("tags", ", ".join(row["tags"])),
+        ("health", health(row["health"], times)),
+        ("  because", row["health"]["reason"]),
+        ("  what to do", row["health"]["advice"]),
+        ("  new URL", row["health"]["url"]),
         ("polled", "yes" if row["enabled"] else f"no: {row['disabled_reason'] or 'disabled'}"),
         ("next poll", times.with_zone(row["next_fetch_at"]) if row["enabled"] and not is_claimed(row) else None),
         ("failing", retry(row, times.with_zone(row["retry_at"])) if row["retry_at"] else "yes" * row["failing"]),
@@ -65,15 +78,19 @@ def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("last outcome", last(row, with_words=True)),
         ("last success", _ago(row["seconds_since_success"])),
         ("last new items", _ago(row["seconds_since_news"])),
-        ("stale", "yes: it answers, and nothing new comes" if row["stale"] else None),
         ("this week", _week(row)),
-        ("moving to", f"{row['moved_to']} (seen {row['moved_sightings']} times)" if row["moved_to"] else None),
+        ("dates", _date_order(row)),
         ("304 untrue since", times.with_zone(row["lying_since"])),
         ("host", row["politeness_group"]),
         ("source type", row["source_type"] if row["source_type"] != DEFAULT_SOURCE_TYPE else None),
         ("own settings", ", ".join(row["config"])),
     ]
     return [(name, value) for name, value in said if value]
+
+
+def _date_order(row: dict[str, Any]) -> str | None:
+    order = row["date_order"] or row["date_order_seen"]
+    return order and f"03/04/2026 has the {order} first, as {'set' if row['date_order'] else 'its dates prove'}"
 
 
 def _pace(row: dict[str, Any]) -> str:

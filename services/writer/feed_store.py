@@ -171,11 +171,15 @@ async def advance_feeds(
     feeds: Mapping[int, FeedState],
     batch: Sequence[FeedFetched],
     new_items: Mapping[UUID, NewItems],
+    originals: Mapping[int, int | None],
     now: datetime,
     rules: Rules,
     proxy_hosts: frozenset[str],
 ) -> Counter[str]:
-    """Write the feeds' states after the results; return how claims ended (`store.Written.claims`)."""
+    """Write the feeds' states after the results; return how claims ended (`store.Written.claims`).
+
+    `originals` says of which feed some of them are a duplicate, or of none.
+    """
     after = dict(feeds)
     claims: Counter[str] = Counter()
     for fetched in batch:
@@ -184,6 +188,9 @@ async def advance_feeds(
         after[fetched.feed_id] = advance(
             after[fetched.feed_id], fetched, new=new_items[fetched.result_id], now=now, rules=rules
         )
+    for id_, original in originals.items():
+        if after[id_] is not feeds[id_]:
+            after[id_].duplicate_of = original
     changed = [state for id_, state in after.items() if vars(state) != vars(feeds[id_])]
     moved = sorted((s for s in changed if s.url != feeds[s.id].url), key=lambda state: state.url)  # the order of locks
     if changed:

@@ -21,6 +21,7 @@ from services.writer.articles.identity import Document, identify
 from services.writer.articles.listing import Listing, names_of
 from services.writer.articles.relisting import relist
 from services.writer.articles.rows import Ledger, Row
+from services.writer.duplicates.feeds import find_original_feeds
 from services.writer.duplicates.sketches import collapse, find_similar, insert_sketches
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
 from services.writer.listings import Relisting, add_known, read_listings, write_listings
@@ -126,7 +127,8 @@ async def write_batch(
     new_items = _count_new(fresh, [articles[name] for name in sorted(changes.new)])
     await log_attempts(connection, fresh, new_items, now)
     await note_throttles(connection, fresh, proxy_hosts)
-    claims = await advance_feeds(connection, feeds, fresh, new_items, now, rules, proxy_hosts)
+    originals = await find_original_feeds(connection, readings, ledger, articles, feeds)
+    claims = await advance_feeds(connection, feeds, fresh, new_items, originals, now, rules, proxy_hosts)
     listed = {name for reading in readings for name in reading.listed}
     repeated = len(listed) - len(changes.new) - len(changes.updated)
     counts = len(changes.new), len(changes.updated), repeated, changes.duplicates

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from services.admin.errors import NotFound
-from services.admin.feeds.listing import FAILING, no_feed
+from services.admin.feeds.listing import no_feed
+from services.admin.feeds.states import FAILING
 from services.admin.health.diagnosis import HostState
 from services.admin.health.looks import bound
 from shared.database.postgres import Connection

@@ -12,7 +12,7 @@ from typing import Any
 
 from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_words
 from services.writer.schedule.bounds import jitter_span
-from shared.wire.outcomes import Outcome, words_of
+from shared.wire.outcomes import Outcome
 
 Sentence = tuple[str | datetime, ...]
 
@@ -55,7 +55,7 @@ class Timing:
     reasons: tuple[Sentence, ...] = ()
     """The most important one first."""
     advice: Sentence = ()
-    """What a person can do; empty: nothing needs to be done."""
+    """What can be done about the wait; what can be done about the feed is said by its health."""
 
 
 def explain_timing(feed: Mapping[str, Any], around: Surroundings, now: datetime) -> Timing:
@@ -71,7 +71,6 @@ def explain_timing(feed: Mapping[str, Any], around: Surroundings, now: datetime)
             (f"It is not polled: {feed['disabled_reason'] or 'disabled'}.",),
             None,
             is_late=False,
-            advice=("When the reason is gone, resume it.",),
         )
     due_at = max(moment for moment in (feed["next_fetch_at"], feed["claim_expires_at"]) if moment)
     if feed["throttled_until"]:
@@ -90,7 +89,6 @@ def _planned(feed: Mapping[str, Any], around: Surroundings) -> Timing:
         at,
         is_late=bool(feed["failures"]),
         reasons=tuple(_why_then(feed, around)),
-        advice=("When the reason of the failure is gone, fetch it now.",) if feed["failures"] else (),
     )
 
 
@@ -117,7 +115,6 @@ def _throttled(feed: Mapping[str, Any], due_at: datetime) -> Timing:
         is_late=due_at < until,
         reasons=((f"{feed['politeness_group']} asked to be left alone until then (429, Retry-After): no feed of it is",
                   " polled before."),),
-        advice=("Wait. If it happens often, give the feeds of this host a longer shortest interval.",),
     )  # fmt: skip
 
 
@@ -128,8 +125,7 @@ def _retrying(feed: Mapping[str, Any], around: Surroundings, now: datetime) -> T
         "It is tried again at ", at, f" ({which}).")  # fmt: skip
     return Timing(
         headline, at, is_late=True,
-        reasons=(*_last_failure(feed), *_host_down(feed, around), ("Its job waits in the retry queue.",)),
-        advice=("When the reason is gone, fetch it now: that ends the wait.",),
+        reasons=(*_host_down(feed, around), ("Its job waits in the retry queue; a fetch by hand ends the wait.",)),
     )  # fmt: skip
 
 
@@ -202,22 +198,13 @@ def _why_unclaimed(around: Surroundings) -> tuple[tuple[Sentence, ...], Sentence
     )
 
 
-def _last_failure(feed: Mapping[str, Any]) -> Iterator[Sentence]:
-    if feed["last_outcome"] and feed["last_error"]:
-        yield ("The last attempt, at ", feed["last_attempt_at"], f": {feed['last_error']}.")
-    elif feed["last_outcome"]:
-        yield ("The last attempt, at ", feed["last_attempt_at"], f": {words_of(feed['last_outcome'])}.")
-
-
 def _why_then(feed: Mapping[str, Any], around: Surroundings) -> Iterator[Sentence]:
     """Yield what the moment of the next poll follows from."""
     if feed["last_attempt_at"] is None:
         yield ("It was never polled: first polls of many feeds are spread, so that they don't come all at once.",)
         return
     if feed["failures"]:
-        yield from _last_failure(feed)
-        in_a_row = f"{feed['failures']} in a row: " if feed["failures"] > 1 else ""
-        yield (f"{in_a_row}each failure doubles the wait, up to {_longest(feed, around)}.",)
+        yield (f"Each failure in a row doubles the wait, up to {_longest(feed, around)}.",)
     elif feed["last_outcome"] == Outcome.THROTTLED:
         yield ("Its server asked for a pause: it is polled at its usual time, but not before the pause ends.",)
     yield from _pace(feed, around)

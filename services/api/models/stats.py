@@ -7,6 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from services.admin.feed_health.rule import Word
 from services.admin.health.stats import Stats
 from services.api.models.health import COMPARED, Compared
 
@@ -32,6 +33,7 @@ EXAMPLE: dict[str, JsonValue] = {
     "articles": {"pending": 5120, "claimed": 200, "dead": 0, "ledger": 812000},
     "hours": [{"at": "2026-11-22T12:00:00Z", "succeeded": 2210, "failed": 40, "articles": 318}],
     "quality": COMPARED,
+    "health": dict.fromkeys(Word, 100),
 }
 
 
@@ -88,6 +90,8 @@ class StatsAnswer(BaseModel):
     hours: Annotated[list[HourRow], Field(description="The last 24, the present one last.")]
     quality: Annotated[Compared | None, Field(description="What new articles are like; null: not counted.")] = None
 
+    health: Annotated[dict[Word, int], Field(description="How many feeds are how.")] = {}
+
     @classmethod
     def of(cls, found: Stats) -> Self:
         """Return the answer."""
@@ -100,4 +104,5 @@ class StatsAnswer(BaseModel):
             articles=Articles(**found.counts.articles),
             hours=[HourRow.model_validate(hour) for hour in found.hours],
             quality=found.quality and Compared.of_all(found.quality),
+            health=dict(found.counts.health),
         )

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from services.admin.actor import Actor, Scope
 from services.admin.errors import Invalid
+from services.admin.feed_health.rule import Word
 from services.admin.feeds import listing
 from services.admin.feeds.listing import SORTS, Filters, State
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
@@ -45,6 +46,9 @@ Tag = Annotated[_Tag | None, EmptyIsNone, Query()]
 InState = Annotated[State | None, EmptyIsNone, Query()]
 
 
+OfHealth = Annotated[Word | None, EmptyIsNone, Query()]
+
+
 @dataclass(frozen=True)
 class Shown:
     """What a person wants to see of the table."""
@@ -54,7 +58,7 @@ class Shown:
 
     def path(self, **changes: str | None) -> str:
         """Return the address of the table with some of it changed, from its first page on."""
-        names = {"text": "q", "tag": "tag", "host": "host", "state": "state"}
+        names = {"text": "q", "tag": "tag", "host": "host", "state": "state", "health": "health"}
         given = {short: getattr(self.filters, name) for name, short in names.items()} | {"sort": self.sort}
         query = {name: value for name, value in (given | changes).items() if value}
         if query.get("sort") == "id":
@@ -80,11 +84,12 @@ async def _shown(
     tag: Tag = None,
     host: Text = None,
     state: InState = None,
+    health: OfHealth = None,
     sort: Annotated[str, Query(max_length=30)] = "id",
 ) -> Shown:
     if sort not in SORTS:
         raise Invalid(f"sort: give one of {', '.join(SORTS)}", "query.sort")
-    return Shown(Filters(text=q, tag=tag, state=state, host=host), sort)
+    return Shown(Filters(text=q, tag=tag, state=state, host=host, health=health), sort)
 
 
 @router.get("/feeds")
@@ -100,6 +105,7 @@ async def feeds_page(
         feeds=rows,
         columns=COLUMNS,
         states=list(State),
+        words=list(Word),
         is_first=cursor is None,
         next_path=shown.path(cursor=after) if after else None,
         is_empty=not rows and cursor is None and not shown.is_filtered,

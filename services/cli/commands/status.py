@@ -113,6 +113,7 @@ def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:
     for group, jobs in found.busiest.items():
         if jobs > 1:
             yield f"    of {safe_to_show(group)}", f"{jobs:,}"
+    yield "health of the feeds", ", ".join(f"{n:,} {word.replace('_', ' ')}" for word, n in found.health.items() if n)
     yield "pending articles", f"{counts.pending_articles:,}"
     yield "  claimed by consumers", f"{articles.claimed:,}"
     yield "dead articles", f"{articles.dead:,}"

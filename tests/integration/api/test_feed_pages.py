@@ -148,7 +148,7 @@ STATES = {
     "failing": (
         "next_fetch_at = now() + interval '1 day', failures = 4, last_outcome = 'hard_error', last_attempt_at = now(),"
         " last_error = 'the server answered 404'",
-        "4 in a row: each failure doubles the wait",
+        "Each failure in a row doubles the wait",
     ),
 }
 

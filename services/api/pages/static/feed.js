@@ -101,6 +101,9 @@ actions?.addEventListener("click", (event) => {
 
 const settings = document.getElementById("settings");
 
+/** What the server sent for a field. */
+const before = (field) => field.defaultValue ?? [...field.options].find((option) => option.defaultSelected)?.value ?? "";
+
 /** Return seconds, or null for an empty field; raises the sentence for a person. */
 function seconds(text) {
   if (!text) return null;
@@ -113,7 +116,7 @@ function changes() {
   const given = {};
   for (const field of settings.elements) {
     const text = field.value.trim();
-    if (!field.name || text === field.defaultValue.trim()) continue;
+    if (!field.name || text === before(field).trim()) continue;
     if ("span" in field.dataset) given[field.name] = seconds(text);
     else if (field.name === "tags") given.tags = text.split(",").map((part) => part.trim()).filter(Boolean);
     else if (field.type === "number") given[field.name] = Number(text);
@@ -121,6 +124,13 @@ function changes() {
     else given[field.name] = text;
   }
   return given;
+}
+
+/** Take what was saved for what the server sent. */
+function keep(field) {
+  if (field.name === "url") field.value = "";
+  if (field.options) for (const option of field.options) option.defaultSelected = option.selected;
+  else field.defaultValue = field.value;
 }
 
 async function save() {
@@ -136,7 +146,7 @@ async function save() {
     say(settings, `${answer.detail}.${again}`.replace("..", "."), true);
     return;
   }
-  for (const field of settings.elements) if (field.name) field.defaultValue = field.value = field.name === "url" ? "" : field.value;
+  for (const field of settings.elements) keep(field);
   await look();
   say(settings, "Saved.");
 }
