@@ -15,7 +15,8 @@ from services.admin.actor import Actor, Scope
 from services.admin.errors import Invalid
 from services.admin.feed_health.rule import Word
 from services.admin.feeds import listing
-from services.admin.feeds.listing import SORTS, Filters, State
+from services.admin.feeds.listing import SORTS, Filters
+from services.admin.feeds.states import State
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
 from services.api.models.texts import PLAIN
 from services.api.pages.frame import Visitor, render
