@@ -15,6 +15,7 @@ from tests.browser.conftest import LAPTOP, OpenPage
 
 PAGES = {
     "overview": "/",
+    "settings": "/settings",
     "missing": "/no-such-page",
 }
 """By the name of its screenshots. A page's owner adds it here."""

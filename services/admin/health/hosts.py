@@ -32,7 +32,7 @@ GROUP BY feeds.politeness_group
 
 _THROTTLED = "SELECT politeness_group FROM throttled_groups WHERE until > now()"
 
-_IN_TROUBLE = """(
+IN_TROUBLE = """(
     enabled AND (failures > 0 OR last_outcome = 'throttled' OR (claim_id IS NOT NULL AND issued_at IS NULL))
 )"""
 """What the index feeds_in_trouble holds, in its own words; all failing feeds are among these."""
@@ -53,7 +53,7 @@ _NAMES = {
         WHERE enabled AND issued_at IS NOT NULL AND claim_expires_at > now() AND {chosen}
     """,
     HostState.FAILING: f"""
-        SELECT DISTINCT politeness_group FROM feeds WHERE {_IN_TROUBLE} AND {FAILING} AND {{chosen}}
+        SELECT DISTINCT politeness_group FROM feeds WHERE {IN_TROUBLE} AND {FAILING} AND {{chosen}}
     """,  # noqa: S608 - our own text
 }
 """The names of hosts in a state."""

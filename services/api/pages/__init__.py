@@ -18,6 +18,7 @@ PAGES = (
     "feeds",
     "feed",
     "hosts",
+    "settings",
 )
 """All modules with a router."""
 

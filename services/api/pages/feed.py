@@ -13,8 +13,8 @@ from services.admin.feeds import edits, listing
 from services.admin.polling.history import History, Rhythm, read_history, read_rhythm
 from services.admin.polling.surroundings import look_at_pipeline, read_timing
 from services.api.etags import quote
-from services.api.pages.feed_pictures import stack_bars
 from services.api.pages.frame import Visitor, render
+from services.api.pages.pictures import stack
 from services.api.paging import Cursor, read_cursor, write_cursor
 from services.api.paths import FeedId
 from services.api.resources import Here
@@ -85,9 +85,9 @@ def _draw_rhythm(rhythm: Rhythm) -> dict[str, Any] | None:
         "since": rhythm.since,
         "articles": sum(rhythm.hours),
         "hours": hours,
-        "hour_bars": stack_bars([rhythm.hours], [f"{name} UTC: {count}" for name, count in hours]),
+        "hour_bars": stack([[count] for count in rhythm.hours]),
         "days": days,
-        "day_bars": stack_bars([rhythm.weekdays], [f"{name}: {count}" for name, count in days]),
+        "day_bars": stack([[count] for count in rhythm.weekdays]),
         "busiest_hour": f"{busiest} and {busiest + 1} h UTC",
         "busiest_day": max(days, key=itemgetter(1))[0],
     }
@@ -102,13 +102,8 @@ def _draw_history(history: History) -> dict[str, Any] | None:
     return {
         "by_hour": history.by_hour,
         "spans": list(zip(names, spans, strict=True)),
-        "poll_bars": stack_bars(
-            [[span.good for span in spans], [span.failed for span in spans]],
-            [f"{name}: {span.good} good, {span.failed} failed" for name, span in zip(names, spans, strict=True)],
-        ),
-        "new_bars": stack_bars(
-            [[span.new for span in spans]], [f"{name}: {span.new} new" for name, span in zip(names, spans, strict=True)]
-        ),
+        "poll_bars": stack([[span.good, span.failed] for span in spans]),
+        "new_bars": stack([[span.new] for span in spans]),
         "polls": sum(span.good + span.failed for span in spans),
         "failed": sum(span.failed for span in spans),
         "new": sum(span.new for span in spans),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ from shared.broker.shards import is_front, is_shard
 from shared.observability.display import ascii_json, safe_to_show
 
 if TYPE_CHECKING:
+    from services.api.models.alarms import AlarmRow
     from services.api.models.health import PipelineHealth, QualityHealth, StageHealth
     from services.api.models.stats import StatsAnswer
 
@@ -36,7 +37,10 @@ QUALITIES = {
 
 
 def status(health: Health = False, as_json: AsJson = False) -> None:
-    """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
+    """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves.
+
+    Exit code 1: a critical alarm rings.
+    """
     from local.addresses import find
     from services.cli.settings import CliSettings
     from shared.settings import read_settings
@@ -55,6 +59,8 @@ def status(health: Health = False, as_json: AsJson = False) -> None:
         print(ascii_json(found.model_dump(mode="json")))
     else:
         show(found)
+    if any(alarm.severity == "critical" for alarm in found.alarms):
+        raise typer.Exit(1)
 
 
 def _show_health(*, as_json: bool) -> None:
@@ -82,11 +88,26 @@ def show(found: StatsAnswer) -> None:
         name: None if ready is None else QueueLevel(ready, found.consumers[name])
         for name, ready in found.queues.items()
     }
-    print_table(columns, list(_in_brief(levels).items()))
-    console.print()
+    if levels:
+        print_table(columns, list(_in_brief(levels).items()))
+        console.print()
     print_facts(list(_facts(found)))
+    show_alarms(found.alarms)
+    named = {alarm.sentence for alarm in found.alarms}
     for reason in found.reasons:
-        console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
+        if reason not in named:
+            console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
+
+
+def show_alarms(alarms: Sequence[AlarmRow]) -> None:
+    """Print each alarm with what to do about it, and where more is said."""
+    for alarm in alarms:
+        since = f" (since {alarm.since.astimezone():%Y-%m-%d %H:%M:%S})" if alarm.since else ""
+        style = "red" if alarm.severity == "critical" else "yellow"
+        console.print(f"{alarm.severity}: ", style=style, end="", highlight=False)
+        console.print(f"{safe_to_show(alarm.sentence)}{since}", soft_wrap=True, highlight=False, markup=False)
+        said = f"  → {safe_to_show(alarm.action)} (docs/{alarm.page})"
+        console.print(said, soft_wrap=True, highlight=False, markup=False)
 
 
 def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel | None]:
@@ -102,6 +123,8 @@ def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel |
 
 def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:
     counts, articles = found.counts, found.articles
+    if counts is None or articles is None:
+        return
     last = counts.seconds_since_success
     yield "feeds", f"{counts.feeds:,}"
     yield "  disabled", f"{counts.disabled:,}"
@@ -143,8 +166,11 @@ def show_health(found: PipelineHealth) -> None:
         print_facts(list(_quality_facts(found.quality)))
     console.print()
     console.print(f"the pipeline is {found.status}", highlight=False)
+    show_alarms(found.alarms)
+    named = {alarm.sentence for alarm in found.alarms}
     for reason in found.reasons:
-        console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
+        if reason not in named:
+            console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
 
 
 def _shares_in_words(stage: StageHealth) -> str:

@@ -199,7 +199,7 @@ async def test_the_pictures_say_in_words_what_they_show(api: httpx.AsyncClient, 
     assert "most between 7 and 8 h UTC, and on Mondays" in words(page)
     assert "6 polls, 3 of them failed; 6 new articles." in words(page)
     assert page.count("<svg") == page.count('role="img"') == 4
-    assert page.count('<rect class="second striped"') == 3
+    assert page.count('<rect class="second"') == 3
 
 
 async def test_attempts_are_paged(api: httpx.AsyncClient, database_url: str) -> None:
