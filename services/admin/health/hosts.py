@@ -161,7 +161,7 @@ _TROUBLES = f"""
 SELECT id AS feed_id, coalesce(name, title) AS name, url, last_attempt_at AS at, last_outcome AS outcome,
     last_error AS error, failures
 FROM feeds
-WHERE politeness_group = %(host)s AND {_IN_TROUBLE} AND last_attempt_at IS NOT NULL
+WHERE politeness_group = %(host)s AND {IN_TROUBLE} AND last_attempt_at IS NOT NULL
 ORDER BY last_attempt_at DESC LIMIT %(limit)s
 """  # noqa: S608 - our own text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.admin.feeds.listing import FAILING
+from services.admin.feeds.states import FAILING
 from services.admin.health.hosts import IN_TROUBLE
 from services.admin.health.looks import Look, bound
 from shared.database.postgres import Database

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from services.admin.health.alarms.measured import BrokerState
 from services.admin.health.diagnosis import QueueLevel, Thresholds, in_all
 from services.admin.health.hosts import read_host_of
 from services.admin.health.looks import Look
@@ -59,15 +60,15 @@ class Pipeline:
         return self.levels.get(self.shard_of(host))
 
 
-async def look_at_pipeline(topology: Topology, levels: Look[Levels], fetcher: FetcherSettings) -> Pipeline:
+async def look_at_pipeline(topology: Topology, broker: Look[BrokerState], fetcher: FetcherSettings) -> Pipeline:
     """Return the queues and settings as this environment has them; the services should have the same."""
-    found, trouble = await _look_at_levels(levels)
+    found, trouble = await _look_at_levels(broker)
     return Pipeline(topology, found, trouble, read_thresholds(), fetcher, read_settings(WriterSettings))
 
 
-async def _look_at_levels(levels: Look[Levels]) -> tuple[Levels, str | None]:
+async def _look_at_levels(broker: Look[BrokerState]) -> tuple[Levels, str | None]:
     try:
-        return await levels.get(), None
+        return (await broker.get()).levels, None
     except FeedmillError as error:
         return {}, mask_credentials(str(error))
 

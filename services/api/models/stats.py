@@ -116,5 +116,5 @@ class StatsAnswer(BaseModel):
             articles=Articles(**counts.articles) if counts else None,
             hours=[HourRow.model_validate(hour) for hour in found.hours],
             quality=found.quality and Compared.of_all(found.quality),
-            health=dict(found.counts.health),
+            health=dict(counts.health) if counts else {},
         )

@@ -34,7 +34,7 @@ async def feed_page(
 ) -> HTMLResponse:
     """Show a feed; `cursor` is where its attempts begin."""
     key = read_cursor(cursor, [int, int])
-    pipeline = await look_at_pipeline(here.topology, here.levels, here.fetcher)
+    pipeline = await look_at_pipeline(here.topology, here.broker_look, here.fetcher)
     async with here.database.transaction() as connection:
         edition = await edits.read_edition(connection, feed)  # before: an older edition does no harm
         row = await listing.read_feed(connection, here.retry_rules(), feed)

@@ -37,7 +37,7 @@ async def hosts_page(
 ) -> HTMLResponse:
     """Show the scoreboard: above all those that are left alone now, then all by name."""
     after = read_cursor(cursor, [str])
-    pipeline = await look_at_pipeline(here.topology, here.levels, here.fetcher)
+    pipeline = await look_at_pipeline(here.topology, here.broker_look, here.fetcher)
     seconds = here.fetcher.connect_failure_seconds
     left_alone: dict[HostState, list[dict[str, Any]]] = {}
     async with here.database.transaction() as connection:
@@ -77,7 +77,7 @@ async def host_page(request: Request, here: Here, _visitor: Visitor, host: Host,
     """Show a host; `cursor` is where its feeds begin."""
     order = SORTS["-failures"]
     key = read_cursor(cursor, [int, int])
-    pipeline = await look_at_pipeline(here.topology, here.levels, here.fetcher)
+    pipeline = await look_at_pipeline(here.topology, here.broker_look, here.fetcher)
     async with here.scan(), here.database.transaction() as connection:
         row = await hosts.read_host(connection, host, connect_failure_seconds=here.fetcher.connect_failure_seconds)
         troubles = await hosts.list_troubles(connection, host, limit=MOST_SHOWN)

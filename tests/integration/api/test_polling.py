@@ -115,7 +115,7 @@ async def test_a_host_that_is_down_holds_a_retry_up(
 
 async def test_a_broker_that_is_away_is_no_error(resources: Resources) -> None:
     resources.no_broker = "no RabbitMQ at amqp://guest:hunter2@nowhere/"
-    pipeline = await look_at_pipeline(resources.topology, resources.levels, resources.fetcher)
+    pipeline = await look_at_pipeline(resources.topology, resources.broker_look, resources.fetcher)
     assert (pipeline.levels, pipeline.broker_trouble) == ({}, "no RabbitMQ at amqp://***@nowhere/")
     assert pipeline.level_of("a.example") is None
 
