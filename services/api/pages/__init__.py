@@ -15,6 +15,9 @@ PAGES = (
     "login",
     "events",
     "overview",
+    "feeds",
+    "feed",
+    "hosts",
     "settings",
 )
 """All modules with a router."""
