@@ -99,7 +99,7 @@ class EnrichResults:
 
     def _enrich(self, fetched: FeedFetched, ending: threading.Event) -> Outgoing:
         """Return the result with what was found, or as it came: no article waits for a label."""
-        with SECONDS.time():
+        with SECONDS.time(), fetched.span.start("enrich", entries=len(fetched.entries)) as span:
             try:
                 found = self._find(fetched, ending)
                 entries = (e.model_copy(update={"enrichment": f}) for e, f in zip(fetched.entries, found, strict=True))
@@ -107,7 +107,9 @@ class EnrichResults:
                 outgoing = Outgoing.onward(self._stage, enriched, enriched.encode_within(self._most_bytes()))
             except Exception as error:
                 log.exception("a result goes on without what was found", extra={"feed_id": fetched.feed_id})
-                RESULTS.labels("too_large" if isinstance(error, MessageTooLarge) else "failed").inc()
+                result = "too_large" if isinstance(error, MessageTooLarge) else "failed"
+                RESULTS.labels(result).inc()
+                span.fail(result)
                 return Outgoing.onward(self._stage, fetched)
         note_found(found, self._parts)
         RESULTS.labels("late" if found and SKIPPED in found[-1].flags else "enriched").inc()
