@@ -21,8 +21,8 @@ Headers = Mapping[str, str | int]
 TRACE_HEADER = "traceparent"
 """The header with trace and parent (W3C Trace Context). A message without it is not traced."""
 
-SENT_HEADER = "sent_at_ms"
-"""When a traced message was published, in milliseconds since 1970: AMQP's own time stamp has whole seconds."""
+SENT_HEADER = "sent_at_ns"
+"""When a traced message was published, in nanoseconds since 1970: AMQP's own time stamp has whole seconds."""
 
 
 class Span:

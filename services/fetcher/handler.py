@@ -220,7 +220,6 @@ class FetchFeeds:
 def _note(span: Span, result: FeedFetched) -> None:
     outcome = result.outcome
     span.note(
-        feed_id=result.feed_id,
         claim_id=str(result.claim_id),
         attempt=result.attempt,
         outcome=outcome.value,

@@ -41,9 +41,8 @@ def start_processing(headers: Headers, queue: str, message_id: str, *, redeliver
     sent = tracer().resume(headers)
     if sent:
         sent_at = headers.get(SENT_HEADER)
-        if isinstance(sent_at, int):
-            now = time.time_ns()
-            sent.start(f"wait in {queue}", at=min(sent_at * 1_000_000, now), queue=queue).end()
+        if isinstance(sent_at, int) and sent_at > 0:
+            sent.start(f"wait in {queue}", at=min(sent_at, time.time_ns()), queue=queue).end()
     elif is_front(queue):
         sent = tracer().root("fire")
         sent.end()
@@ -56,6 +55,7 @@ def start_processing(headers: Headers, queue: str, message_id: str, *, redeliver
         operation="process",
         operation_type="process",
         queue=queue,
+        feed_id=headers.get("feed_id"),
         message_id=message_id,
         redelivered=redelivered,
     )

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from prometheus_client import Counter
@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 
 QUEUE: Final = 4096
 """Spans that wait to be sent, some 3 KB each."""
+
+CHARACTERS: Final = 200
+"""Longer attributes are cut: a message's headers may be somebody else's."""
 
 BATCH: Final = 512
 SEND_EVERY_MILLISECONDS: Final = 1000.0
@@ -125,7 +128,8 @@ class Exporting:
                 "service.instance.id": f"{socket.gethostname()}:{os.getpid()}",
             }
         )
-        self._provider = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False)
+        limits = SpanLimits(max_attribute_length=CHARACTERS)
+        self._provider = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False, span_limits=limits)
         self._provider.add_span_processor(_Queue(self._sender))
         self.tracer: Tracer = JobTracer(self._provider.get_tracer("feedmill", read_version()))
 

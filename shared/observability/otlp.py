@@ -63,7 +63,6 @@ ATTRIBUTES: Final = {
     "new": "feedmill.articles.new",
     "updated": "feedmill.articles.updated",
     "repeated": "feedmill.articles.repeated",
-    "enriched": "feedmill.enriched",
 }
 """The name of each attribute as it is sent."""
 
@@ -128,7 +127,7 @@ class RecordedSpan(Span):
         """Return the headers that name it."""
         carrier: dict[str, str] = {}
         _CONTEXT.inject(carrier, set_span_in_context(self._span))
-        return {TRACE_HEADER: carrier[TRACE_HEADER], SENT_HEADER: time.time_ns() // 1_000_000}
+        return {TRACE_HEADER: carrier[TRACE_HEADER], SENT_HEADER: time.time_ns()}
 
 
 def start(
