@@ -119,7 +119,8 @@ class Exporting:
     def __init__(self, service: str, url: str, counter: Counter) -> None:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it logs each failed try; we say it once
         endpoint = url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/v1/traces"
-        self._sender = _Sender(OTLPSpanExporter(endpoint, timeout=SEND_SECONDS), mask_credentials(endpoint), counter)
+        collector = mask_credentials(endpoint)
+        self._sender = _Sender(OTLPSpanExporter(endpoint, timeout=SEND_SECONDS), collector, counter)
         resource = Resource.create(
             {
                 "service.name": f"feedmill-{service}",
@@ -132,6 +133,7 @@ class Exporting:
         self._provider = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False, span_limits=limits)
         self._provider.add_span_processor(_Queue(self._sender))
         self.tracer: Tracer = JobTracer(self._provider.get_tracer("feedmill", read_version()))
+        log.info("traces are sent", extra={"collector": collector})
 
     def close(self) -> None:
         """Send what is left, for `CLOSE_SECONDS` at most."""

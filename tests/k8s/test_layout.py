@@ -12,7 +12,7 @@ import yaml
 from tests.k8s import pod_policies, policies
 from tests.k8s.manifests import OVERLAYS, ROOT, Object, build, environment, find, of_kind, pods, render
 from tests.k8s.policies import replicas_of
-from tests.k8s.reach import elsewhere, may_connect, pod
+from tests.k8s.reach import Peer, elsewhere, may_connect
 
 K8S = ROOT / "k8s"
 PAGE = ROOT / "docs" / "how-to" / "kubernetes.md"
@@ -101,7 +101,7 @@ def test_traces_go_to_a_collector_with_one_component(tmp_path: Path, overlay: st
         url = urlsplit(environment(one.spec["containers"][0], made)["FEEDMILL_TRACES_URL"])
         assert url.port is not None
         assert url.hostname is not None
-        source, namespace = pod(made, one.owner), url.hostname.partition(".")[2]
+        source, namespace = Peer(one.labels), url.hostname.partition(".")[2]
         assert may_connect(made, source, elsewhere(namespace), url.port), one.owner
         assert not may_connect(render(overlay), source, elsewhere(namespace), url.port)
         assert not may_connect(made, source, elsewhere("default"), url.port)

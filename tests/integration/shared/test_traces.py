@@ -95,6 +95,7 @@ def test_what_the_collector_refuses_is_counted_and_said_once(
         wait_for(lambda: count("sent") == sent + 1)
         wait_for(lambda: "the collector takes spans again" in caplog.text)
     assert [record.message.split(",")[0] for record in caplog.records] == [
+        "traces are sent",
         f"spans for {collector.url}/v1/traces are dropped",
         "the collector takes spans again",
     ]
