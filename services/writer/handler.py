@@ -14,6 +14,7 @@ from services.writer.article import DuplicateKind
 from services.writer.fires.tasks import end_fires
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, write_batch
+from services.writer.tracing import tracing
 from shared.broker.port import Outgoing
 from shared.database.postgres import Database
 from shared.errors import Blocked, DatabaseBusy
@@ -59,7 +60,7 @@ class WriteArticles:
             DatabaseUnavailable: the server can't serve anybody now.
             Blocked: another transaction holds rows of the batch, or it is too large for the server at present.
         """
-        with BATCH_SECONDS.time():
+        with BATCH_SECONDS.time(), tracing(batch) as spans:
             try:
                 async with self.database.transaction() as connection:
                     written = await write_batch(
@@ -73,6 +74,7 @@ class WriteArticles:
                     await end_fires(connection, written, self.now() + timedelta(seconds=self.retry_seconds))
             except DatabaseBusy as error:
                 raise Blocked(str(error)) from error
+            spans.note(written)
         articles = {"new": written.new, "updated": written.updated, "repeated": written.repeated}
         for result, count in articles.items():
             ARTICLES.labels(result).inc(count)
