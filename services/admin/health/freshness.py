@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Self, get_args
 
+from services.admin.errors import NotFound
 from services.writer.freshness.buckets import percentile
 from services.writer.freshness.rows import SUMMED
 from services.writer.freshness.rules import Counted, LeftOut
 from shared.database.postgres import Connection
+from shared.observability.display import safe_to_show
 
 Span = Literal["hour", "day", "week"]
 
 HOURS: Mapping[Span, int] = {"hour": 1, "day": 24, "week": 168}
 """So many whole hours (UTC) are counted, and the present one."""
 
-# With the hour first in the keys of both tables, each hour is looked up by itself.
+# Both tables' keys begin with the hour. OFFSET 0 keeps the planner from reading a whole table in place of these hours.
 _HOURS = f"""
 WITH hours AS MATERIALIZED (
     SELECT at FROM generate_series(
@@ -27,18 +29,28 @@ WITH hours AS MATERIALIZED (
 )
 """  # noqa: S608 - our own text
 
-_OF_FEED = "SELECT hours.at, kind, bucket, articles FROM hours JOIN feed_freshness USING (at) WHERE feed_id = %(feed)s"
+_OF_FEED = """
+SELECT hours.at, kind, bucket, articles FROM hours CROSS JOIN LATERAL (
+    SELECT kind, bucket, articles FROM feed_freshness WHERE at = hours.at AND feed_id = %(feed)s OFFSET 0
+) AS counts
+"""
 
 # Hours that are not summed up yet are counted from their feeds.
 _OF_HOST = f"""
-SELECT hours.at, kind, bucket, articles FROM hours JOIN host_freshness USING (at)
-WHERE politeness_group = %(host)s
+SELECT hours.at, kind, bucket, articles FROM hours CROSS JOIN LATERAL (
+    SELECT kind, bucket, articles FROM host_freshness WHERE at = hours.at AND politeness_group = %(host)s OFFSET 0
+) AS counts
 UNION ALL
-SELECT hours.at, kind, bucket, articles FROM hours JOIN feed_freshness USING (at)
+SELECT hours.at, kind, bucket, articles FROM hours CROSS JOIN LATERAL (
+    SELECT kind, bucket, articles FROM feed_freshness
+    WHERE at = hours.at
+        AND (%(host)s = '' OR feed_id IN (SELECT id FROM feeds WHERE politeness_group = %(host)s)) OFFSET 0
+) AS counts
 WHERE hours.at > coalesce((
-        SELECT max(at) FROM hours JOIN host_freshness USING (at) WHERE politeness_group = '' AND kind = '{SUMMED}'
-    ), '-infinity')
-    AND (%(host)s = '' OR feed_id IN (SELECT id FROM feeds WHERE politeness_group = %(host)s))
+    SELECT max(at) FROM hours WHERE EXISTS (
+        SELECT FROM host_freshness WHERE at = hours.at AND politeness_group = '' AND kind = '{SUMMED}' OFFSET 0
+    )
+), '-infinity')
 """  # noqa: S608 - our own text
 
 _TOTALS = f"""
@@ -110,6 +122,23 @@ async def read_freshness(
     cursor = await connection.execute(statement.encode(), {"feed": feed, "host": host or "", "present": present})
     rows = await cursor.fetchall()
     return {span: _sum_up(present - timedelta(hours=hours), span, rows) for span, hours in HOURS.items()}
+
+
+async def require(connection: Connection, *, feed: int | None, host: str | None) -> None:
+    """Raise NotFound if there is no such feed, or no feed at this host."""
+    cursor = await connection.execute(
+        """
+        SELECT %(feed)s::bigint IS NULL OR EXISTS (SELECT FROM feeds WHERE id = %(feed)s) AS feed,
+            %(host)s::text IS NULL OR EXISTS (SELECT FROM feeds WHERE politeness_group = %(host)s) AS host
+        """,
+        {"feed": feed, "host": host},
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    if not row["feed"]:
+        raise NotFound(f"there is no feed {feed}: `feedmill feeds list` shows all")
+    if not row["host"]:
+        raise NotFound(f"no feed is at the host {safe_to_show(host)}: `feedmill hosts` shows all")
 
 
 def _sum_up(since: datetime, span: Span, rows: list[dict[str, Any]]) -> Freshness:

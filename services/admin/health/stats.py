@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from services.admin.health.diagnosis import Thresholds
+from services.admin.health.freshness import Freshness, Span, read_freshness
 from services.admin.health.looks import Look, bound
 from services.admin.health.pipeline.figures import read_quality
 from services.admin.health.pipeline.picture import Quality
@@ -13,6 +15,8 @@ from services.admin.health.status import Counts, Hour, find_reasons, read_counts
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
 from shared.errors import Unavailable
+
+T = TypeVar("T")
 
 KEEP_SECONDS = 5.0
 KEEP_HOURS_SECONDS = 60.0
@@ -34,6 +38,8 @@ class Stats:
     hours: list[Hour]
     quality: Quality | None = None
     """What new articles are like; None: not counted yet."""
+    freshness: dict[Span, Freshness] | None = None
+    """How long articles took; None: not counted yet."""
 
 
 class StatsWatch:
@@ -60,6 +66,9 @@ class StatsWatch:
         self._quality = Look(
             self._count_quality, what="PostgreSQL", keep_seconds=KEEP_QUALITY_SECONDS, patience_seconds=QUALITY_SECONDS
         )
+        self._freshness = Look(
+            self._measure, what="PostgreSQL", keep_seconds=KEEP_HOURS_SECONDS, patience_seconds=QUALITY_SECONDS
+        )
 
     async def look(self) -> Stats:
         """Return how things stand.
@@ -69,10 +78,10 @@ class StatsWatch:
         """
         # One after the other: none may outlive the pool of a command that ends with the first error.
         counts, hours = await self._counts.get(), await self._hours.get()
-        quality = await self._look_at_quality()
+        quality, freshness = await _unless_late(self._quality), await _unless_late(self._freshness)
         levels = await self._levels.get(patience_seconds=PATIENCE_SECONDS)
         reasons = find_reasons(levels, self._topology, counts, self._limits)
-        return Stats(levels, counts, reasons, hours, quality)
+        return Stats(levels, counts, reasons, hours, quality, freshness)
 
     async def _count(self) -> Counts:
         async with self._database.transaction() as connection:
@@ -84,13 +93,19 @@ class StatsWatch:
             await bound(connection, PATIENCE_SECONDS)
             return await read_hours(connection)
 
-    async def _look_at_quality(self) -> Quality | None:
-        try:
-            return await self._quality.get()
-        except Unavailable:
-            return None
-
     async def _count_quality(self) -> Quality:
         async with self._database.transaction() as connection:
             await bound(connection, QUALITY_SECONDS)
             return await read_quality(connection)
+
+    async def _measure(self) -> dict[Span, Freshness]:
+        async with self._database.transaction() as connection:
+            await bound(connection, QUALITY_SECONDS)
+            return await read_freshness(connection)
+
+
+async def _unless_late(look: Look[T]) -> T | None:
+    try:
+        return await look.get()
+    except Unavailable:
+        return None

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from services.admin.feeds.retries import Polling
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
+from services.api.models.freshness import EXAMPLE as FRESHNESS_EXAMPLE
+from services.api.models.freshness import Freshness
 from services.api.models.texts import PLAIN
 
 YEAR_SECONDS = 31_536_000
@@ -38,7 +40,8 @@ EXAMPLE: dict[str, JsonValue] = {
     "retries": None,
 }
 
-STATE_EXAMPLE: dict[str, JsonValue] = EXAMPLE | {
+STATE_EXAMPLE: dict[str, JsonValue] = {
+    **EXAMPLE,
     "config": {"headers": {"X-Key": "***"}, "timeout_seconds": 60.0},
     "site_url": "https://news.example/",
     "shortest_seconds": None,
@@ -62,6 +65,7 @@ STATE_EXAMPLE: dict[str, JsonValue] = EXAMPLE | {
     "seconds_since_news": 600.0,
     "throttled_until": None,
     "pending_articles": 3,
+    "freshness": FRESHNESS_EXAMPLE,
 }
 
 CHANGES_EXAMPLE: dict[str, JsonValue] = {"name": "News", "interval_seconds": 600, "add_tags": ["news"]}
@@ -140,6 +144,7 @@ class Feed(FeedRow):
     seconds_since_news: float | None
     throttled_until: Annotated[datetime | None, Field(description="Its host asked to be left alone.")]
     pending_articles: int
+    freshness: Annotated[Freshness | None, Field(description="Null: an older API does not tell it.")] = None
 
 
 class AddedFeed(Feed):

@@ -8,6 +8,8 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from services.admin.health.stats import Stats
+from services.api.models.freshness import EXAMPLE as FRESHNESS_EXAMPLE
+from services.api.models.freshness import Freshness
 from services.api.models.health import COMPARED, Compared
 
 EXAMPLE: dict[str, JsonValue] = {
@@ -32,6 +34,7 @@ EXAMPLE: dict[str, JsonValue] = {
     "articles": {"pending": 5120, "claimed": 200, "dead": 0, "ledger": 812000},
     "hours": [{"at": "2026-11-22T12:00:00Z", "succeeded": 2210, "failed": 40, "articles": 318}],
     "quality": COMPARED,
+    "freshness": FRESHNESS_EXAMPLE,
 }
 
 
@@ -87,6 +90,7 @@ class StatsAnswer(BaseModel):
     articles: Articles
     hours: Annotated[list[HourRow], Field(description="The last 24, the present one last.")]
     quality: Annotated[Compared | None, Field(description="What new articles are like; null: not counted.")] = None
+    freshness: Annotated[Freshness | None, Field(description="Of all feeds; null: not counted.")] = None
 
     @classmethod
     def of(cls, found: Stats) -> Self:
@@ -99,5 +103,6 @@ class StatsAnswer(BaseModel):
             reasons=found.reasons,
             articles=Articles(**found.counts.articles),
             hours=[HourRow.model_validate(hour) for hour in found.hours],
+            freshness=found.freshness and Freshness.model_validate(found.freshness),
             quality=found.quality and Compared.of_all(found.quality),
         )

@@ -46,8 +46,8 @@ def dated(number: int, later: timedelta, **changes: Any) -> Entry:
 
 
 async def counted(database: Database) -> dict[tuple[str, int], int]:
-    found = await rows(database, "SELECT kind, bucket, sum(articles)::int AS articles FROM feed_freshness GROUP BY 1, 2")
-    return {(row["kind"], row["bucket"]): row["articles"] for row in found}
+    found = await rows(database, "SELECT kind, bucket, sum(articles)::int AS number FROM feed_freshness GROUP BY 1, 2")
+    return {(row["kind"], row["bucket"]): row["number"] for row in found}
 
 
 async def read(database: Database, later: timedelta = HOUR, **of: Any) -> dict[Any, Freshness]:
