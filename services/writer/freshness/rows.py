@@ -42,7 +42,7 @@ WHERE hour.at + interval '1 hour' + interval '{GRACE}' <= now()
     AND EXISTS (SELECT FROM feed_freshness WHERE at >= hour.at)
 """  # noqa: S608 - our own text
 
-# Of feeds that are gone only the sum over all feeds knows.
+# Of feeds that are gone only the sum over all feeds knows. In this order each host's rows lie side by side.
 _SUM = f"""
 INSERT INTO host_freshness (at, politeness_group, kind, bucket, articles)
 SELECT %(at)s, coalesce(politeness_group, ''), kind, bucket, sum(articles)
@@ -51,6 +51,7 @@ WHERE at = %(at)s
 GROUP BY GROUPING SETS ((politeness_group, kind, bucket), (kind, bucket))
 HAVING grouping(politeness_group) = 1 OR politeness_group IS NOT NULL
 UNION ALL SELECT %(at)s, '', '{SUMMED}', 0, 0
+ORDER BY 1, 2, 3, 4
 """  # noqa: S608 - our own text
 
 _KEYS = {
