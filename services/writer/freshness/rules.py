@@ -42,48 +42,65 @@ class Arrival:
     """From publication to row: of an unsure one an upper bound, None if it does not count."""
 
 
+@dataclass(frozen=True, slots=True)
+class Polls:
+    """The polls between which a new article appeared in its feed."""
+
+    before: datetime
+    """When the earlier one began."""
+    read_at: datetime
+    """When the later one had been read."""
+
+
 def judge_all(
     batch: Sequence[FeedFetched], feeds: Mapping[int, FeedState], new: Iterable[Article], now: datetime
 ) -> list[Arrival]:
     """Return how long the new articles of a batch took; `feeds` are as they were before all of it."""
-    return [
-        judge(
-            batch[article.brought_by],
-            feeds[batch[article.brought_by].feed_id],
-            article.entry,
-            is_duplicate=article.duplicate_of is not None,
-            now=now,
-        )
-        for article in new
-    ]
+    arrivals, polls = [], dict[int, Polls | LeftOut]()
+    for article in new:
+        fetched = batch[article.brought_by]
+        if (between := polls.get(article.brought_by)) is None:
+            between = polls[article.brought_by] = find_polls(fetched, feeds[fetched.feed_id], now)
+        is_duplicate = article.duplicate_of is not None
+        arrivals.append(judge(fetched.feed_id, "duplicate" if is_duplicate else between, article.entry, now))
+    return arrivals
 
 
-def judge(fetched: FeedFetched, feed: FeedState, entry: Entry, *, is_duplicate: bool, now: datetime) -> Arrival:
+def judge(feed_id: int, between: Polls | LeftOut, entry: Entry, now: datetime) -> Arrival:
     """Return how long a new article took.
 
     Args:
-        fetched: the result that brought it.
-        feed: its feed, as it was before.
+        feed_id: of its feed.
+        between: the polls between which it came, or why it does not count.
         entry: the article.
-        is_duplicate: whether it came before, under another address or with nearly the same text.
         now: when its row is written.
+    """
+    if not isinstance(between, Polls):
+        return Arrival(feed_id, between, None)
+    kind = _judge_date(entry, between)
+    if kind == "old_date":
+        return Arrival(feed_id, kind, None)
+    since = entry.published_at if kind == "sure" and entry.published_at else between.before
+    return Arrival(feed_id, kind, (now - since).total_seconds())
+
+
+def find_polls(fetched: FeedFetched, feed: FeedState, now: datetime) -> Polls | LeftOut:
+    """Return the polls between which the new articles of a result came, or why they don't count.
+
+    Args:
+        fetched: the result.
+        feed: its feed, as it was before.
+        now: when the rows are written.
     """
     started_at = max(min(fetched.started_at, now), min(fetched.queued_at, now))  # whatever the fetcher's clock says
     before = _poll_before(feed, fetched)
-    if is_duplicate:
-        return Arrival(fetched.feed_id, "duplicate", None)
     if before is None:
-        return Arrival(fetched.feed_id, "first_reading", None)
+        return "first_reading"
     if before >= started_at:
-        return Arrival(fetched.feed_id, "out_of_order", None)
+        return "out_of_order"
     if _was_paused(feed, before, started_at):
-        return Arrival(fetched.feed_id, "paused", None)
-    read_at = min(started_at + timedelta(seconds=fetched.elapsed_seconds), now)
-    kind = _judge_date(entry, before, read_at)
-    if kind == "old_date":
-        return Arrival(fetched.feed_id, kind, None)
-    since = entry.published_at if kind == "sure" and entry.published_at else before
-    return Arrival(fetched.feed_id, kind, (now - since).total_seconds())
+        return "paused"
+    return Polls(before, min(started_at + timedelta(seconds=fetched.elapsed_seconds), now))
 
 
 def _poll_before(feed: FeedState, fetched: FeedFetched) -> datetime | None:
@@ -102,13 +119,13 @@ def _was_paused(feed: FeedState, before: datetime, started_at: datetime) -> bool
     return was_resumed or started_at - before > max(PAUSE, 2 * planned)
 
 
-def _judge_date(entry: Entry, before: datetime, read_at: datetime) -> Counted | Literal["old_date"]:
+def _judge_date(entry: Entry, polls: Polls) -> Counted | Literal["old_date"]:
     published_at = entry.published_at
-    if "date_clamped" in entry.flags or (published_at and published_at > read_at):
+    if "date_clamped" in entry.flags or (published_at and published_at > polls.read_at):
         return "ahead"
     if published_at is None or DOUBTFUL.intersection(entry.flags):
         return "unsure"
-    if published_at < before - OLD:
+    if published_at < polls.before - OLD:
         return "old_date"
     has_only_a_day = published_at.astimezone(UTC).time() == time()
-    return "unsure" if has_only_a_day or published_at < before - MARGIN else "sure"
+    return "unsure" if has_only_a_day or published_at < polls.before - MARGIN else "sure"

@@ -123,7 +123,10 @@ async def test_no_figure_reads_the_counts_of_all_feeds(api: httpx.AsyncClient, d
             " 'sure', 9, 1 FROM generate_series(1, 160) AS h, generate_series(0, 99) AS n",
             [feed_id],
         )
-        connection.execute("INSERT INTO host_freshness SELECT at, '', 'summed', 0, 0 FROM feed_freshness GROUP BY 1")
+        connection.execute(
+            "INSERT INTO host_freshness SELECT date_trunc('hour', now(), 'UTC') - make_interval(hours => h), '',"
+            " 'summed', 0, 0 FROM generate_series(1, 160) AS h"
+        )
         connection.execute("ANALYZE feed_freshness, host_freshness")
         connection.commit()
         before = _scans(connection)

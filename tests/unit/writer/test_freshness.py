@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.writer.freshness.buckets import GROWTH, bucket_of, edge_of, percentile
-from services.writer.freshness.rules import MARGIN, OLD, PAUSE, Arrival, judge
+from services.writer.freshness.rules import MARGIN, OLD, PAUSE, Arrival, find_polls, judge
 from shared.wire.results import Entry
 from tests.factories import NOW, make_entry, make_result
 from tests.unit.writer.test_feed_state import feed
@@ -31,9 +31,9 @@ def known_feed(**changes: Any) -> Any:
     return feed(**{**state, **changes})
 
 
-def arrival(entry: Entry, *, is_duplicate: bool = False, result: dict[str, Any] | None = None, **state: Any) -> Arrival:
+def arrival(entry: Entry, *, result: dict[str, Any] | None = None, **state: Any) -> Arrival:
     fetched = make_result(**{"started_at": STARTED, "queued_at": STARTED, "elapsed_seconds": 1.0, **(result or {})})
-    return judge(fetched, known_feed(**state), entry, is_duplicate=is_duplicate, now=NOW)
+    return judge(1, find_polls(fetched, known_feed(**state), NOW), entry, NOW)
 
 
 def dated(age: timedelta, **changes: Any) -> Entry:
@@ -116,7 +116,7 @@ def test_a_pause_that_ended_before_the_poll_before_does_not_matter() -> None:
 
 def test_an_old_article_that_is_listed_again_and_a_duplicate_are_left_out() -> None:
     assert arrival(dated(timedelta(hours=1, seconds=1) + OLD)).kind == "old_date"
-    assert arrival(dated(timedelta(minutes=40)), is_duplicate=True).kind == "duplicate"
+    assert judge(1, "duplicate", dated(timedelta(minutes=40)), NOW) == Arrival(1, "duplicate", None)
 
 
 def test_a_fetchers_slow_clock_makes_no_poll_before_come_later() -> None:
