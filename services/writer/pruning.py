@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from prometheus_client import Counter
 
+from services.writer.consumer_counts import add_up_calls, prune_minutes
 from services.writer.fires.tasks import end_overdue
 from shared.database.postgres import Connection, Database
 
@@ -62,7 +63,7 @@ class Pruning:
         self._feed = 0
 
     async def round(self, stop: asyncio.Event) -> None:
-        """Delete old rows of the log, old fires, and of the slices of the ledger that are due.
+        """Delete old rows of the log, old fires, and of the slices of the ledger that are due; add up consumers' calls.
 
         Ends if another writer prunes.
         """
@@ -70,6 +71,9 @@ class Pruning:
             pass
         while not stop.is_set() and await self._step("article_sketches", self._prune_sketches):
             pass
+        while not stop.is_set() and await self._step("consumer_calls", add_up_calls):
+            pass
+        await self._step("consumer_minutes", prune_minutes)
         while not stop.is_set() and await self._step("feed_fetch_log", self._prune_old_log):
             pass
         while not stop.is_set() and await self._step("feed_fetch_log", self._prune_long_logs) is not None:

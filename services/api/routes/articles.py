@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query
 
 from services.admin.actor import Scope
-from services.admin.articles import ledger, pending
+from services.admin.articles import counts, ledger, pending, single
 from services.admin.articles.pending import Filter, Labels, Place, State, to_utc
 from services.admin.errors import Invalid
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
@@ -128,7 +128,7 @@ async def list_dead_articles(
 async def count_articles(here: Here, _actor: ArticleReader) -> ArticleCounts:
     """How many articles there are, by what they wait for."""
     async with here.database.transaction() as connection:
-        return ArticleCounts(**await pending.count_articles(connection))
+        return ArticleCounts(**await counts.count_articles(connection))
 
 
 @router.get(
@@ -146,7 +146,7 @@ async def show_article(
 ) -> Article:
     """All columns of one article, pending or dead. 409: several keys begin so."""
     async with here.database.transaction() as connection:
-        return Article(**await pending.read_article(connection, md5))
+        return Article(**await single.read_article(connection, md5))
 
 
 @router.get("/api/ledger", summary="List articles that ever came", responses=answers(HTTPStatus.NOT_FOUND))
