@@ -28,6 +28,7 @@ from shared.errors import ConfigurationError, Unavailable
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
+    from services.admin.articles.consumers import Draining
     from services.admin.health.looks import Look
     from services.admin.health.pipeline.watch import HealthWatch
     from services.admin.health.queues import Levels
@@ -118,6 +119,20 @@ class Resources:
         from services.admin.health.status import read_thresholds
 
         return StatsWatch(self.database, self.topology, read_thresholds(), self.levels)
+
+    @cached_property
+    def draining(self) -> Look[Draining]:
+        """How pending articles are drained."""
+        from services.admin.articles import consumers
+        from services.admin.health.looks import Look
+
+        async def find() -> Draining:
+            async with self.database.transaction() as connection:
+                return await consumers.read_draining(connection)
+
+        return Look(
+            find, what="PostgreSQL", keep_seconds=consumers.KEEP_SECONDS, patience_seconds=consumers.PATIENCE_SECONDS
+        )
 
     @asynccontextmanager
     async def scan(self) -> AsyncIterator[None]:

@@ -19,7 +19,8 @@ MOST_REASONS = 5
 BARS = 60
 """Minutes of the picture."""
 
-SECONDS = 5.0
+KEEP_SECONDS = 5.0
+PATIENCE_SECONDS = 5.0
 
 KINDS: tuple[LiteralString, ...] = ("claimed", "acknowledged", "failed", "released")
 
@@ -153,7 +154,7 @@ class Draining:
 
 async def read_draining(connection: Connection) -> Draining:
     """Return how pending articles are drained."""
-    await bound(connection, SECONDS)
+    await bound(connection, PATIENCE_SECONDS)
     waiting = await _rows(connection, _WAITING, {"most": MOST_COUNTED})
     consumers = await _rows(connection, _CONSUMERS, [MOST_CONSUMERS])
     minutes = await _rows(connection, _MINUTES, [BARS])

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 MOST_WORDS = 500
-"""The beginnings of two texts are compared: a comparison takes time by the product of their lengths."""
+"""The beginnings of two texts are compared."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ def mark_differences(ours: str, other: str) -> tuple[list[Piece], list[Piece]]:
     words, others = _words(ours), _words(other)
     pieces: list[Piece] = []
     pieces_of_other: list[Piece] = []
-    matcher = SequenceMatcher(None, [word.strip() for word in words], [word.strip() for word in others], autojunk=False)
+    # Words that are frequent in a long text are no anchors: a hostile text, of few words, would take many seconds.
+    matcher = SequenceMatcher(None, [word.strip() for word in words], [word.strip() for word in others], autojunk=True)
     for kind, start, end, start_of_other, end_of_other in matcher.get_opcodes():
         _append(pieces, words[start:end], differs=kind != "equal")
         _append(pieces_of_other, others[start_of_other:end_of_other], differs=kind != "equal")

@@ -35,7 +35,8 @@ AND (%(language)s::text IS NULL OR lower(language) = lower(%(language)s)
 AND (%(detected_language)s::text IS NULL OR detected_language = lower(%(detected_language)s))
 AND (%(topic)s::text IS NULL OR coalesce(topic, 'none') = %(topic)s)
 AND (%(duplicate_kind)s::text IS NULL
-    OR CASE WHEN duplicate_of IS NULL THEN 'none' ELSE coalesce(duplicate_kind, 'address') END = %(duplicate_kind)s)
+    OR CASE WHEN duplicate_of IS NULL THEN 'none' ELSE coalesce(duplicate_kind, 'address') END = %(duplicate_kind)s
+    OR (%(duplicate_kind)s = 'any' AND duplicate_of IS NOT NULL))
 AND (%(md5)s::text IS NULL OR (md5 >= %(md5)s AND md5 < %(md5)s || 'g'))
 """  # noqa: S608 - our own text; keys are hexadecimal, so that `g` ends those that begin so
 
@@ -94,6 +95,7 @@ class Labels:
     """`und`: its text does not tell it."""
     topic: str | None = None
     duplicate_kind: str | None = None
+    """`any`: it is a duplicate."""
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,15 @@ async def search_pending(
     )
     rows = await (await connection.execute(query, values, prepare=False)).fetchall()
     if len(rows) == limit:
-        return rows, _behind(rows[-1], as_of)
+        return rows, place_of(rows[-1], as_of)
     keys = _parts("claimed_until, created_at, md5", "", state, after, most="%(most)s")
     query = f"SELECT * FROM ({keys}) AS in_order LIMIT 1 OFFSET %(most)s - 1"  # noqa: S608
     last = await (await connection.execute(query, values, prepare=False)).fetchone()
-    return rows, _behind(last, as_of) if last else None
+    return rows, place_of(last, as_of) if last else None
 
 
-def _behind(row: dict[str, Any], as_of: datetime) -> Place:
+def place_of(row: dict[str, Any], as_of: datetime) -> Place:
+    """Return the place behind a row of the list."""
     return Place(as_of, row["part"], row["claimed_until"], row["created_at"], row["md5"])
 
 

@@ -15,6 +15,10 @@ PAGES = (
     "login",
     "events",
     "overview",
+    "articles.lists",
+    "articles.single",
+    "articles.consumers",
+    "dead_letters",
 )
 """All modules with a router."""
 
