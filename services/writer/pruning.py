@@ -14,6 +14,7 @@ from functools import partial
 
 from prometheus_client import Counter
 
+from services.writer.consumer_counts import add_up_calls, prune_minutes
 from services.writer.fires.tasks import end_overdue
 from services.writer.freshness.rows import prune_freshness, sum_hour
 from shared.database.postgres import Connection, Database
@@ -67,11 +68,13 @@ class Pruning:
             "article_sketches": self._prune_sketches,
             "feed_freshness": partial(prune_freshness, table="feed_freshness", limit=CHUNK),
             "host_freshness": partial(prune_freshness, table="host_freshness", limit=CHUNK),
+            "consumer_calls": add_up_calls,
+            "consumer_minutes": prune_minutes,
             "feed_fetch_log": self._prune_old_log,
         }
 
     async def round(self, stop: asyncio.Event) -> None:
-        """Sum up freshness; delete what is old, and of the ledger only in the slices that are due.
+        """Sum up freshness and consumers' calls; delete what is old, and of the ledger only in the slices that are due.
 
         Ends if another writer prunes.
         """

@@ -20,7 +20,7 @@ from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 20
+SCHEMA_VERSION = 21
 """The migration that this code needs; a test compares it with shared/database/migrations/."""
 
 POOL_TIMEOUT_SECONDS = 3.0
