@@ -77,7 +77,7 @@ async def compare(database_url: str, states: list[dict[str, Any]]) -> None:
             assert [row["health"].word for row in chosen] == [word] * number
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states=st.lists(STATES, min_size=15, max_size=30))
 def test_the_view_and_the_rule_find_the_same_word(database_url: str, states: list[dict[str, Any]]) -> None:
     asyncio.run(compare(database_url, states))
