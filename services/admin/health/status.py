@@ -10,7 +10,7 @@ from typing import Any
 from services.admin.feed_health.counts import count_words
 from services.admin.feed_health.rule import Word
 from services.admin.feeds.states import FAILING
-from services.admin.health.diagnosis import LATE_SECONDS, FeedCounts, Situation, Thresholds, explain
+from services.admin.health.diagnosis import LATE_SECONDS, FeedCounts, Reason, Situation, Thresholds, explain
 from services.admin.health.queues import Levels, by_stage
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
@@ -56,8 +56,8 @@ def read_thresholds() -> Thresholds:
     )
 
 
-def find_reasons(levels: Levels, topology: Topology, counts: Counts, limits: Thresholds) -> list[str]:
-    """Return what keeps feeds from being fetched, each a sentence."""
+def find_reasons(levels: Levels, topology: Topology, counts: Counts, limits: Thresholds) -> list[Reason]:
+    """Return what keeps feeds from being fetched."""
     queues = by_stage(levels, topology)
     stages = topology.behind(topology.fetcher)
     behind = {stage.queue: queues.behind[stage.service] for stage in stages}
