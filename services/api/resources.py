@@ -28,10 +28,13 @@ from shared.errors import ConfigurationError, Unavailable
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
+    from services.admin.articles.consumers import Draining
     from services.admin.health.alarms.measured import BrokerState
+    from services.admin.health.backlog import Backlog
     from services.admin.health.looks import Look
     from services.admin.health.pipeline.watch import HealthWatch
     from services.admin.health.stats import StatsWatch
+    from services.admin.health.worst import WorstHost
 
 SEARCHES = 8
 """Searches for feeds at a time; each has a thread and a connection of its own."""
@@ -120,6 +123,34 @@ class Resources:
         from services.admin.health.status import read_thresholds
 
         return StatsWatch(self.database, self.topology, read_thresholds(), self.broker_look, self.health)
+
+    @cached_property
+    def backlog(self) -> Backlog:
+        """How the backlog went since this process started."""
+        from services.admin.health.backlog import Backlog
+
+        return Backlog(self.topology, self.stats)
+
+    @cached_property
+    def worst_hosts(self) -> Look[list[WorstHost]]:
+        """Which hosts have the most feeds that fail."""
+        from services.admin.health.worst import watch_worst
+
+        return watch_worst(self.database)
+
+    @cached_property
+    def draining(self) -> Look[Draining]:
+        """How pending articles are drained."""
+        from services.admin.articles import consumers
+        from services.admin.health.looks import Look
+
+        async def find() -> Draining:
+            async with self.database.transaction() as connection:
+                return await consumers.read_draining(connection)
+
+        return Look(
+            find, what="PostgreSQL", keep_seconds=consumers.KEEP_SECONDS, patience_seconds=consumers.PATIENCE_SECONDS
+        )
 
     @asynccontextmanager
     async def scan(self) -> AsyncIterator[None]:
