@@ -197,6 +197,7 @@ class FeedFetcher:
             max_entries=self._limits.max_entries,
             keep_html=self._limits.keep_html,
             known=request.job.known,
+            date_order=request.job.date_order,
             deadline=seldom(lambda: self._clock.cpu() > end),
         )
         with (

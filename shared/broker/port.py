@@ -153,6 +153,12 @@ class Session(Protocol):
         lock: then nothing is received.
         """
 
+    async def find_alarm(self) -> str | None:
+        """Return why the broker takes no messages now ("low on memory", "low on disk"); None if it takes them.
+
+        To find out, it publishes a message that no queue takes.
+        """
+
     async def count_consumers(self, queue: str) -> int:
         """Return how many consumers `queue` has in all; 0 if there is no such queue.
 

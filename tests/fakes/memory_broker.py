@@ -298,6 +298,9 @@ class MemorySession:
     async def count_consumers(self, queue: str) -> int:
         return await self._call(lambda: self._broker.count_consumers(queue))
 
+    async def find_alarm(self) -> str | None:
+        return await self._call(lambda: None if self._broker.taking.is_set() else "low on memory")
+
     def is_consuming(self, queue: str) -> bool:
         return queue in self._consumers and not self.lost.is_set()
 

@@ -55,7 +55,8 @@ class TooSoon(ConfigurationError):
 # The job's columns, as claim.sql returns them. The clock is read after the lock: no claim is older than the one before.
 _LOCK_FEED = b"""
 SELECT feeds.id, url, source_type, source_config, etag, last_modified, validators_url, body_hash, cursor_at,
-    politeness_group, last_outcome, probed_at, lying_since, enabled, disabled_reason, digests, full_at,
+    politeness_group, last_outcome, probed_at, lying_since, date_order, date_order_seen, enabled,
+    disabled_reason, digests, full_at,
     (SELECT max(until) FROM throttled_groups
      WHERE throttled_groups.politeness_group = feeds.politeness_group AND until > now()) AS throttled_until
 FROM feeds LEFT JOIN feed_listings ON feed_id = feeds.id
