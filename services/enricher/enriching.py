@@ -61,9 +61,7 @@ def enrich_feeds(feeds: Sequence[tuple[Sequence[Entry], str | None]], parts: Par
     return [list(islice(rest, len(entries))) for entries, _ in feeds]
 
 
-def _languages(
-    grouped: Sequence[Sequence[Text]], part: Languages | None, failed: set[int]
-) -> list[Label | None]:
+def _languages(grouped: Sequence[Sequence[Text]], part: Languages | None, failed: set[int]) -> list[Label | None]:
     """Return the language of each text, those of one feed being told together."""
     found: list[Label | None] = []
     for texts in grouped:
