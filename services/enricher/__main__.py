@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 MISSING = Gauge("feedmill_enricher_part_missing", "1 if this part is asked for and not installed.", ["part"])
 
 TOGETHER = Batching(size=20, linger_seconds=0.05, weigh=count_entries, concurrency=2)
-"""Results that wait are computed, published and acknowledged together: ten at once cost us and the broker less than ten
-alone. To wait for more gained nothing (measured)."""
+"""Results are computed, published and acknowledged together: at sixty a second, twenty of them cost us two thirds of
+what ten single ones do, and the broker a fifth less. To wait longer would show in how soon an article is there."""
 
 STUCK_SECONDS = 60.0
 """CPU time of a text that ends the process: the broker hands it out again, and in the end past us."""
