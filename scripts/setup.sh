@@ -6,7 +6,8 @@
 # Does nothing, at once and silently, when all of it is there.
 #
 # usage: scripts/setup.sh [--dev] [--no-servers]
-#   --dev: what checks, tests and benchmarks need (requirements-dev.lock), else what running needs (requirements-local.lock)
+#   --dev: what checks, tests and benchmarks need (requirements-dev.lock; Chromium, where Debian's is offered), else what
+#       running needs (requirements-local.lock)
 #   --no-servers: the broker and the database are given by their URLs
 set -euo pipefail
 
@@ -45,6 +46,8 @@ has_rabbitmq() { [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]; }
 
 has_postgresql() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
+has_browser() { command -v chromium >/dev/null || command -v google-chrome >/dev/null; }
+
 is_good_python() { # has the version, and can make virtual environments
   [ -n "$1" ] && "$1" -c "import sys, venv, ensurepip; sys.exit(sys.version_info < (${minimum/./, }))" 2>/dev/null
 }
@@ -60,7 +63,7 @@ find_python() { # prints the first good one
   return 1
 }
 
-install_packages() { # as root; PACKAGE…, where "python" stands for the first Python that will do
+install_packages() { # as root; PACKAGE…, where "python" stands for the first Python that will do, and "browser" for Chromium
   local packages=() package had_erlang=no had_postgresql=no
   export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
   command -v erl >/dev/null && had_erlang=yes
@@ -79,10 +82,13 @@ install_packages() { # as root; PACKAGE…, where "python" stands for the first 
   for package in "$@"; do
     if [ "$package" = python ]; then
       mapfile -t -O "${#packages[@]}" packages < <(python_packages)
+    elif [ "$package" = browser ]; then
+      mapfile -t -O "${#packages[@]}" packages < <(browser_packages)
     else
       packages+=("$package")
     fi
   done
+  [ "${#packages[@]}" -gt 0 ] || return 0
   apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${packages[@]}" || return
   if command -v systemctl >/dev/null; then
     [ "$had_erlang" = yes ] || disable_services rabbitmq-server.service epmd.socket epmd.service
@@ -119,6 +125,10 @@ python_packages() { # the system's python3 if it is new enough, else a newer one
   echo 'python3-newer-than-3.10-is-not-offered-here' # apt's own message then says that it has no such package
 }
 
+browser_packages() { # Ubuntu has Chromium only as a snap: the tests of the dashboard are skipped there
+  [ -z "$(apt-cache show chromium 2>/dev/null)" ] || printf '%s\n' chromium fonts-dejavu-core
+}
+
 ensure_packages() {
   local missing=() package
   [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
@@ -127,10 +137,14 @@ ensure_packages() {
     has_postgresql || missing+=(postgresql)
   fi
   [ -n "$python" ] || missing+=(python)
+  if [ "$kind" = dev ] && ! has_browser && { [ "${#missing[@]}" -gt 0 ] || [ "$(id -u)" = 0 ]; }; then
+    missing+=(browser) # nobody is asked for a password for it alone
+  fi
   [ "${#missing[@]}" -gt 0 ] || return 0
 
   local become=() list=${missing[*]}
-  list=${list/%python/Python $minimum or newer}
+  list=${list/python/Python $minimum or newer}
+  list=${list/browser/Chromium}
   command -v apt-get >/dev/null ||
     fail "installing $list" "this is not Debian or Ubuntu: there is no apt-get" "install them yourself, then run make again"
   if [ "$(id -u)" != 0 ]; then

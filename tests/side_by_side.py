@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 LONGEST_FIRST = (
     "compose",
     "faults",
+    "browser",
     "e2e",
     "manners",
     "integration",
@@ -27,7 +28,7 @@ LONGEST_FIRST = (
     "k8s",
     "unit",
 )
-SHARING = ("compose", "faults", "manners")
+SHARING = ("browser", "compose", "faults", "manners")
 """Packages whose modules share one fixture: they go to one worker."""
 
 

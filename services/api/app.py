@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from services.api.access import Authenticate, Authenticated
 from services.api.access.bodies import JsonBodies
 from services.api.openapi import describe
+from services.api.pages import find_pages, show_errors_as_pages
 from services.api.problems import COMMON, handle_errors
 from services.api.resources import Resources
 from services.api.routes import find_routers
@@ -16,7 +17,7 @@ from shared.build import read_version
 
 
 def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
-    """Return the API.
+    """Return the API with its pages.
 
     Args:
         resources: what its handlers work with.
@@ -25,12 +26,15 @@ def make_app(resources: Resources, authenticate: Authenticate) -> FastAPI:
     app = _make_frame(resources, authenticate)
     for router in find_routers().values():
         _include(app, router)
+    for router in find_pages():
+        _include(app, router)
+    show_errors_as_pages(app)
     describe(app)
     return app
 
 
 def make_app_of_command(resources: Resources, authenticate: Authenticate) -> ASGIApp:
-    """Return the API without its description, for few requests: what a request needs is imported when it comes."""
+    """Return the API without description and pages, for few requests: what one needs is imported when it comes."""
     app = _make_frame(resources, authenticate)
     included: set[str] = set()
 

@@ -6,7 +6,7 @@ Everything that a handler raises on purpose becomes one here, so no handler make
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -93,17 +93,32 @@ COMMON = answers(
 """What every operation may answer."""
 
 
+Show = Callable[[Request, Response], Response]
+"""Returns what is shown in place of a problem."""
+
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
 def handle_errors(app: FastAPI) -> None:
-    """Let the app answer errors with problems."""
-    app.add_exception_handler(FeedmillError, _of_ours)
-    app.add_exception_handler(RequestValidationError, _of_request)
-    app.add_exception_handler(HTTPException, _of_framework)
-    app.add_exception_handler(errors.UndefinedTable, _of_old_tables)
-    app.add_exception_handler(errors.UndefinedColumn, _of_old_tables)
-    app.add_exception_handler(errors.UndefinedFunction, _of_old_tables)
-    app.add_exception_handler(psycopg.DataError, _of_value)
-    app.add_exception_handler(UnicodeEncodeError, _of_value)
-    app.add_exception_handler(Exception, _of_bug)
+    """Let the app answer errors with problems, or with what `app.state.show` makes of them."""
+    app.state.show = lambda _request, response: response
+    app.add_exception_handler(FeedmillError, _shown(_of_ours))
+    app.add_exception_handler(RequestValidationError, _shown(_of_request))
+    app.add_exception_handler(HTTPException, _shown(_of_framework))
+    app.add_exception_handler(errors.UndefinedTable, _shown(_of_old_tables))
+    app.add_exception_handler(errors.UndefinedColumn, _shown(_of_old_tables))
+    app.add_exception_handler(errors.UndefinedFunction, _shown(_of_old_tables))
+    app.add_exception_handler(psycopg.DataError, _shown(_of_value))
+    app.add_exception_handler(UnicodeEncodeError, _shown(_of_value))
+    app.add_exception_handler(Exception, _shown(_of_bug))
+
+
+def _shown(handler: Handler) -> Handler:
+    async def answer(request: Request, error: Exception) -> Response:
+        show: Show = request.app.state.show
+        return show(request, await handler(request, error))
+
+    return answer
 
 
 async def answer_error(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,7 +135,8 @@ async def answer_error(error: Exception, scope: Scope, receive: Receive, send: S
     answer = next((answer for kinds, answer in answers if isinstance(error, kinds)), None)
     if answer is None:
         raise error
-    response = await answer(Request(scope), error)
+    handler = _shown(answer) if "app" in scope else answer
+    response = await handler(Request(scope), error)
     await response(scope, receive, send)
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,7 @@ from services.enricher.parts import Parts
 from shared.broker.port import Outgoing
 from shared.broker.topology import Stage
 from shared.errors import MessageTooLarge
+from shared.tracing import Span
 from shared.wire.enrichment import Enrichment
 from shared.wire.results import FeedFetched
 
@@ -103,18 +104,21 @@ class EnrichResults:
 
     def _enrich(self, results: Sequence[FeedFetched], find: Find) -> list[Outgoing]:
         """Return the results with what was found, or as they came: no article waits for a label."""
-        with SECONDS.time():
+        with SECONDS.time(), ExitStack() as stack:
+            spans = [stack.enter_context(each.span.start("enrich", entries=len(each.entries))) for each in results]
             try:
                 found = find(results)
             except Exception:
-                if len(results) > 1:
-                    return [outgoing for fetched in results for outgoing in self._enrich([fetched], find)]
-                log.exception("a result goes on without what was found", extra={"feed_id": results[0].feed_id})
-                RESULTS.labels("failed").inc()
-                return [Outgoing.onward(self._stage, results[0])]
-            return [self._label(fetched, own) for fetched, own in zip(results, found, strict=True)]
+                if len(results) == 1:
+                    log.exception("a result goes on without what was found", extra={"feed_id": results[0].feed_id})
+                    RESULTS.labels("failed").inc()
+                    spans[0].fail("failed")
+                    return [Outgoing.onward(self._stage, results[0])]
+            else:
+                return [self._label(*each) for each in zip(results, found, spans, strict=True)]
+        return [outgoing for each in results for outgoing in self._enrich([each], find)]
 
-    def _label(self, fetched: FeedFetched, found: Sequence[Enrichment]) -> Outgoing:
+    def _label(self, fetched: FeedFetched, found: Sequence[Enrichment], span: Span) -> Outgoing:
         """Return a result with what was found, or as it came if no message can hold that."""
         try:
             entries = (e.model_copy(update={"enrichment": f}) for e, f in zip(fetched.entries, found, strict=True))
@@ -122,7 +126,9 @@ class EnrichResults:
             outgoing = Outgoing.onward(self._stage, enriched, enriched.encode_within(self._most_bytes()))
         except Exception as error:
             log.exception("a result goes on without what was found", extra={"feed_id": fetched.feed_id})
-            RESULTS.labels("too_large" if isinstance(error, MessageTooLarge) else "failed").inc()
+            result = "too_large" if isinstance(error, MessageTooLarge) else "failed"
+            RESULTS.labels(result).inc()
+            span.fail(result)
             return Outgoing.onward(self._stage, fetched)
         note_found(found, self._parts)
         RESULTS.labels("late" if found and SKIPPED in found[-1].flags else "enriched").inc()

@@ -20,10 +20,12 @@ from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 21
 """The migration that this code needs; a test compares it with shared/database/migrations/."""
 
 POOL_TIMEOUT_SECONDS = 3.0
+CLOSE_SECONDS = 0.5
+"""How long the end waits for connections that are being made: a server that hangs makes none."""
 
 Connection = psycopg.AsyncConnection[DictRow]
 
@@ -136,7 +138,7 @@ class Database:
         try:
             yield self
         finally:
-            await self._pool.close()
+            await self._pool.close(CLOSE_SECONDS)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:

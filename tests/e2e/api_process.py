@@ -24,14 +24,14 @@ def free_port() -> int:
 class ApiProcess:
     """Runs `python -m services.api` on one port, also after it was killed."""
 
-    def __init__(self, database_url: str, amqp_url: str) -> None:
+    def __init__(self, database_url: str, amqp_url: str, *, is_open: bool = True) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._environment = os.environ | {
             "FEEDMILL_DATABASE_URL": database_url,
             "FEEDMILL_AMQP_URL": amqp_url,
             "FEEDMILL_API_PORT": str(self.port),
-            "FEEDMILL_API_OPEN": "true",
+            "FEEDMILL_API_OPEN": str(is_open),
             "PYTHONPATH": str(ROOT),
         }
         self._process: subprocess.Popen[bytes] | None = None

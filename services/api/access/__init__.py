@@ -24,8 +24,11 @@ from services.api.problems import ProblemError, answer_error
 Authenticate = Callable[[Request], Awaitable[Actor]]
 """Returns who asks. Raises ProblemError (401) if that is unknown."""
 
-OPEN = frozenset({LOGIN})
-"""What needs no token."""
+OPEN = frozenset({LOGIN, ("GET", "/login")})
+"""What needs no token ..."""
+
+OPEN_FILES = "/static/"
+"""... and neither do style and scripts, which the page of the login has, too."""
 
 _BEARER = HTTPBearer(
     scheme_name="token",
@@ -51,7 +54,7 @@ class Authenticated:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Let those through whom `authenticate` knows, and all to what is open."""
-        if scope["type"] == "http" and (scope["method"], scope["path"]) not in OPEN:
+        if scope["type"] == "http" and not _is_open(scope["method"], scope["path"]):
             request = Request(scope)
             try:
                 request.state.actor = await self._authenticate(request)
@@ -59,6 +62,10 @@ class Authenticated:
                 await answer_error(error, scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+def _is_open(method: str, path: str) -> bool:
+    return (method, path) in OPEN or (method == "GET" and path.startswith(OPEN_FILES))
 
 
 async def _known(

@@ -1,0 +1,70 @@
+"""Tells open pages that figures changed, as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from services.api.pages.frame import Visitor
+from services.api.problems import ProblemError
+from services.api.resources import Here, Resources
+from services.api.streams import Streamed
+
+router = APIRouter(include_in_schema=False)
+
+LOOK_SECONDS = 5.0
+ROUNDS = 60
+"""Then the answer ends, and the browser asks again: a login that has ended is noticed."""
+STILL_ROUNDS = 6
+"""Pages look so often even if nothing changed, for they say how long ago things were."""
+MOST_READERS = 200
+"""Open pages of one process."""
+
+_FIRST = b"retry: 2000\n\nevent: hello\ndata:\n\n"
+_LOOK = b"event: look\ndata:\n\n"
+_HEARTBEAT = b":\n\n"
+
+_readers: set[object] = set()
+
+
+@router.get("/events")
+async def events_stream(here: Here, _visitor: Visitor) -> StreamingResponse:
+    """Say `look` when figures changed."""
+    if len(_readers) >= MOST_READERS:
+        reason = f"{MOST_READERS} pages are open already: this one does not follow"
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, reason, {"Retry-After": "60"})
+    reader = object()
+    _readers.add(reader)
+
+    async def leave() -> None:
+        _readers.discard(reader)
+
+    return Streamed(_events(here), "text/event-stream", {"X-Accel-Buffering": "no"}, at_end=leave)
+
+
+async def _events(here: Resources) -> AsyncGenerator[bytes, None]:
+    yield _FIRST
+    seen = await _figures(here)
+    for turn in range(1, ROUNDS + 1):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(here.stopping.wait(), LOOK_SECONDS)
+        if here.stopping.is_set():
+            return
+        found = await _figures(here)
+        yield _LOOK if found != seen or turn % STILL_ROUNDS == 0 else _HEARTBEAT
+        seen = found
+
+
+async def _figures(here: Resources) -> Any:
+    """Return what is compared. All that ask share one look."""
+    stats = await here.stats.look()
+    feeds = vars(stats.counts.feeds).items() if stats.counts else ()
+    counts = {name: value for name, value in feeds if "seconds" not in name}
+    articles = stats.counts.articles if stats.counts else None
+    return stats.levels, counts, articles, stats.hours, [alarm.name for alarm in stats.alarms]
