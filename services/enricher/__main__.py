@@ -7,7 +7,9 @@ import faulthandler
 import gc
 import logging
 import signal
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from prometheus_client import Gauge
 
@@ -38,7 +40,9 @@ LOOK_SECONDS = 5.0
 
 async def serve(settings: EnricherSettings, stop: asyncio.Event, health: Health) -> None:
     """Consume until `stop`."""
-    parts = settings.parts()
+    parts = await load(settings.parts, stop)
+    if parts is None:
+        return
     gc.freeze()  # the models, too
     report_missing(parts, health)
     topology = settings.topology()
@@ -61,6 +65,31 @@ async def serve(settings: EnricherSettings, stop: asyncio.Event, health: Health)
             await consumer.run(stop)
     faulthandler.cancel_dump_traceback_later()
     signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+async def load(parts: Callable[[], Parts], stop: asyncio.Event) -> Parts | None:
+    """Return what `parts()` loads, which takes seconds; None as soon as `stop` is set.
+
+    On a thread that the end of the process does not wait for.
+    """
+    loading: Future[Parts] = Future()
+
+    def run() -> None:
+        loading.set_running_or_notify_cancel()
+        try:
+            loading.set_result(parts())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            loading.set_exception(error)
+
+    threading.Thread(target=run, name="load", daemon=True).start()
+    loaded = asyncio.wrap_future(loading)
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((loaded, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if loaded.done():
+        return loaded.result()
+    loaded.cancel()
+    return None
 
 
 def report_missing(parts: Parts, health: Health) -> None:
