@@ -29,10 +29,12 @@ from shared.settings import read_settings
 
 if TYPE_CHECKING:
     from services.admin.articles.consumers import Draining
+    from services.admin.health.alarms.measured import BrokerState
+    from services.admin.health.backlog import Backlog
     from services.admin.health.looks import Look
     from services.admin.health.pipeline.watch import HealthWatch
-    from services.admin.health.queues import Levels
     from services.admin.health.stats import StatsWatch
+    from services.admin.health.worst import WorstHost
 
 SEARCHES = 8
 """Searches for feeds at a time; each has a thread and a connection of its own."""
@@ -93,16 +95,18 @@ class Resources:
         return Arrivals(str(self.settings.database_url), at_once=max(1, self.settings.api_connections // 2))
 
     @cached_property
-    def levels(self) -> Look[Levels]:
-        """How full the queues are."""
+    def broker_look(self) -> Look[BrokerState]:
+        """How full the queues are, and whether the broker takes messages."""
         from services.admin.health.looks import Look
         from services.admin.health.pipeline import watch
-        from services.admin.health.queues import read_levels
+        from services.admin.health.queues import BrokerLook
 
-        async def find() -> Levels:
-            return await read_levels(self.broker(), self.topology)
-
-        return Look(find, what="RabbitMQ", keep_seconds=watch.KEEP_SECONDS, patience_seconds=watch.PATIENCE_SECONDS)
+        return Look(
+            BrokerLook(self.broker, self.topology).find,
+            what="RabbitMQ",
+            keep_seconds=watch.KEEP_SECONDS,
+            patience_seconds=watch.PATIENCE_SECONDS,
+        )
 
     @cached_property
     def health(self) -> HealthWatch:
@@ -110,7 +114,7 @@ class Resources:
         from services.admin.health.pipeline.watch import HealthWatch
         from services.admin.health.status import read_thresholds
 
-        return HealthWatch(self.database, self.topology, read_thresholds(), self.levels)
+        return HealthWatch(self.database, self.topology, read_thresholds(), self.broker_look)
 
     @cached_property
     def stats(self) -> StatsWatch:
@@ -118,7 +122,21 @@ class Resources:
         from services.admin.health.stats import StatsWatch
         from services.admin.health.status import read_thresholds
 
-        return StatsWatch(self.database, self.topology, read_thresholds(), self.levels)
+        return StatsWatch(self.database, self.topology, read_thresholds(), self.broker_look, self.health)
+
+    @cached_property
+    def backlog(self) -> Backlog:
+        """How the backlog went since this process started."""
+        from services.admin.health.backlog import Backlog
+
+        return Backlog(self.topology, self.stats)
+
+    @cached_property
+    def worst_hosts(self) -> Look[list[WorstHost]]:
+        """Which hosts have the most feeds that fail."""
+        from services.admin.health.worst import watch_worst
+
+        return watch_worst(self.database)
 
     @cached_property
     def draining(self) -> Look[Draining]:

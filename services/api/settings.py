@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -29,6 +30,15 @@ Networks = Annotated[str, AfterValidator(_check_networks)]
 """Networks, comma-separated."""
 
 
+def _check_page(url: str) -> str:
+    if url and not re.fullmatch(r"https?://[^\s@]+", url):
+        raise ValueError("has to be an address (http or https) without user and password")
+    return url
+
+
+WebPage = Annotated[str, AfterValidator(_check_page)]
+
+
 class ApiSettings(BrokerSettings, ClaimSettings, DatabaseSettings, PolitenessSettings, TelemetrySettings):
     """What the API reads itself. Feeds are added and checked by the settings of fetcher and writer."""
 
@@ -47,6 +57,12 @@ class ApiSettings(BrokerSettings, ClaimSettings, DatabaseSettings, PolitenessSet
     )
     api_proxies: Networks = Field(
         "", description="Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, comma-separated."
+    )
+    api_rabbitmq_page: WebPage = Field(
+        "", description="Address of RabbitMQ's management UI, as browsers reach it; the dashboard links to it."
+    )
+    api_grafana_page: WebPage = Field(
+        "", description="Address of Grafana, as browsers reach it; the dashboard links to it."
     )
     audit_days: float = Field(
         365.0, gt=0, le=36_500, allow_inf_nan=False, description="Days for which the audit log is kept."

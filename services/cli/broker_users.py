@@ -24,7 +24,7 @@ from pydantic import AmqpDsn
 from services.cli.settings import CliSettings
 from shared.broker.rabbitmq import RabbitMQ
 from shared.broker.shards import FRONT as FRONT_SUFFIX
-from shared.broker.topology import EXCHANGE, FETCHERS, TRIALS, Stage, Topology
+from shared.broker.topology import EXCHANGE, FETCHERS, NOWHERE, TRIALS, Stage, Topology
 from shared.errors import BrokerUnavailable, ConfigurationError
 from shared.settings import BrokerSettings, read_settings
 from shared.wire.jobs import FetchFeed
@@ -93,13 +93,13 @@ def service_rights(topology: Topology) -> dict[str, Rights]:
         "api": Rights(
             write=_any_of(EXCHANGE, SHARD, FRONT, TRIAL, _of_any_delay(fetcher.fast_delay), *queues),
             read=_any_of(*waiting, *(_of_any_delay(stage.retry) for stage in behind)),
-            keys={EXCHANGE: _any_of(*back)},
+            keys={EXCHANGE: _any_of(*back, NOWHERE)},
         ),
         "command": Rights(
             configure=_any_of(LOCK),
             write=_any_of(EXCHANGE),
             read=_any_of(rf"({services})(\..+)?"),
-            keys={EXCHANGE: _any_of(*back, re.escape(fetcher.dead))},
+            keys={EXCHANGE: _any_of(*back, re.escape(fetcher.dead), NOWHERE)},
         ),
         "scaling": Rights(tags="monitoring"),
     }

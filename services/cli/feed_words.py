@@ -6,6 +6,7 @@ from calendar import day_name
 from datetime import UTC, datetime
 from typing import Any
 
+from services.admin.health import freshness_words
 from services.admin.health.diagnosis import in_words
 from services.cli.output import Times
 from shared.wire.outcomes import words_of
@@ -26,6 +27,15 @@ def last(row: dict[str, Any], *, with_words: bool = False) -> str:
     count = f" ({row['failures']} in a row)" if row["failures"] else ""
     details = (words_of(row["last_outcome"]) if with_words else "", row["last_error"])
     return ": ".join([f"{row['last_outcome']}{count}", *filter(None, details)])
+
+
+def health(row: dict[str, Any], times: Times) -> str:
+    """Return how a feed is, since or until when."""
+    if row["until"]:
+        return f"{row['text']} until {times(row['until'])}"
+    if row["word"] == "failing" and row["since"]:
+        return f"{row['text']} since {times(row['since'])}"
+    return str(row["text"])
 
 
 def polling(row: dict[str, Any], times: Times) -> str:
@@ -56,6 +66,10 @@ def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("id", str(row["id"])),
         ("name", row["name"]),
         ("tags", ", ".join(row["tags"])),
+        ("health", health(row["health"], times)),
+        ("  because", row["health"]["reason"]),
+        ("  what to do", row["health"]["advice"]),
+        ("  new URL", row["health"]["url"]),
         ("polled", "yes" if row["enabled"] else f"no: {row['disabled_reason'] or 'disabled'}"),
         ("next poll", times.with_zone(row["next_fetch_at"]) if row["enabled"] and not is_claimed(row) else None),
         ("failing", retry(row, times.with_zone(row["retry_at"])) if row["retry_at"] else "yes" * row["failing"]),
@@ -65,15 +79,20 @@ def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("last outcome", last(row, with_words=True)),
         ("last success", _ago(row["seconds_since_success"])),
         ("last new items", _ago(row["seconds_since_news"])),
-        ("stale", "yes: it answers, and nothing new comes" if row["stale"] else None),
         ("this week", _week(row)),
-        ("moving to", f"{row['moved_to']} (seen {row['moved_sightings']} times)" if row["moved_to"] else None),
+        ("freshness", _freshness(row)),
+        ("dates", _date_order(row)),
         ("304 untrue since", times.with_zone(row["lying_since"])),
         ("host", row["politeness_group"]),
         ("source type", row["source_type"] if row["source_type"] != DEFAULT_SOURCE_TYPE else None),
         ("own settings", ", ".join(row["config"])),
     ]
     return [(name, value) for name, value in said if value]
+
+
+def _date_order(row: dict[str, Any]) -> str | None:
+    order = row["date_order"] or row["date_order_seen"]
+    return order and f"03/04/2026 has the {order} first, as {'set' if row['date_order'] else 'its dates prove'}"
 
 
 def _pace(row: dict[str, Any]) -> str:
@@ -113,6 +132,11 @@ def _week(row: dict[str, Any]) -> str | None:
         return None
     seconds = "" if row["mean_seconds"] is None else f", {row['mean_seconds']:.2f} s each"
     return f"{row['attempts']} attempts, {100 * row['success_rate']:.0f} % good{seconds}"
+
+
+def _freshness(row: dict[str, Any]) -> str:
+    week = row["freshness"] and row["freshness"].week
+    return f"this week {said}" if week and (said := freshness_words.in_words(week)) else ""
 
 
 def _ago(seconds: float | None) -> str | None:

@@ -10,7 +10,7 @@ from services.fetcher.http.hints import max_age_seconds, retry_after_seconds
 from services.fetcher.outcomes import WAIT_STATUSES
 from services.fetcher.sources import Reading
 from shared.observability.secrets import mask_credentials
-from shared.wire.jobs import FetchFeed
+from shared.wire.jobs import DateOrder, FetchFeed
 from shared.wire.outcomes import Outcome
 from shared.wire.results import Entry, FeedFetched, FeedInfo, ServerHints
 
@@ -40,6 +40,7 @@ class Findings:
     entries: tuple[Entry, ...] = ()
     known: bytes = b""
     digests: bytes = b""
+    date_order: DateOrder | None = None
 
     def failed(self, outcome: Outcome, error_class: str, error: str) -> Findings:
         """Return the same with a failure as its outcome."""
@@ -67,12 +68,13 @@ class Findings:
             entries=reading.entries,
             known=reading.known,
             digests=reading.digests,
+            date_order=reading.date_order,
         )
 
     def to_result(self, job: FetchFeed, started_at: datetime, elapsed_seconds: float) -> FeedFetched:
         """Return the message. It is final until `decide_retry` says otherwise."""
         error = self.error and mask_credentials(self.error)[:ERROR_CHARACTERS]
-        return FeedFetched(
+        fetched = FeedFetched(
             feed_id=job.feed_id,
             url=job.url,
             claim_id=job.claim_id,
@@ -85,6 +87,7 @@ class Findings:
             elapsed_seconds=elapsed_seconds,
             **(vars(self) | {"error": error}),
         )
+        return fetched.traced(job.span)
 
 
 def read_response(response: HttpResponse, outcome: Outcome, moved_to: str | None, now: datetime) -> Findings:

@@ -89,5 +89,6 @@ FROM due
 LEFT JOIN LATERAL (SELECT digests, full_at FROM feed_listings WHERE feed_id = due.id LIMIT 1) AS listing ON true
 WHERE feeds.id = due.id
 RETURNING feeds.id, url, source_type, source_config, etag, last_modified, validators_url, body_hash, cursor_at,
-    politeness_group, priority, last_outcome, probed_at, lying_since, feeds.claim_id, claim_expires_at, feeds.issued_at,
-    due.nth, due.due_at AS was_due_at, due.claim_id IS NOT NULL AS had_expired, listing.digests, listing.full_at
+    politeness_group, priority, last_outcome, probed_at, lying_since, date_order, date_order_seen, feeds.claim_id,
+    claim_expires_at, feeds.issued_at, due.nth, due.due_at AS was_due_at, due.claim_id IS NOT NULL AS had_expired,
+    listing.digests, listing.full_at

@@ -133,6 +133,7 @@ def make_job(row: Mapping[str, Any], chance: Callable[[], float]) -> FetchFeed:
         not_after=row["claim_expires_at"],
         known=b"" if probe or must_read_all(row["id"], row["full_at"], row["issued_at"]) else row["digests"],
         probe=probe,
+        date_order=row["date_order"] or row["date_order_seen"],
         queued_at=row["issued_at"],  # all moments of a claim by one clock
     )
 

@@ -28,7 +28,7 @@ FOREIGN_THROTTLE_SECONDS = 30.0
 """The longest pause of a host after a 429 that a redirect from another host ran into."""
 
 _STATE_COLUMNS = tuple(field.name for field in fields(FeedState) if field.name != "has_own_headers")
-_CHANGING = tuple(name for name in _STATE_COLUMNS if name not in {"id", "url"})
+_CHANGING = tuple(name for name in _STATE_COLUMNS if name not in {"id", "url", "resumed_at"})
 
 _LOCK = f"""
 SELECT {", ".join(_STATE_COLUMNS)}, source_config ?| '{{headers,user,password}}' AS has_own_headers
@@ -171,11 +171,15 @@ async def advance_feeds(
     feeds: Mapping[int, FeedState],
     batch: Sequence[FeedFetched],
     new_items: Mapping[UUID, NewItems],
+    originals: Mapping[int, int | None],
     now: datetime,
     rules: Rules,
     proxy_hosts: frozenset[str],
 ) -> Counter[str]:
-    """Write the feeds' states after the results; return how claims ended (`store.Written.claims`)."""
+    """Write the feeds' states after the results; return how claims ended (`store.Written.claims`).
+
+    `originals` says of which feed some of them are a duplicate, or of none.
+    """
     after = dict(feeds)
     claims: Counter[str] = Counter()
     for fetched in batch:
@@ -184,6 +188,9 @@ async def advance_feeds(
         after[fetched.feed_id] = advance(
             after[fetched.feed_id], fetched, new=new_items[fetched.result_id], now=now, rules=rules
         )
+    for id_, original in originals.items():
+        if after[id_] is not feeds[id_]:
+            after[id_].duplicate_of = original
     changed = [state for id_, state in after.items() if vars(state) != vars(feeds[id_])]
     moved = sorted((s for s in changed if s.url != feeds[s.id].url), key=lambda state: state.url)  # the order of locks
     if changed:

@@ -18,11 +18,12 @@ from aio_pika.exceptions import AMQPError, ChannelPreconditionFailed
 from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
 from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
+from pamqp import commands as spec
 from pamqp.commands import Basic
 from yarl import URL
 
 from shared.broker.port import Delivery, Publication
-from shared.broker.topology import Queue, Topology
+from shared.broker.topology import EXCHANGE, NOWHERE, Queue, Topology
 from shared.errors import BrokerUnavailable, TopologyMismatch
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,8 @@ _SOCKET_OPTIONS = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TC
 """A machine that vanished is noticed after 30 seconds, whether we send or not."""
 
 CLOSE_SECONDS = 5.0
+BLOCKED_CLOSE_SECONDS = 0.1
+"""A broker under an alarm reads nothing from a publisher, not even its goodbye."""
 
 
 class _Wire(aiormq.Connection):
@@ -48,6 +51,22 @@ class _Wire(aiormq.Connection):
     """
 
     FRAME_BUFFER_SIZE = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.blocked_by: asyncio.Future[str] = self.loop.create_future()
+        """Why the broker takes no messages; pending while it does."""
+
+    # The library keeps to itself why a connection is blocked.
+    async def _Connection__handle_connection_blocked(self, frame: spec.Connection.Blocked) -> None:  # noqa: N802
+        if not self.blocked_by.done():
+            self.blocked_by.set_result(frame.reason)
+        await super()._Connection__handle_connection_blocked(frame)  # type: ignore[misc]
+
+    async def _Connection__handle_connection_unblocked(self, frame: spec.Connection.Unblocked) -> None:  # noqa: N802
+        if self.blocked_by.done():
+            self.blocked_by = self.loop.create_future()
+        await super()._Connection__handle_connection_unblocked(frame)  # type: ignore[misc]
 
 
 class _TurnWriter(asyncio.StreamWriter):
@@ -140,6 +159,13 @@ class Connection(aio_pika.Connection):
             raise ConnectionError("the connection is closed")
         await self.transport.ready()
 
+    def blocked_by(self) -> asyncio.Future[str]:
+        """Return why the broker takes no messages of this connection ("low on memory"); pending while it does."""
+        wire = self.transport and self.transport.connection
+        if not isinstance(wire, _Wire):
+            raise ConnectionError("the connection is closed")
+        return wire.blocked_by
+
 
 def heartbeat_seconds(url: str) -> int:
     """Return the heartbeat timeout (seconds) that a URL names, or the default; 0: no heartbeats."""
@@ -177,9 +203,10 @@ def translated(what: str, *, but: tuple[type[AMQPError], ...] = ()) -> Iterator[
 
 async def close_quietly(connection: Connection) -> None:
     """Close a connection; a failure is only logged."""
+    is_blocked = connection.transport is not None and connection.blocked_by().done()
     try:
         with translated("close a connection"):
-            async with asyncio.timeout(CLOSE_SECONDS):
+            async with asyncio.timeout(BLOCKED_CLOSE_SECONDS if is_blocked else CLOSE_SECONDS):
                 await connection.close()
     except BrokerUnavailable as error:
         log.debug("%s", error)
@@ -191,6 +218,13 @@ async def open_channel(connection: AbstractConnection, *, confirms: bool = False
     underlay = await channel.get_underlay_channel()
     assert isinstance(underlay, Channel)
     return underlay
+
+
+async def publish_nowhere(connection: AbstractConnection) -> None:
+    """Publish a message that no queue takes, and wait until the broker has read it. Raises what the library raises."""
+    channel = await open_channel(connection, confirms=True)
+    await channel.basic_publish(b"", exchange=EXCHANGE, routing_key=NOWHERE, mandatory=False)
+    await channel.close()
 
 
 async def declare_topology(connection: AbstractConnection, topology: Topology) -> None:

@@ -22,6 +22,7 @@ from shared.broker.amqp import (
     Connection,
     declare_topology,
     open_channel,
+    publish_nowhere,
     to_delivery,
     translated,
 )
@@ -200,6 +201,20 @@ class RabbitMQSession(Publisher):
 
         await self._call(f"listen to {exchange}", subscribe())
         return True
+
+    async def find_alarm(self) -> str | None:
+        """Publish to nowhere: the broker answers, or says that the connection is blocked. A refusal is an answer."""
+
+        async def find() -> str | None:
+            blocked = self._publishing.blocked_by()
+            if not blocked.done():
+                answered = asyncio.ensure_future(publish_nowhere(self._publishing))
+                answered.add_done_callback(retrieve_error)
+                futures: set[asyncio.Future[Any]] = {blocked, answered}
+                await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+            return blocked.result() if blocked.done() else None
+
+        return await self._call("look for an alarm", find())
 
     async def flush(self) -> None:
         """Wait until the broker has read every acknowledgement: closing would drop what is not written yet."""

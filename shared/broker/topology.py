@@ -55,6 +55,9 @@ EXCHANGE: Final = "feedmill"
 FETCHERS: Final = "feedmill.fetchers"
 """The exchange of the fetchers' heartbeats and of the database's time; no durable queue is bound to it."""
 
+NOWHERE: Final = "nowhere"
+"""A routing key that no queue is bound by: whoever asks whether the broker takes messages publishes to it."""
+
 DELIVERY_LIMIT: Final = 100
 """Redeliveries after which the broker moves a message to the dead queue. High, since each lost connection counts as
 one; a message that kills its consumer a hundred times is poison."""

@@ -133,17 +133,17 @@ _FOREIGN_OBJECTS = """
 SELECT what, format('%%I', owner.rolname), owner.rolsuper
 FROM (
     SELECT format('TABLE %%I', relname) AS what, relowner AS owner FROM pg_class
-    WHERE relnamespace = to_regnamespace(%(schema)s) AND relkind = 'r' AND relname = ANY(%(names)s)
+    WHERE relnamespace = to_regnamespace(%(schema)s) AND relkind IN ('r', 'v') AND relname = ANY(%(names)s)
     UNION ALL
     SELECT format('ROUTINE %%s', oid::regprocedure), proowner FROM pg_proc
     WHERE pronamespace = to_regnamespace(%(schema)s) AND proname = ANY(%(names)s)
 ) AS object JOIN pg_roles AS owner ON owner.oid = object.owner
 WHERE NOT pg_has_role(owner.oid, 'USAGE') ORDER BY what
 """
-"""Our tables and functions that only another role may alter."""
+"""Our tables, views and functions that only another role may alter."""
 
 _OUR_NAMES = re.compile(
-    r"^\s*CREATE (?:OR REPLACE )?(?:TABLE|FUNCTION|PROCEDURE) (?:IF NOT EXISTS )?(\w+)", re.MULTILINE
+    r"^\s*CREATE (?:OR REPLACE )?(?:TABLE|VIEW|FUNCTION|PROCEDURE) (?:IF NOT EXISTS )?(\w+)", re.MULTILINE
 )
 
 

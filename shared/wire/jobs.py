@@ -13,6 +13,9 @@ from shared.wire.envelope import Listed, Many, Message, Moment, Record
 Reason = Literal["due", "manual", "batch"]
 """Why a feed is fetched."""
 
+DateOrder = Literal["day", "month"]
+"""What stands first in dates such as 03/04/2026."""
+
 DIGEST_BYTES = 8
 """The length of a digest of an entry's source: two of a feed's entries are confused once in 10^13 polls."""
 
@@ -75,6 +78,8 @@ class FetchFeed(Message):
     """
     since: Moment | None = None
     """The cursor: newest publication time delivered so far. Errs on inclusion."""
+    date_order: DateOrder | None = Field(default=None, exclude_if=lambda order: order is None)
+    """What stands first in the feed's numeric dates, if a person or an earlier reading told it."""
     group: str
     """Politeness group: host[:port], lower-case, IDNA."""
     claim_id: UUID

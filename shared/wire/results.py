@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from shared.wire.enrichment import Enrichment, EntityKind
 from shared.wire.envelope import Listed, Many, Message, Moment, Record
-from shared.wire.jobs import DIGEST_BYTES, REASONS, Reason
+from shared.wire.jobs import DIGEST_BYTES, REASONS, DateOrder, Reason
 from shared.wire.outcomes import Outcome, OutcomeClass, stand_in
 
 ContentQuality = Literal["full", "summary", "stub", "title_only"]
@@ -151,6 +151,8 @@ class FeedFetched(Message):
     tier: str | None = None
     """Which reader read the body: `strict`, `lenient`, `json` or `salvage`."""
     feed: FeedInfo = FeedInfo()
+    date_order: DateOrder | None = Field(default=None, exclude_if=lambda order: order is None)
+    """What stands first in the feed's numeric dates, as one of them proves; None: none proves it."""
     entries: Many[Entry] = ()
     known: bytes = Field(default=b"", exclude_if=lambda known: not known)
     """Digests of listed entries that the job knew. They were not read, and are not in `entries`."""

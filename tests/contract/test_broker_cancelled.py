@@ -21,6 +21,7 @@ CALLS: dict[str, Callable[[Session], Awaitable[object]]] = {
     "publish": lambda session: session.publish(publication(key="feed.fetched.v1")),
     "count": lambda session: session.count_ready("nobody"),
     "lock": lambda session: session.lock("fetcher.01.owner"),
+    "alarm": lambda session: session.find_alarm(),
     "look": lambda session: session.is_locked("fetcher.02.owner"),
 }
 

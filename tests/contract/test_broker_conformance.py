@@ -96,6 +96,21 @@ async def test_a_requeued_message_is_delivered_again(broker: Broker) -> None:
         assert (await inbox.wait_for(2))[1].redelivered
 
 
+async def test_without_an_alarm_none_is_found_and_nothing_is_left_behind(broker: Broker) -> None:
+    async with broker.connect(TOPOLOGY) as session:
+        assert [await session.find_alarm(), await session.find_alarm()] == [None, None]
+        await session.publish(publication())
+        await until_ready(session, "fetcher.00", 1)
+        ready = [await session.count_ready(queue.name) or 0 for queue in TOPOLOGY.queues]
+        assert (sum(ready), session.lost.is_set()) == (1, False)
+
+
+async def test_without_our_exchange_none_is_found_either(broker: Broker) -> None:
+    async with broker.connect(None) as session:
+        assert await session.find_alarm() is None
+        assert await session.count_ready("fetcher.00") is None
+
+
 async def test_a_rejected_message_is_moved_to_the_dead_queue_untouched(broker: Broker) -> None:
     async with broker.connect(TOPOLOGY) as session:
         await session.publish(publication(b"poison"))

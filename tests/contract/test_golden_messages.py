@@ -43,6 +43,7 @@ def everything_filled_in() -> list[Message]:
             reason="manual",
             dry_run=True,
             probe=True,
+            date_order="month",
         ),
         make_result(
             result_id=UUID("00000000-0000-4000-8000-000000000002"),
@@ -61,6 +62,7 @@ def everything_filled_in() -> list[Message]:
             decoded_bytes=1000,
             tier="lenient",
             feed=FeedInfo(title="News", site_url="http://news.example/", language="en"),
+            date_order="day",
             entries=(
                 make_entry(
                     1,

@@ -72,6 +72,16 @@ class BrokerControl:
             self.evaluate(f"vm_memory_monitor:set_vm_memory_high_watermark({before})")
 
     @contextmanager
+    def disk_alarm(self) -> Iterator[None]:
+        """Raise a disk alarm: no disk has so much room."""
+        before = self.evaluate("rabbit_disk_monitor:get_disk_free_limit()")
+        self.evaluate(f"rabbit_disk_monitor:set_disk_free_limit({2**60})")
+        try:
+            yield
+        finally:
+            self.evaluate(f"rabbit_disk_monitor:set_disk_free_limit({before})")
+
+    @contextmanager
     def setting(self, **values: int) -> Iterator[None]:
         """Change settings of the node; they hold for channels that are opened from then on."""
         before = {name: self.evaluate(f"application:get_env(rabbit, {name}, undefined)") for name in values}

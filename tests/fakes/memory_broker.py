@@ -211,6 +211,7 @@ class MemorySession:
         if confirm is None:
             self._alive()
             confirm = self._confirms[name] = asyncio.create_task(self._send(publication))
+            confirm.add_done_callback(lambda _: publication.span.end())
             confirm.add_done_callback(retrieve_error)
         try:
             await asyncio.wait((confirm,), timeout=self._broker.confirm_seconds)
@@ -295,6 +296,9 @@ class MemorySession:
 
     async def count_consumers(self, queue: str) -> int:
         return await self._call(lambda: self._broker.count_consumers(queue))
+
+    async def find_alarm(self) -> str | None:
+        return await self._call(lambda: None if self._broker.taking.is_set() else "low on memory")
 
     def is_consuming(self, queue: str) -> bool:
         return queue in self._consumers and not self.lost.is_set()

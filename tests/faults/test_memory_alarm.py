@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -35,6 +37,34 @@ async def test_a_publish_without_a_confirm_is_sent_once_whoever_asks_and_wheneve
         await session.publish(same)
         await other.publish(publication(key="feed.fetched.v1"))
         assert await other.count_ready("fetcher.00") == 1
+
+
+@pytest.mark.parametrize("resource", ["memory", "disk"])
+async def test_an_alarm_is_found_by_its_name_until_it_is_over(servers: Servers, broker: Broker, resource: str) -> None:
+    async with broker.connect(TOPOLOGY) as session, broker.connect(TOPOLOGY) as other:
+        assert await session.find_alarm() is None
+        with raised(BrokerControl(servers), broker, resource):
+            for one in (session, session, other):
+                async with asyncio.timeout(30):
+                    while not (found := await one.find_alarm()):
+                        pass
+                assert found == (f"low on {resource}" if isinstance(broker, RabbitMQ) else "low on memory")
+            assert await session.count_ready("fetcher.00") == 0
+        async with asyncio.timeout(30):
+            while await session.find_alarm():
+                await asyncio.sleep(0.01)
+        await session.publish(publication())
+
+
+@contextmanager
+def raised(control: BrokerControl, broker: Broker, resource: str) -> Iterator[None]:
+    if isinstance(broker, MemoryBroker):
+        broker.taking.clear()
+        yield
+        broker.taking.set()
+    else:
+        with control.memory_alarm() if resource == "memory" else control.disk_alarm():
+            yield
 
 
 async def give_up(session: Session, same: object) -> None:

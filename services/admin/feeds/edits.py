@@ -27,7 +27,7 @@ RESTART_SECONDS = 300.0
 
 _EDITED = (
     "url", "name", "tags", "enabled", "priority", "interval_seconds", "shortest_seconds", "longest_seconds",
-    "source_type", "source_config",
+    "source_type", "source_config", "date_order",
 )  # fmt: skip
 
 _READ = sql.SQL("SELECT id, {}, created_at, now() AS now FROM feeds WHERE id = %s").format(
@@ -141,7 +141,7 @@ async def change_feed(
         )
     except errors.UniqueViolation:
         raise Conflict(f"another feed has this URL already: `feedmill feeds show {given['url']}`") from None
-    if "url" in columns or "source_type" in columns:
+    if {"url", "source_type", "date_order"} & columns.keys():
         await connection.execute("UPDATE feed_listings SET full_at = NULL WHERE feed_id = %s", [feed["id"]])
     shown = {name: sorted(value or ()) if name == "config" else value for name, value in given.items()}
     await audit(connection, actor, "feed.update", feed["id"], shown)
@@ -155,6 +155,8 @@ def _plan(feed: Mapping[str, Any], given: Mapping[str, Any], rules: UrlRules) ->
     """Return the new values of columns."""
     plain = ("name", "priority", "interval_seconds", "shortest_seconds", "longest_seconds")
     columns = {name: given[name] for name in plain if name in given}
+    if "date_order" in given and given["date_order"] != feed["date_order"]:
+        columns |= _FRESH | {"date_order": given["date_order"], "ambiguous_since": None}
     columns |= _plan_reading(feed, given, rules)
     if {"tags", "add_tags", "remove_tags"} & given.keys():
         present = changed_tags((), given["tags"] or (), (), "body.tags") if "tags" in given else feed["tags"]
@@ -162,6 +164,7 @@ def _plan(feed: Mapping[str, Any], given: Mapping[str, Any], rules: UrlRules) ->
     if given.get("enabled"):
         first = next_slot(feed["id"], after=feed["now"], period=RESTART_SECONDS)
         columns |= {"enabled": True, "disabled_reason": None, "failures": 0, "gone_since": None, "next_fetch_at": first}
+        columns |= {} if feed["enabled"] else {"resumed_at": feed["now"]}
     elif "enabled" in given:
         columns |= {"enabled": False, "disabled_reason": "by hand"}
     check_spans({**feed, **columns})

@@ -5,60 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 from services.admin.errors import Invalid, NotFound
+from services.admin.feed_health.rule import FACTS, Word
+from services.admin.feed_health.words import judge
 from services.admin.feeds.configs import mask_config
+from services.admin.feeds.states import FAILING, RETRIED, STATES, WAITS_FOR_RETRY, State
 from services.admin.feeds.tags import HAS_TAG, clean_tag
+from services.admin.health.freshness import read_freshness
 from services.fetcher.retries import RetryRules
 from shared.database.postgres import Connection
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl, clean_url
-from shared.wire.outcomes import Outcome
-
-WAITS_FOR_RETRY = "(enabled AND claim_id IS NOT NULL AND claim_expires_at > now() AND issued_at IS NULL)"
-"""SQL: the feed's job failed softly or was skipped, and waits in the retry queue (or is on its way back)."""
-
-_RETRIED = ", ".join(f"'{outcome}'" for outcome in Outcome if outcome.is_attempt and not outcome.is_final)
-
-FAILING = f"(enabled AND (failures > 0 OR coalesce(last_outcome, '') IN ({_RETRIED})))"
-"""SQL: the last attempt failed, whether or not it is to be retried."""
 
 # The feed's next retry: its number (0: the job was deferred without a request) and when it leaves the retry queue.
 _RETRY = f"""
 {FAILING} AS failing,
 CASE WHEN {WAITS_FOR_RETRY} THEN claim_expires_at - make_interval(secs => %(claim_seconds)s) END AS retry_at,
 CASE WHEN {WAITS_FOR_RETRY} THEN (
-    SELECT attempt + (outcome IN ({_RETRIED}))::int FROM feed_fetch_log
+    SELECT attempt + (outcome IN ({RETRIED}))::int FROM feed_fetch_log
     WHERE feed_id = feeds.id ORDER BY started_at DESC, id DESC LIMIT 1
 ) END AS retry,
 CASE WHEN {WAITS_FOR_RETRY} THEN %(max_retries)s::int END AS retries
 """  # noqa: S608 - our own text
-
-
-class State(StrEnum):
-    """What a feed is in; a feed may be in several."""
-
-    ENABLED = "enabled"
-    DISABLED = "disabled"
-    DUE = "due"
-    IN_FLIGHT = "in_flight"
-    RETRYING = "retrying"
-    FAILING = "failing"
-    THROTTLED = "throttled"
-
-
-_STATES = {
-    State.ENABLED: "enabled",
-    State.DISABLED: "NOT enabled",
-    State.DUE: "(enabled AND due_at <= now())",
-    State.IN_FLIGHT: "(issued_at IS NOT NULL AND claim_expires_at > now())",
-    State.RETRYING: WAITS_FOR_RETRY,
-    State.FAILING: FAILING,
-    State.THROTTLED: """(enabled AND politeness_group IN (
-        SELECT throttled_groups.politeness_group FROM throttled_groups WHERE until > now()))""",
-}
 
 
 @dataclass(frozen=True)
@@ -73,13 +43,14 @@ class Filters:
     """The politeness group."""
     source_type: str | None = None
     url: str | None = None
+    health: Word | None = None
     exact: bool = False
     """Whether a feed is found by a URL with credentials."""
 
     @property
     def has_index(self) -> bool:
         """Whether few rows are read: those of a URL or a tag, or a page of all."""
-        others = (self.text, self.state, self.host, self.source_type)
+        others = (self.text, self.state, self.host, self.source_type, self.health)
         return self.url is not None or self.tag is not None or others == (None,) * len(others)
 
 
@@ -89,6 +60,7 @@ _CONDITIONS = {
     "host": "politeness_group = %(host)s",
     "source_type": "source_type = %(source_type)s",
     "url": "url = ANY(%(urls)s)",
+    "health": "word = %(health)s",
 }
 
 MOST_READ = 10_000
@@ -131,8 +103,8 @@ SORTS = {
 _LIST = """
 SELECT id, url, coalesce(name, title) AS name, title, tags, source_type, politeness_group, enabled, disabled_reason,
     priority, interval_seconds, poll_seconds, next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error,
-    failures, coalesce(claim_expires_at > now(), false) AS in_flight, {key} AS sort_key, {retry}
-FROM feeds
+    failures, coalesce(claim_expires_at > now(), false) AS in_flight, {key} AS sort_key, {retry}, {facts}
+FROM feeds {joined}
 WHERE {conditions}
 ORDER BY {key} {direction}, id {direction} LIMIT %(limit)s
 """
@@ -140,11 +112,9 @@ ORDER BY {key} {direction}, id {direction} LIMIT %(limit)s
 _STATE = f"""
 SELECT id, url, coalesce(name, title) AS name, tags, site_url, politeness_group, priority, enabled, disabled_reason,
     interval_seconds, shortest_seconds, longest_seconds, poll_seconds, items_per_day, ttl_seconds, skip_hours,
-    skip_days, next_fetch_at, claim_expires_at, issued_at, last_attempt_at, last_success_at, last_new_at, last_outcome,
-    last_error, failures, moved_to, moved_sightings, lying_since, news_gap_seconds, health.*, {_RETRY},
+    skip_days, next_fetch_at, claim_expires_at, issued_at, last_attempt_at, last_success_at, last_outcome,
+    last_error, failures, lying_since, health.*, {_RETRY}, {FACTS},
     source_type, source_config, coalesce(claim_expires_at > now(), false) AS in_flight,
-    (SELECT max(until) FROM throttled_groups
-     WHERE throttled_groups.politeness_group = feeds.politeness_group AND until > now()) AS throttled_until,
     (SELECT count(*) FROM pending_articles WHERE feed_id = feeds.id) AS pending_articles
 FROM feeds CROSS JOIN LATERAL (
     SELECT attempts, success_rate, mean_seconds, stale, seconds_since_success, seconds_since_news
@@ -190,7 +160,7 @@ async def list_feeds(
     given = {name: value for name, value in vars(filters).items() if value is not None}
     conditions = [_CONDITIONS[name] for name in given if name in _CONDITIONS]
     if filters.state:
-        conditions.append(_STATES[filters.state])
+        conditions.append(STATES[filters.state])
     if filters.tag is not None:
         given["tag"] = clean_tag(filters.tag, "query.tag")
     if filters.url is not None:
@@ -201,20 +171,22 @@ async def list_feeds(
     while True:
         if after:
             given |= {"key": after[0], "after": after[1]}
-        statement = _statement(sort, [*conditions, place] if after else conditions)
+        statement = _statement(sort, filters, [*conditions, place] if after else conditions)
         cursor = await connection.execute(statement.encode(), vars(rules) | given | {"limit": read})
         rows = await cursor.fetchall()
-        found += [_masked(row) for row in rows if _may_be_found(row, filters)]
+        found += [_shown(row) for row in rows if _may_be_found(row, filters)]
         if len(rows) < read or len(found) >= limit:
             return found[:limit]
         after = rows[-1]["sort_key"], rows[-1]["id"]
         read = min(read * 4, MOST_READ)
 
 
-def _statement(sort: Sort, conditions: Sequence[str]) -> str:
+def _statement(sort: Sort, filters: Filters, conditions: Sequence[str]) -> str:
     return _LIST.format(
         key=sort.key,
         retry=_RETRY,
+        facts=FACTS,
+        joined="JOIN feed_words ON feed_words.feed_id = feeds.id" if filters.health else "",
         conditions=" AND ".join(conditions) or "true",
         direction="DESC" if sort.descending else "ASC",
     )
@@ -232,9 +204,11 @@ def _may_be_found(row: dict[str, Any], filters: Filters) -> bool:
     return filters.text.lower() in " ".join(filter(None, (row["name"], row["title"], shown))).lower()
 
 
-def _masked(row: dict[str, Any]) -> dict[str, Any]:
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row without secrets, with the feed's `health`."""
     names = ("url", "site_url", "moved_to", "last_error", "politeness_group")
-    return row | {name: mask_credentials(row[name]) for name in names if row.get(name)}
+    masked = row | {name: mask_credentials(row[name]) for name in names if row.get(name)}
+    return masked | {"health": judge(masked)}
 
 
 def _spellings(url: str) -> list[str]:
@@ -255,7 +229,7 @@ async def find_by_url(connection: Connection, url: str, *, exact: bool) -> int |
 
 
 async def read_feed(connection: Connection, rules: RetryRules, id_: int) -> dict[str, Any]:
-    """Return one feed's state and its health over a week. Secrets in its URLs and its config are masked.
+    """Return one feed's state, its health over a week and its freshness. Secrets in its URLs and its config are masked.
 
     Raises:
         NotFound: there is no such feed.
@@ -264,7 +238,8 @@ async def read_feed(connection: Connection, rules: RetryRules, id_: int) -> dict
     row = await cursor.fetchone()
     if row is None:
         raise no_feed(id_)
-    return _masked(row) | {"config": mask_config(row["source_type"], row["source_config"])}
+    found = await read_freshness(connection, feed=id_)
+    return _shown(row) | {"config": mask_config(row["source_type"], row["source_config"]), "freshness": found}
 
 
 async def read_attempts(

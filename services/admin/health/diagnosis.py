@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 LATE_SECONDS = 60.0
 """A feed that has been due for longer is overdue. Schedulers look every second."""
@@ -79,16 +80,24 @@ class Situation:
     """Queues of stages that results can do without."""
 
 
-def explain(at: Situation) -> list[str]:
-    """Return what keeps feeds from being fetched, each reason a sentence; the most important one first."""
+class Reason(NamedTuple):
+    """Why feeds are not fetched."""
+
+    name: str
+    """That of the alarm that says the same, if there is one."""
+    sentence: str
+
+
+def explain(at: Situation) -> list[Reason]:
+    """Return what keeps feeds from being fetched; the most important reason first."""
     if at.counts.feeds == 0:
-        return ["there are no feeds yet: `feedmill feeds add URL`"]
+        return [Reason("no_feeds", "there are no feeds yet: `feedmill feeds add URL`")]
     if at.counts.feeds == at.counts.disabled:
-        return ["all feeds are disabled: `feedmill feeds list` tells why"]
+        return [Reason("all_disabled", "all feeds are disabled: `feedmill feeds list` tells why")]
     fetcher = in_all(at.shards.values())
     if fetcher is None or any(level is None and queue not in at.optional for queue, level in at.behind.items()):
-        return ["the queues are not declared: no service has run on this broker yet"]
-    return [*_at_queues(fetcher, at), *_at_claims(fetcher, at), *_at_feeds(at.counts, at.limits)]
+        return [Reason("queues_missing", "the queues are not declared: no service has run on this broker yet")]
+    return [*_at_queues(fetcher, at), *_at_claims(fetcher, at), *_at_feeds(at.counts)]
 
 
 def in_all(levels: Iterable[QueueLevel | None]) -> QueueLevel | None:
@@ -99,26 +108,22 @@ def in_all(levels: Iterable[QueueLevel | None]) -> QueueLevel | None:
     return QueueLevel(sum(level.ready for level in declared), sum(level.consumers for level in declared))
 
 
-def _at_queues(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
+def _at_queues(fetcher: QueueLevel, at: Situation) -> Iterator[Reason]:
     behind = {queue: level for queue, level in at.behind.items() if level}
     waiting = sum(level.ready for level in behind.values())
     choked = waiting >= at.limits.writer_high_water
     if choked:
         where = ", ".join(f"`{queue}`" for queue, level in behind.items() if level.ready)
-        yield (
-            f"{waiting:,} results wait in {where} (FEEDMILL_WRITER_HIGH_WATER is {at.limits.writer_high_water:,}):"
-            " the fetchers take no jobs until half of them are written"
-        )
+        said = f"{waiting:,} results wait in {where} (FEEDMILL_WRITER_HIGH_WATER is {at.limits.writer_high_water:,}):"
+        yield Reason("backpressure", f"{said} the fetchers take no jobs until half of them are written")
     for queue, level in behind.items():
         if level.ready and not level.consumers:
+            said = f"nobody reads `{queue}`, where {level.ready:,} results wait: is a {queue} running?"
             is_optional = queue in at.optional
-            yield (
-                unread_optional(queue, level.ready)
-                if is_optional
-                else f"nobody reads `{queue}`, where {level.ready:,} results wait: is a {queue} running?"
-            )
+            yield Reason(f"{queue}_missing", unread_optional(queue, level.ready) if is_optional else said)
     if fetcher.ready and not fetcher.consumers and not choked:
-        yield f"nobody reads the fetchers' shards, where {fetcher.ready:,} jobs wait: is a fetcher running?"
+        said = f"nobody reads the fetchers' shards, where {fetcher.ready:,} jobs wait: is a fetcher running?"
+        yield Reason("fetchers_missing", said)
     elif not choked:
         yield from _at_shards(at.shards)
 
@@ -131,43 +136,46 @@ def unread_optional(queue: str, ready: int) -> str:
     return f"nobody reads `{queue}`, where {ready:,} results wait: each goes on without it after {wait}"
 
 
-def _at_shards(shards: Mapping[str, QueueLevel | None]) -> Iterator[str]:
+def _at_shards(shards: Mapping[str, QueueLevel | None]) -> Iterator[Reason]:
+    if said := unread_shards(shards):
+        yield Reason("shards_unread", said)
+
+
+def unread_shards(shards: Mapping[str, QueueLevel | None]) -> str | None:
+    """Return which shards no fetcher reads although jobs wait there; None: there is none."""
     unread = {name: level.ready for name, level in shards.items() if level and level.ready and not level.consumers}
-    if unread:
-        names = ", ".join(f"`{name}`" for name in sorted(unread))
-        yield (
-            f"no fetcher reads {names}, where {sum(unread.values()):,} jobs wait: do all services have the same"
-            " FEEDMILL_FETCHER_SHARDS? (A shard that is handed over, or whose fetcher pauses, has no reader for a"
-            " moment)"
-        )
+    if not unread:
+        return None
+    names = ", ".join(f"`{name}`" for name in sorted(unread))
+    return (
+        f"no fetcher reads {names}, where {sum(unread.values()):,} jobs wait: do all services have the same"
+        " FEEDMILL_FETCHER_SHARDS? (A shard that is handed over, or whose fetcher pauses, has no reader for a"
+        " moment)"
+    )
 
 
-def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[str]:
+def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[Reason]:
     paused = fetcher.ready >= at.limits.fetcher_high_water
     if paused and at.counts.due:
-        yield (
-            f"{fetcher.ready:,} jobs wait for the fetchers (FEEDMILL_FETCHER_HIGH_WATER is"
-            f" {at.limits.fetcher_high_water:,}): no more are issued until there is room"
-        )
+        said = f"{fetcher.ready:,} jobs wait for the fetchers (FEEDMILL_FETCHER_HIGH_WATER is"
+        said = f"{said} {at.limits.fetcher_high_water:,}): no more are issued until there is room"
+        yield Reason("fetchers_behind", said)
     full = {group: jobs for group, jobs in at.busiest.items() if jobs >= at.limits.group_jobs}
     for group, jobs in full.items():
-        yield (
-            f"{group} has {jobs:,} jobs under way (FEEDMILL_GROUP_JOBS is {at.limits.group_jobs:,}): its other feeds"
-            " wait for these"
-        )
+        said = f"{group} has {jobs:,} jobs under way (FEEDMILL_GROUP_JOBS is {at.limits.group_jobs:,}):"
+        yield Reason("host_full", f"{said} its other feeds wait for these")
     if at.counts.overdue > at.counts.left_alone and not paused and not full:
         longest = in_words(at.counts.longest_due_seconds or 0)
-        yield f"feeds have been due for up to {longest} and nobody claims them: is a scheduler running?"
+        said = f"feeds have been due for up to {longest} and nobody claims them: is a scheduler running?"
+        yield Reason("scheduler_missing", said)
     if at.counts.left_alone:
-        yield f"{at.counts.left_alone:,} feeds that are overdue wait for hosts that asked to be left alone for a while"
+        said = f"{at.counts.left_alone:,} feeds that are overdue wait for hosts that asked to be left alone for a while"
+        yield Reason("left_alone", said)
 
 
-def _at_feeds(counts: FeedCounts, limits: Thresholds) -> Iterator[str]:
+def _at_feeds(counts: FeedCounts) -> Iterator[Reason]:
     if counts.due + counts.queued == 0 and counts.next_due_seconds is not None:
-        yield f"no feed is due: the next one is in {in_words(counts.next_due_seconds)}"
-    silence = counts.seconds_since_success or 0.0
-    if counts.due + counts.queued and silence > limits.silence_seconds:
-        yield f"no feed was fetched successfully for {in_words(silence)}"
+        yield Reason("none_due", f"no feed is due: the next one is in {in_words(counts.next_due_seconds)}")
 
 
 def in_words(seconds: float) -> str:

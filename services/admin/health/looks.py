@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 
 from shared.database.postgres import Connection
@@ -32,6 +33,12 @@ class Look(Generic[T]):
         self._patience = patience_seconds
         self._task: asyncio.Task[T] | None = None
         self._begun_at = self._ended_at = 0.0
+        self.last: T | None = None
+        """The last value that was found, however old."""
+        self.last_at: datetime | None = None
+        """When it was found."""
+        self.failing_since: datetime | None = None
+        """When the first of the searches began that have failed since, or take too long; None: the last one did not."""
 
     async def get(self, *, patience_seconds: float | None = None) -> T:
         """Return the value.
@@ -52,6 +59,7 @@ class Look(Generic[T]):
             left = self._begun_at + patience - time.monotonic()
             await asyncio.wait({task}, timeout=max(left, 0.0))
         if not task.done():
+            self._note_failure()
             raise Unavailable(f"{self._what} does not answer within {patience:g} s")
         if error := task.exception():
             raise error.with_traceback(None)
@@ -59,9 +67,19 @@ class Look(Generic[T]):
 
     async def _search(self) -> T:
         try:
-            return await self._find()
+            self.last = found = await self._find()
+        except BaseException:
+            self._note_failure()
+            raise
+        else:
+            self.last_at, self.failing_since = datetime.now(UTC), None
+            return found
         finally:
             self._ended_at = time.monotonic()
+
+    def _note_failure(self) -> None:
+        if self.failing_since is None:
+            self.failing_since = datetime.now(UTC) - timedelta(seconds=time.monotonic() - self._begun_at)
 
 
 async def bound(connection: Connection, seconds: float) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from services.admin.feeds.listing import FAILING
-from services.admin.health.diagnosis import LATE_SECONDS, FeedCounts, Situation, Thresholds, explain
+from services.admin.feed_health.counts import count_words
+from services.admin.feed_health.rule import Word
+from services.admin.feeds.states import FAILING
+from services.admin.health.diagnosis import LATE_SECONDS, FeedCounts, Reason, Situation, Thresholds, explain
 from services.admin.health.queues import Levels, by_stage
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
@@ -25,6 +28,8 @@ class Counts:
     """The politeness groups with the most jobs under way."""
     articles: dict[str, int]
     """`pending`, `claimed` (of these), `dead`; `ledger` is an estimate."""
+    health: Mapping[Word, int] = field(default_factory=dict)
+    """How many feeds are how."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,8 @@ def read_thresholds() -> Thresholds:
     )
 
 
-def find_reasons(levels: Levels, topology: Topology, counts: Counts, limits: Thresholds) -> list[str]:
-    """Return what keeps feeds from being fetched, each a sentence."""
+def find_reasons(levels: Levels, topology: Topology, counts: Counts, limits: Thresholds) -> list[Reason]:
+    """Return what keeps feeds from being fetched."""
     queues = by_stage(levels, topology)
     stages = topology.behind(topology.fetcher)
     behind = {stage.queue: queues.behind[stage.service] for stage in stages}
@@ -135,7 +140,8 @@ async def read_counts(connection: Connection) -> Counts:
     """Return what the database says."""
     feeds = await count_all(connection)
     articles = await _one(connection, _ARTICLES)
-    return Counts(feeds, await busiest_groups(connection), {"pending": feeds.pending_articles, **articles})
+    busiest, health = await busiest_groups(connection), await count_words(connection)
+    return Counts(feeds, busiest, {"pending": feeds.pending_articles, **articles}, health)
 
 
 async def read_hours(connection: Connection) -> list[Hour]:

@@ -9,7 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from services.admin.feeds.retries import Polling
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
+from services.api.models.feed_health import HEALTH, FeedHealth
+from services.api.models.freshness import EXAMPLE as FRESHNESS_EXAMPLE
+from services.api.models.freshness import Freshness
 from services.api.models.texts import PLAIN
+from shared.wire.jobs import DateOrder
 
 YEAR_SECONDS = 31_536_000
 
@@ -36,9 +40,11 @@ EXAMPLE: dict[str, JsonValue] = {
     "retry_at": None,
     "retry": None,
     "retries": None,
+    "health": HEALTH,
 }
 
-STATE_EXAMPLE: dict[str, JsonValue] = EXAMPLE | {
+STATE_EXAMPLE: dict[str, JsonValue] = {
+    **EXAMPLE,
     "config": {"headers": {"X-Key": "***"}, "timeout_seconds": 60.0},
     "site_url": "https://news.example/",
     "shortest_seconds": None,
@@ -52,6 +58,8 @@ STATE_EXAMPLE: dict[str, JsonValue] = EXAMPLE | {
     "last_new_at": "2026-11-22T12:00:00Z",
     "moved_to": None,
     "moved_sightings": 0,
+    "date_order": None,
+    "date_order_seen": "day",
     "lying_since": None,
     "news_gap_seconds": 7200.0,
     "attempts": 336,
@@ -62,6 +70,7 @@ STATE_EXAMPLE: dict[str, JsonValue] = EXAMPLE | {
     "seconds_since_news": 600.0,
     "throttled_until": None,
     "pending_articles": 3,
+    "freshness": FRESHNESS_EXAMPLE,
 }
 
 CHANGES_EXAMPLE: dict[str, JsonValue] = {"name": "News", "interval_seconds": 600, "add_tags": ["news"]}
@@ -110,6 +119,7 @@ class FeedRow(BaseModel):
     retry_at: Annotated[datetime | None, Field(description="When the feed leaves the retry queue.")]
     retry: Annotated[int | None, Field(description="The number of the next retry; 0: its host was not asked.")]
     retries: int | None
+    health: Annotated[FeedHealth, Field(description="How it is, why, and what to do.")]
 
 
 class Feed(FeedRow):
@@ -130,6 +140,8 @@ class Feed(FeedRow):
     last_new_at: datetime | None
     moved_to: str | None
     moved_sightings: int
+    date_order: Annotated[DateOrder | None, Field(description="What stands first in dates as 03/04/2026, as set.")]
+    date_order_seen: Annotated[DateOrder | None, Field(description="The same, as its dates proved it.")]
     lying_since: Annotated[datetime | None, Field(description="Its server answers 304 although there is more.")]
     news_gap_seconds: float | None
     attempts: int
@@ -140,6 +152,7 @@ class Feed(FeedRow):
     seconds_since_news: float | None
     throttled_until: Annotated[datetime | None, Field(description="Its host asked to be left alone.")]
     pending_articles: int
+    freshness: Annotated[Freshness | None, Field(description="Null: an older API does not tell it.")] = None
 
 
 class AddedFeed(Feed):
@@ -224,6 +237,9 @@ class FeedChanges(BaseModel):
     interval_seconds: Annotated[Span | None, Field(description="null: adapt.")] = None
     shortest_seconds: Span | None = None
     longest_seconds: Span | None = None
+    date_order: Annotated[
+        DateOrder | None, Field(description="What stands first in dates as 03/04/2026; null: its dates tell.")
+    ] = None
     source_type: SourceType = "feed"
     config: Annotated[
         Config | None, Field(description="Merged into its settings: null for a member, or for all, takes them away.")

@@ -7,9 +7,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from services.admin.health.alarms.rules import find_alarms
 from services.admin.health.diagnosis import in_all
 from services.admin.health.pipeline.picture import Attempts, Picture, Quality, TierQuality, part
 from services.admin.health.pipeline.rules import Verdict, in_sum, judge_all, judge_quality, judge_stages
+from services.api.models.alarms import EXAMPLE as ALARM
+from services.api.models.alarms import AlarmRow
 from shared.wire.outcomes import Outcome
 
 _WHOLE: dict[str, JsonValue] = {
@@ -39,6 +42,7 @@ COMPARED: dict[str, JsonValue] = {"day": _WHOLE, "week": {**_WHOLE, "articles": 
 EXAMPLE: dict[str, JsonValue] = {
     "status": "degraded",
     "reasons": ["2,310 results wait in `writer` (FEEDMILL_WRITER_HIGH_WATER is 2,000)"],
+    "alarms": [ALARM],
     "window_seconds": 3600.0,
     "stages": [
         {
@@ -145,6 +149,7 @@ class PipelineHealth(BaseModel):
 
     status: Literal["healthy", "degraded", "down"]
     reasons: list[str]
+    alarms: Annotated[list[AlarmRow], Field(description="What is wrong, the worst first.")] = []
     window_seconds: Annotated[float | None, Field(description="Rates and shares of the stages are of so long.")]
     stages: Annotated[list[StageHealth], Field(description="In the order of the data.")]
     quality: Annotated[QualityHealth | None, Field(description="Null: not counted yet, or the database is away.")]
@@ -154,10 +159,12 @@ class PipelineHealth(BaseModel):
     def of(cls, at: Picture) -> Self:
         """Return the figures with the verdicts on them."""
         stages, quality = judge_stages(at), judge_quality(at)
-        verdict = judge_all(stages, quality)
+        alarms = find_alarms(at)
+        verdict = judge_all(stages, quality, alarms)
         return cls(
             status=verdict.status.value,
             reasons=list(verdict.reasons),
+            alarms=[AlarmRow.model_validate(alarm) for alarm in alarms],
             window_seconds=at.attempts.window_seconds if at.attempts else None,
             stages=[_stage(name, judged, at) for name, judged in stages.items()],
             quality=at.quality and _quality(at.quality, quality),

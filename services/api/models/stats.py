@@ -7,10 +7,18 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from services.admin.feed_health.rule import Word
 from services.admin.health.stats import Stats
+from services.api.models.alarms import EXAMPLE as ALARM
+from services.api.models.alarms import AlarmRow
+from services.api.models.freshness import EXAMPLE as FRESHNESS_EXAMPLE
+from services.api.models.freshness import Freshness
 from services.api.models.health import COMPARED, Compared
 
 EXAMPLE: dict[str, JsonValue] = {
+    "alarms": [ALARM],
+    "queues_at": "2026-11-22T13:00:00Z",
+    "counts_at": "2026-11-22T13:00:00Z",
     "queues": {"fetcher.00": 12, "fetcher.01": 0, "writer": 3},
     "consumers": {"fetcher.00": 1, "fetcher.01": 1, "writer": 1},
     "counts": {
@@ -32,6 +40,8 @@ EXAMPLE: dict[str, JsonValue] = {
     "articles": {"pending": 5120, "claimed": 200, "dead": 0, "ledger": 812000},
     "hours": [{"at": "2026-11-22T12:00:00Z", "succeeded": 2210, "failed": 40, "articles": 318}],
     "quality": COMPARED,
+    "health": dict.fromkeys(Word, 100),
+    "freshness": FRESHNESS_EXAMPLE,
 }
 
 
@@ -75,29 +85,41 @@ class HourRow(BaseModel):
 
 
 class StatsAnswer(BaseModel):
-    """How things stand, at most five seconds ago."""
+    """How things stand, at most five seconds ago. If a server is away: as this API has last seen them."""
 
     model_config = ConfigDict(json_schema_extra={"example": EXAMPLE})
 
+    alarms: Annotated[list[AlarmRow], Field(description="What is wrong, the worst first.")] = []
     queues: Annotated[dict[str, int | None], Field(description="Messages ready; null: the queue is not declared.")]
     consumers: dict[str, int]
-    counts: FeedStates
+    queues_at: Annotated[datetime | None, Field(description="When the queues were seen; null: never.")] = None
+    counts: Annotated[FeedStates | None, Field(description="Null: never counted, since the database is away.")]
+    counts_at: Annotated[datetime | None, Field(description="When they were counted.")] = None
     busiest: Annotated[dict[str, int], Field(description="The hosts with the most jobs under way.")]
     reasons: Annotated[list[str], Field(description="What keeps feeds from being fetched.")]
-    articles: Articles
+    articles: Articles | None
     hours: Annotated[list[HourRow], Field(description="The last 24, the present one last.")]
     quality: Annotated[Compared | None, Field(description="What new articles are like; null: not counted.")] = None
+    freshness: Annotated[Freshness | None, Field(description="Of all feeds; null: not counted.")] = None
+
+    health: Annotated[dict[Word, int], Field(description="How many feeds are how.")] = {}
 
     @classmethod
     def of(cls, found: Stats) -> Self:
         """Return the answer."""
+        levels, counts = found.levels or {}, found.counts
         return cls(
-            queues={name: level.ready if level else None for name, level in found.levels.items()},
-            consumers={name: level.consumers if level else 0 for name, level in found.levels.items()},
-            counts=FeedStates.model_validate(found.counts.feeds),
-            busiest=found.counts.busiest,
+            alarms=[AlarmRow.model_validate(alarm) for alarm in found.alarms],
+            queues={name: level.ready if level else None for name, level in levels.items()},
+            consumers={name: level.consumers if level else 0 for name, level in levels.items()},
+            queues_at=found.levels_at,
+            counts=counts and FeedStates.model_validate(counts.feeds),
+            counts_at=found.counts_at,
+            busiest=counts.busiest if counts else {},
             reasons=found.reasons,
-            articles=Articles(**found.counts.articles),
+            articles=Articles(**counts.articles) if counts else None,
             hours=[HourRow.model_validate(hour) for hour in found.hours],
+            freshness=found.freshness and Freshness.model_validate(found.freshness),
             quality=found.quality and Compared.of_all(found.quality),
+            health=dict(counts.health) if counts else {},
         )

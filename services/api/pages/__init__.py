@@ -15,10 +15,14 @@ PAGES = (
     "login",
     "events",
     "overview",
+    "feeds",
+    "feed",
+    "hosts",
     "articles.lists",
     "articles.single",
     "articles.consumers",
     "dead_letters",
+    "settings",
 )
 """All modules with a router."""
 

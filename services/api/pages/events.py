@@ -15,7 +15,6 @@ from services.api.pages.frame import Visitor
 from services.api.problems import ProblemError
 from services.api.resources import Here, Resources
 from services.api.streams import Streamed
-from shared.errors import FeedmillError
 
 router = APIRouter(include_in_schema=False)
 
@@ -64,9 +63,8 @@ async def _events(here: Resources) -> AsyncGenerator[bytes, None]:
 
 async def _figures(here: Resources) -> Any:
     """Return what is compared. All that ask share one look."""
-    try:
-        stats = await here.stats.look()
-    except FeedmillError as error:
-        return str(error)
-    feeds = {name: value for name, value in vars(stats.counts.feeds).items() if "seconds" not in name}
-    return stats.levels, feeds, stats.counts.articles, stats.hours
+    stats = await here.stats.look()
+    feeds = vars(stats.counts.feeds).items() if stats.counts else ()
+    counts = {name: value for name, value in feeds if "seconds" not in name}
+    articles = stats.counts.articles if stats.counts else None
+    return stats.levels, counts, articles, stats.hours, [alarm.name for alarm in stats.alarms]

@@ -2,23 +2,120 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from services.admin.health.alarms.alarm import is_critical
+from services.admin.health.backlog import ARTICLES, MOST_SAMPLES, Sample
+from services.admin.health.pipeline.picture import Attempts, part
+from services.admin.health.stats import Stats
+from services.admin.health.status import Hour
 from services.api.models.health import PipelineHealth
+from services.api.pages import pictures
 from services.api.pages.frame import Visitor, render
-from services.api.resources import Here
-from shared.errors import Unavailable
+from services.api.resources import Here, Resources
+from shared.build import PROJECT_URL
+from shared.errors import FeedmillError
+from shared.wire.outcomes import Outcome, OutcomeClass, words_of
+
+DOCS = f"{PROJECT_URL}/blob/main/docs/"
+"""Alarms name pages of it."""
 
 router = APIRouter(include_in_schema=False)
+
+_FAILED = {outcome.value for outcome in Outcome if outcome.outcome_class in {OutcomeClass.SOFT, OutcomeClass.HARD}}
+
+_WAITING = {
+    "fetcher": "jobs that wait for the fetchers",
+    "enricher": "results that wait for the enricher",
+    "writer": "results that wait for the writer",
+    ARTICLES: "articles that wait for consumers",
+}
+
+
+@dataclass(frozen=True)
+class ErrorKind:
+    """Fetches that failed in the same way."""
+
+    outcome: str
+    words: str
+    attempts: int
+    share: float | None
+    """Of all fetches."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How one backlog went."""
+
+    name: str
+    words: str
+    path: str
+    now: int | None
+    most: int
 
 
 @router.get("/")
 async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTMLResponse:
     """Show how things stand."""
-    health = PipelineHealth.of(await here.health.look())
+    picture, stats = await here.health.look(), await here.stats.look()
+    samples, attempts = here.backlog.samples, picture.attempts
+    return render(
+        request,
+        "overview.html",
+        stages=PipelineHealth.of(picture).stages,
+        stats=stats,
+        state=_state(stats),
+        others=[reason for reason in stats.reasons if reason not in {alarm.sentence for alarm in stats.alarms}],
+        fetches=pictures.stack([(hour.succeeded, hour.failed) for hour in stats.hours]),
+        articles=pictures.stack([(hour.articles,) for hour in stats.hours]),
+        totals=_totals(stats.hours),
+        errors=_errors(attempts) if attempts else [],
+        window=attempts.window_seconds if attempts else None,
+        curves=_curves(samples),
+        watched_since=samples[0].at if samples else None,
+        worst=await _worst(here),
+        docs=DOCS,
+        rabbitmq_page=here.settings.api_rabbitmq_page,
+        grafana_page=here.settings.api_grafana_page,
+    )
+
+
+def _state(stats: Stats) -> str:
+    if is_critical(stats.alarms):
+        return "down"
+    return "degraded" if stats.alarms else "healthy"
+
+
+async def _worst(here: Resources) -> Sequence[Mapping[str, object]]:
     try:
-        stats = await here.stats.look()
-    except Unavailable:
-        stats = None  # the verdict says why
-    return render(request, "overview.html", health=health, stats=stats)
+        found = await here.worst_hosts.get()
+    except FeedmillError:
+        return []
+    return [{"host": each.host, "failing": each.failing, "words": words_of(each.outcome or "")} for each in found]
+
+
+def _totals(hours: Sequence[Hour]) -> dict[str, int]:
+    return {name: sum(getattr(hour, name) for hour in hours) for name in ("succeeded", "failed", "articles")}
+
+
+def _errors(attempts: Attempts) -> list[ErrorKind]:
+    failed = {name: number for name, number in attempts.outcomes.items() if name in _FAILED and number}
+    return [
+        ErrorKind(name, words_of(name), number, part(number, attempts.fetches))
+        for name, number in sorted(failed.items(), key=lambda item: -item[1])
+    ]
+
+
+def _curves(samples: Sequence[Sample]) -> list[Curve]:
+    """Return a curve of each backlog that is not always 0; two samples are the least."""
+    curves = []
+    for name, words in _WAITING.items():
+        values = [sample.waiting.get(name) for sample in samples]
+        most = max((value for value in values if value is not None), default=0)
+        if most and len(values) > 1:
+            curves.append(Curve(name, words, pictures.line(values, MOST_SAMPLES), values[-1], most))
+    return curves

@@ -11,10 +11,12 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from services.admin.actor import Actor, Scope
 from services.admin.errors import Invalid
+from services.admin.feed_health.rule import Word
 from services.admin.feeds import edits as feed_edits
 from services.admin.feeds import listing as feeds
 from services.admin.feeds import retries, tags
-from services.admin.feeds.listing import SORTS, Filters, State
+from services.admin.feeds.listing import SORTS, Filters
+from services.admin.feeds.states import State
 from services.api.access import Editor, Reader
 from services.api.etags import IfMatch, check_match, quote
 from services.api.models.feeds import Attempt, Feed, FeedChanges, FeedRow, FeedUrl, PolledFeed, RemovedFeed, TagRow
@@ -39,6 +41,7 @@ Tag = Annotated[
     ),
 ]
 InState = Annotated[State | None, Query(description="Only feeds in this state.")]
+OfHealth = Annotated[Word | None, Query(description="Only feeds whose health is this word.")]
 Host = Annotated[
     str | None, Query(max_length=2000, pattern=PLAIN, description="Only feeds of this host (politeness group).")
 ]
@@ -65,8 +68,9 @@ async def _filters(
     host: Host = None,
     source_type: OfType = None,
     url: OfUrl = None,
+    health: OfHealth = None,
 ) -> Filters:
-    return Filters(q, tag, state, host, source_type, url)
+    return Filters(q, tag, state, host, source_type, url, health)
 
 
 Chosen = Annotated[Filters, Depends(_filters)]

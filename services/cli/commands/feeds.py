@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from services.admin.feed_health.rule import Word
 from services.cli import feed_words
 from services.cli.calls.feeds import find_feed
 from services.cli.calls.opening import open_api
@@ -36,6 +37,9 @@ OfState = Annotated[
     ),
 ]
 OfHost = Annotated[str | None, typer.Option("--host", help="Only those of this host (politeness group).")]
+OfHealth = Annotated[
+    str | None, typer.Option("--health", metavar="WORD", help=f"Only those that are {', '.join(Word)}.")
+]
 Sort = Annotated[
     str | None,
     typer.Option(help="By id, name, next_fetch_at, last_attempt_at, last_success_at or failures; with - backwards."),
@@ -48,6 +52,7 @@ def list_(
     tag: OfTag = None,
     state: OfState = None,
     host: OfHost = None,
+    health: OfHealth = None,
     sort: Sort = None,
     limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
     wide: Wide = False,
@@ -57,7 +62,8 @@ def list_(
     """List all feeds with how they fare."""
     from services.api.models.feeds import FeedRow
 
-    chosen = {"q": grep, "tag": tag, "state": state, "host": host, "sort": sort}
+    word = health and health.strip().lower().replace(" ", "_").replace("-", "_")
+    chosen = {"q": grep, "tag": tag, "state": state, "host": host, "health": word, "sort": sort}
     with open_api() as api:
         if as_json:
             print_json_rows(api.rows("/api/feeds", dict[str, Any], limit=limit, **chosen))
@@ -67,6 +73,7 @@ def list_(
     columns = (
         Column("id", right=True),
         Column("feed", lambda row: row["name"] or "(no name yet)", flexible=True),
+        Column("health", lambda row: feed_words.health(row["health"], times)),
         Column("next fetch", lambda row: _next(row, times)),
         Column(
             "last outcome",
@@ -120,7 +127,7 @@ def show(
         print(ascii_json({**found.model_dump(mode="json"), "last_attempts": last}))
         return
     times = Times(utc=utc, wide=wide)
-    print_facts(feed_words.facts(found.model_dump(), times))
+    print_facts(feed_words.facts(dict(found), times))
     if log:
         console.print()
         _show_attempts([row.model_dump() for row in log], times, wide=wide)
@@ -157,6 +164,10 @@ def set_(
     priority: Annotated[int | None, typer.Option(min=-1000, max=1000, help="Higher is fetched first.")] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     enable: Annotated[bool | None, typer.Option("--enable/--disable", help="Whether they are polled.")] = None,
+    date_order: Annotated[
+        str | None,
+        typer.Option(metavar="day|month|auto", help="What stands first in dates as 03/04/2026; auto: its dates tell."),
+    ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Give them this tag, such as news or a/b; repeatable.")] = None,
     untag: Annotated[list[str] | None, typer.Option(help="Take this tag from them; repeatable.")] = None,
     as_json: AsJson = False,
@@ -165,12 +176,13 @@ def set_(
     spans = {"interval_seconds": interval, "shortest_seconds": shortest, "longest_seconds": longest}
     changes: dict[str, Any] = {column: seconds or None for column, seconds in spans.items() if seconds is not None}
     changes |= {} if name is None else {"name": name or None}
+    changes |= {} if date_order is None else {"date_order": None if date_order == "auto" else date_order}
     given = {"priority": priority, "enabled": enable, "add_tags": tag or None, "remove_tags": untag or None}
     changes |= {field: value for field, value in given.items() if value is not None}
     if not changes:
         raise ConfigurationError(
-            "nothing to change: give --interval, --shortest, --longest, --priority, --name, --tag, --untag, --enable or"
-            " --disable"
+            "nothing to change: give --interval, --shortest, --longest, --priority, --name, --date-order, --tag,"
+            " --untag, --enable or --disable"
         )
 
     def change(api: Api, id_: int) -> Any:

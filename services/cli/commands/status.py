@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.admin.health.diagnosis import QueueLevel, in_all, in_words
+from services.admin.health.diagnosis import QueueLevel, in_all
+from services.admin.health.diagnosis import in_words as span_in_words
+from services.admin.health.freshness_words import in_words
 from services.cli.calls.opening import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
@@ -16,6 +18,7 @@ from shared.broker.shards import is_front, is_shard
 from shared.observability.display import ascii_json, safe_to_show
 
 if TYPE_CHECKING:
+    from services.api.models.alarms import AlarmRow
     from services.api.models.health import PipelineHealth, QualityHealth, StageHealth
     from services.api.models.stats import StatsAnswer
 
@@ -36,7 +39,10 @@ QUALITIES = {
 
 
 def status(health: Health = False, as_json: AsJson = False) -> None:
-    """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves."""
+    """Show the queues, the feeds that are due, overdue or in flight, pending articles, and why nothing moves.
+
+    Exit code 1: a critical alarm rings.
+    """
     from local.addresses import find
     from services.cli.settings import CliSettings
     from shared.settings import read_settings
@@ -49,12 +55,14 @@ def status(health: Health = False, as_json: AsJson = False) -> None:
         return
     from services.api.models.stats import StatsAnswer
 
-    with open_api() as api:
+    with open_api() as api:  # what is known is shown at once: to leave a server that hangs takes a while
         found = api.get("/api/stats", StatsAnswer)
-    if as_json:
-        print(ascii_json(found.model_dump(mode="json")))
-    else:
-        show(found)
+        if as_json:
+            print(ascii_json(found.model_dump(mode="json")), flush=True)
+        else:
+            show(found)
+    if any(alarm.severity == "critical" for alarm in found.alarms):
+        raise typer.Exit(1)
 
 
 def _show_health(*, as_json: bool) -> None:
@@ -62,11 +70,11 @@ def _show_health(*, as_json: bool) -> None:
 
     with open_api() as api:
         answer = api.call("GET", "/api/health/pipeline", accept={HTTPStatus.SERVICE_UNAVAILABLE})
-    found = PipelineHealth.model_validate_json(answer.content)
-    if as_json:
-        print(ascii_json(found.model_dump(mode="json")))
-    else:
-        show_health(found)
+        found = PipelineHealth.model_validate_json(answer.content)
+        if as_json:
+            print(ascii_json(found.model_dump(mode="json")), flush=True)
+        else:
+            show_health(found)
     if found.status != "healthy":
         raise typer.Exit(1)
 
@@ -82,11 +90,26 @@ def show(found: StatsAnswer) -> None:
         name: None if ready is None else QueueLevel(ready, found.consumers[name])
         for name, ready in found.queues.items()
     }
-    print_table(columns, list(_in_brief(levels).items()))
-    console.print()
+    if levels:
+        print_table(columns, list(_in_brief(levels).items()))
+        console.print()
     print_facts(list(_facts(found)))
+    show_alarms(found.alarms)
+    named = {alarm.sentence for alarm in found.alarms}
     for reason in found.reasons:
-        console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
+        if reason not in named:
+            console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
+
+
+def show_alarms(alarms: Sequence[AlarmRow]) -> None:
+    """Print each alarm with what to do about it, and where more is said."""
+    for alarm in alarms:
+        since = f" (since {alarm.since.astimezone():%Y-%m-%d %H:%M:%S})" if alarm.since else ""
+        style = "red" if alarm.severity == "critical" else "yellow"
+        console.print(f"{alarm.severity}: ", style=style, end="", highlight=False)
+        console.print(f"{safe_to_show(alarm.sentence)}{since}", soft_wrap=True, highlight=False, markup=False)
+        said = f"  → {safe_to_show(alarm.action)} (docs/{alarm.page})"
+        console.print(said, soft_wrap=True, highlight=False, markup=False)
 
 
 def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel | None]:
@@ -102,6 +125,8 @@ def _in_brief(queues: Mapping[str, QueueLevel | None]) -> dict[str, QueueLevel |
 
 def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:
     counts, articles = found.counts, found.articles
+    if counts is None or articles is None:
+        return
     last = counts.seconds_since_success
     yield "feeds", f"{counts.feeds:,}"
     yield "  disabled", f"{counts.disabled:,}"
@@ -113,6 +138,7 @@ def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:
     for group, jobs in found.busiest.items():
         if jobs > 1:
             yield f"    of {safe_to_show(group)}", f"{jobs:,}"
+    yield "health of the feeds", ", ".join(f"{n:,} {word.replace('_', ' ')}" for word, n in found.health.items() if n)
     yield "pending articles", f"{counts.pending_articles:,}"
     yield "  claimed by consumers", f"{articles.claimed:,}"
     yield "dead articles", f"{articles.dead:,}"
@@ -120,10 +146,12 @@ def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:
     yield "longest due for", _span(counts.longest_due_seconds)
     yield "next one due in", _span(counts.next_due_seconds)
     yield "last success, anywhere", f"{_span(last)} ago" if last else "never"
+    if found.freshness and (said := in_words(found.freshness.day)):
+        yield "freshness, last day", said
 
 
 def _span(seconds: float | None) -> str:
-    return "–" if seconds is None else in_words(seconds)
+    return "–" if seconds is None else span_in_words(seconds)
 
 
 def show_health(found: PipelineHealth) -> None:
@@ -142,8 +170,11 @@ def show_health(found: PipelineHealth) -> None:
         print_facts(list(_quality_facts(found.quality)))
     console.print()
     console.print(f"the pipeline is {found.status}", highlight=False)
+    show_alarms(found.alarms)
+    named = {alarm.sentence for alarm in found.alarms}
     for reason in found.reasons:
-        console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
+        if reason not in named:
+            console.print(f"- {safe_to_show(reason)}", soft_wrap=True)
 
 
 def _shares_in_words(stage: StageHealth) -> str:

@@ -28,6 +28,7 @@ from services.fetcher.parse.model import (
 )
 from services.fetcher.parse.text.charset import decode
 from services.fetcher.parse.text.links import absolute
+from shared.wire.jobs import DateOrder
 
 __all__ = ["Deadline", "FeedFacts", "NotAFeed", "OutOfTime", "ParseError", "ParsedFeed", "Unparseable", "parse_feed"]
 
@@ -42,6 +43,7 @@ def parse_feed(
     keep_html: bool = False,
     deadline: Deadline | None = None,
     known: bytes | None = None,
+    date_order: DateOrder | None = None,
 ) -> ParsedFeed:
     """Return the feed in `body`.
 
@@ -55,6 +57,7 @@ def parse_feed(
         deadline: returns whether the time is up. A thread can't be stopped, so the reader asks often and stops itself.
         known: digests from an earlier reading (`FetchFeed.known`); these entries are left out if that changes nothing
             else (package `known`). None: all entries are read, and no digests are returned.
+        date_order: what is known to stand first in dates such as 03/04/2026 (`FetchFeed.date_order`).
 
     Raises:
         NotAFeed: the body is something else; the message says what.
@@ -67,7 +70,15 @@ def parse_feed(
     text = text.lstrip("\x00 \t\r\n")
     if not text:
         raise NotAFeed("an empty body")
-    finish = partial(_finish, url=url, now=now, max_entries=max_entries, keep_html=keep_html, deadline=deadline)
+    finish = partial(
+        _finish,
+        url=url,
+        now=now,
+        max_entries=max_entries,
+        keep_html=keep_html,
+        deadline=deadline,
+        date_order=date_order,
+    )
     if known is None:
         reading = Reading(finish(*read_feed(text, deadline)), b"", b"")
     else:
@@ -83,6 +94,7 @@ def parse_feed(
         facts=_absolute_facts(raw.facts, tuple(filter(None, (url, about.site_url)))),
         known=reading.known,
         digests=reading.digests,
+        date_order=built.date_order,
     )
 
 
@@ -95,6 +107,7 @@ def _finish(
     max_entries: int,
     keep_html: bool,
     deadline: Deadline | None,
+    date_order: DateOrder | None,
 ) -> Found:
     about = read_info(raw, url)
     built = build_entries(
@@ -105,6 +118,7 @@ def _finish(
         max_entries=max_entries,
         keep_html=keep_html,
         deadline=deadline,
+        date_order=date_order,
     )
     return Found(tier, raw, about, built)
 

@@ -36,6 +36,7 @@ from services.fetcher.parse.text import MAX_SOURCE_CHARS, clean_line, clean_titl
 from services.fetcher.parse.text.authors import read_names
 from services.fetcher.parse.text.links import absolute
 from services.fetcher.parse.text.markup import safe_html
+from shared.wire.jobs import DateOrder
 from shared.wire.results import Enclosure, Entry, FeedInfo
 
 MAX_TITLE_CHARS = 2_000
@@ -64,6 +65,8 @@ class Built(NamedTuple):
     """Warnings that count the entries left out."""
     places: tuple[int, ...]
     """The place of each article in `RawFeed.entries`."""
+    date_order: DateOrder | None = None
+    """What stands first in numeric dates, as one of them proves."""
 
 
 def build_entries(
@@ -75,10 +78,11 @@ def build_entries(
     max_entries: int,
     keep_html: bool = False,
     deadline: Deadline | None = None,
+    date_order: DateOrder | None = None,
 ) -> Built:
-    """Return the feed's entries by the rules above."""
+    """Return the feed's entries by the rules above. `date_order` is what is known to stand first in numeric dates."""
     dates = (date for item in raw.entries for date in (item.published_at, item.updated_at) if isinstance(date, str))
-    loose = LooseDates(timely(dates, deadline), now=now, language=language)
+    loose = LooseDates(timely(dates, deadline), now=now, language=language, told=date_order)
     authors: dict[tuple[str, ...], str] = {(): ", ".join(_authors(raw.authors))[:MAX_AUTHORS_CHARS]}
     found: list[tuple[int, Entry]] = []
     seen = _Seen()
@@ -106,7 +110,7 @@ def build_entries(
     )
     found.sort(key=itemgetter(0))
     warnings = tuple(f"entries {what}: {number}" for number, what in counted if number)
-    return Built(tuple([entry for _, entry in found]), warnings, tuple([at for at, _ in found]))
+    return Built(tuple([entry for _, entry in found]), warnings, tuple([at for at, _ in found]), loose.proven)
 
 
 class _Seen:

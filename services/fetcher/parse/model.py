@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from shared.wire.jobs import DateOrder
 from shared.wire.results import Entry, FeedInfo, ServerHints
 
 
@@ -110,6 +111,8 @@ class ParsedFeed:
     """Digests of listed entries that are not in `entries`, since the caller knows them (`FeedFetched.known`)."""
     digests: bytes = b""
     """Digests of the context and of `entries` (`FeedFetched.digests`); empty if nothing can be recognised."""
+    date_order: DateOrder | None = None
+    """What stands first in dates such as 03/04/2026, as one of the feed's dates proves (`FeedFetched.date_order`)."""
 
 
 # A feed has many of these three, and a named tuple is made five times as fast as a frozen dataclass.

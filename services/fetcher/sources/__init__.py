@@ -24,6 +24,7 @@ from services.fetcher.http.options import BadOptions, RequestConfig, read_config
 from services.fetcher.parse.entries import build_entries, read_info
 from services.fetcher.parse.model import Deadline, NotAFeed, RawEntry, RawFeed, Text, Unparseable
 from shared.errors import ConfigurationError
+from shared.wire.jobs import DateOrder
 from shared.wire.results import Entry, FeedInfo, ServerHints
 
 __all__ = [
@@ -64,6 +65,8 @@ class ReadContext(Generic[C]):
     """Whether entries keep their bodies as HTML that is safe to show, too."""
     known: bytes = b""
     """Digests from an earlier reading (`FetchFeed.known`). A reader need not read these entries, but may."""
+    date_order: DateOrder | None = None
+    """What is known to stand first in dates such as 03/04/2026."""
     deadline: Deadline | None = None
     """Says whether the time is up. A slow reader asks it again and again, and raises Unparseable when it is."""
 
@@ -84,6 +87,8 @@ class Reading:
     """Digests of entries that the body lists and the reader left out (`FeedFetched.known`)."""
     digests: bytes = b""
     """Digests by which the next reading may recognise `entries` (`FeedFetched.digests`); empty: it can't."""
+    date_order: DateOrder | None = None
+    """What stands first in dates such as 03/04/2026, as one of the body's dates proves."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +130,9 @@ def make_reading(raw: RawFeed, context: ReadContext[C]) -> Reading:
         max_entries=context.max_entries,
         keep_html=context.keep_html,
         deadline=context.deadline,
+        date_order=context.date_order,
     )
-    return Reading(built.entries, feed, raw.hints)
+    return Reading(built.entries, feed, raw.hints, date_order=built.date_order)
 
 
 @cache

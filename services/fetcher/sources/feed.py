@@ -20,6 +20,7 @@ def read(body: bytes, context: ReadContext[RequestConfig]) -> Reading:
         keep_html=context.keep_html,
         deadline=context.deadline,
         known=context.known,
+        date_order=context.date_order,
     )
     return Reading(
         parsed.entries,
@@ -29,6 +30,7 @@ def read(body: bytes, context: ReadContext[RequestConfig]) -> Reading:
         notices_cuts=parsed.tier in WELL_FORMED,
         known=parsed.known,
         digests=parsed.digests,
+        date_order=parsed.date_order,
     )
 
 

@@ -14,7 +14,7 @@ from services.writer.schedule.bounds import (
     server_lower_bound,
     skip_forbidden,
 )
-from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
+from services.writer.schedule.feed_state import AMBIGUOUS, FeedState, NewItems, Rules, sure_dates
 from services.writer.schedule.publication_rate import Limits, items_per_day, longest_wait, next_poll, observe
 from shared.politeness import DEFAULT_PORTS, BadUrl, clean_url, same_origin
 from shared.wire.outcomes import BackOff, Outcome
@@ -95,6 +95,10 @@ def _note_attempt(feed: FeedState, fetched: FeedFetched) -> None:
         feed.probed_at = fetched.started_at
     feed.last_attempt_at = fetched.started_at
     feed.last_outcome, feed.last_error = fetched.outcome.value, fetched.error
+    if fetched.outcome.is_success:
+        feed.failing_since = None
+    elif fetched.outcome.back_off is not BackOff.AS_ASKED and feed.failing_since is None:
+        feed.failing_since = fetched.started_at
 
 
 def _has_lied(feed: FeedState, fetched: FeedFetched) -> bool:
@@ -133,6 +137,7 @@ def _note_success(feed: FeedState, fetched: FeedFetched, new: NewItems, now: dat
     feed.failures, feed.gone_since = 0, None
     feed.last_success_at = started_at
     if was_read:
+        _note_date_order(feed, fetched)
         feed.last_read_at = started_at
         feed.ttl_seconds = fetched.hints.ttl_seconds
         feed.skip_hours, feed.skip_days = list(fetched.hints.skip_hours), list(fetched.hints.skip_days)
@@ -146,6 +151,15 @@ def _note_success(feed: FeedState, fetched: FeedFetched, new: NewItems, now: dat
     _remember_validators(feed, fetched)
     feed.next_fetch_at = _plan(feed, fetched, _usual(feed, rules), now, _bounds(feed, rules))
     _follow_permanent_redirect(feed, fetched, rules)
+
+
+def _note_date_order(feed: FeedState, fetched: FeedFetched) -> None:
+    """Remember what the dates prove, and since when there are dates that may be read in two ways."""
+    feed.date_order_seen = fetched.date_order or feed.date_order_seen
+    if any(AMBIGUOUS in entry.flags for entry in fetched.entries):
+        feed.ambiguous_since = feed.ambiguous_since or fetched.started_at
+    elif fetched.entries:
+        feed.ambiguous_since = None
 
 
 def _usual_gap(feed: FeedState, now: datetime) -> float | None:
@@ -218,7 +232,7 @@ def _follow_permanent_redirect(feed: FeedState, fetched: FeedFetched, rules: Rul
     span = (fetched.started_at - feed.moved_since).total_seconds()
     is_confirmed = feed.moved_sightings >= rules.moved_sightings and span >= rules.moved_span_seconds
     if is_confirmed and (same_origin(feed.url, moved_to) or not feed.has_own_headers):
-        feed.url = moved_to
+        feed.url, feed.moved_at = moved_to, fetched.started_at
         feed.moved_to, feed.moved_since, feed.moved_sightings = None, None, 0
 
 

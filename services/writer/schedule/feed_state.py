@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from services.writer.schedule.publication_rate import Limits, PublicationRate
+from shared.wire.jobs import DateOrder
 from shared.wire.results import Entry
 
 
@@ -55,6 +56,8 @@ class FeedState:
     body_hash: str | None
     cursor_at: datetime | None
     failures: int
+    failing_since: datetime | None
+    """The first failure since the last success."""
     last_attempt_at: datetime | None
     last_success_at: datetime | None
     last_new_at: datetime | None
@@ -65,6 +68,14 @@ class FeedState:
     moved_to: str | None
     moved_since: datetime | None
     moved_sightings: int
+    moved_at: datetime | None
+    """When a permanent redirect became the URL."""
+    duplicate_of: int | None
+    """The feed that brings the same articles."""
+    ambiguous_since: datetime | None
+    """Since when articles come whose date may be read in two ways."""
+    date_order_seen: DateOrder | None
+    """What stands first in its numeric dates, as one of them proved."""
     probed_at: datetime | None
     lying_since: datetime | None
     news_gap_seconds: float | None
@@ -72,11 +83,16 @@ class FeedState:
     title: str | None
     site_url: str | None
     language: str | None
+    resumed_at: datetime | None = None
+    """When a person enabled it last."""
     has_own_headers: bool = False
     """Whether headers or credentials are sent with its requests. Only a person sets them."""
 
 
-DOUBTFUL = frozenset({"date_guessed", "date_clamped", "date_ambiguous"})
+AMBIGUOUS = "date_ambiguous"
+"""The flag of an entry whose date may be read in two ways."""
+
+DOUBTFUL = frozenset({"date_guessed", "date_clamped", AMBIGUOUS})
 """Flags of an entry whose date does not tell when it came."""
 
 

@@ -145,7 +145,11 @@ async def test_what_was_written_in_the_last_hour_is_counted(
     assert quality["week"] == {"articles": 25, "share": 1.0, "dated": 0.8, "full": 1.0, **labels, **duplicates}
     assert quality["tiers"]["strict"]["change"] == {"dated": 0.0, "full": -1.0, **labels, **duplicates}
     assert quality["status"] == "degraded"
-    assert health["reasons"] == [
+    alarms = {alarm["name"]: alarm for alarm in health["alarms"]}
+    assert list(alarms) == ["nobody_drains", "quality_fell"]
+    assert "the oldest for 3 days: does anybody take them?" in alarms["nobody_drains"]["sentence"]
+    assert [alarm["sentence"] for alarm in alarms.values()] == health["reasons"]
+    assert health["reasons"][1:] == [
         "0% of the last day's new articles have their whole text; in the week before it was 100%"
     ]
 

@@ -15,7 +15,7 @@ from services.admin.registry import NewFeed, add_feed, connect
         ("GET", "/api/feeds?limit=9999999999999999999999", 422, "query.limit"),
         ("GET", "/api/nope", 404, "no operation GET /api/nope here"),
         ("TRACE", "/api/feeds", 405, "no operation TRACE /api/feeds here"),
-        ("GET", "/", 404, "no operation GET / here"),
+        ("POST", "/nope", 404, "no operation POST /nope here"),
     ],
 )
 async def test_a_refusal_is_a_problem(api: httpx.AsyncClient, method: str, path: str, status: int, said: str) -> None:

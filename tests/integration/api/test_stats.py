@@ -30,11 +30,28 @@ async def test_stats_count_feeds_articles_and_hours(
     assert sum(hour["succeeded"] for hour in stats["hours"]) == 1
     assert (stats["quality"]["day"]["articles"], stats["quality"]["day"]["enriched"]) == (25, 0.0)
     assert stats["queues"]["writer"] is None
-    assert stats["reasons"] == ["the queues are not declared: no service has run on this broker yet"]
+    assert {alarm["name"] for alarm in stats["alarms"]} == {"queues_missing"}
+    assert stats["reasons"] == [alarm["sentence"] for alarm in stats["alarms"]]
 
 
-async def test_stats_without_a_broker_are_a_problem_that_says_what_to_look_at(database_url: str) -> None:
-    async with api_on(f"amqp://127.0.0.1:{NOWHERE}/", database_url) as api:
+async def test_stats_without_a_broker_say_so_and_tell_the_rest(database_url: str) -> None:
+    async with api_on(f"amqp://me:secret@127.0.0.1:{NOWHERE}/", database_url) as api:
         answer = await api.get("/api/stats")
-    assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
-    assert "FEEDMILL_AMQP_URL" in answer.json()["detail"]
+    stats = answer.json()
+    assert (answer.status_code, stats["queues"], stats["queues_at"]) == (200, {}, None)
+    assert (stats["counts"]["feeds"], stats["counts_at"] is None) == (0, False)
+    (alarm,) = stats["alarms"]
+    assert (alarm["name"], alarm["severity"]) == ("broker_away", "critical")
+    assert "FEEDMILL_AMQP_URL" in alarm["action"]
+    assert stats["reasons"] == [alarm["sentence"]]
+    assert "secret" not in answer.text
+
+
+async def test_stats_without_a_database_say_so_and_tell_the_rest(amqp_url: str) -> None:
+    async with api_on(amqp_url, f"postgresql://me:secret@127.0.0.1:{NOWHERE}/none") as api:
+        answer = await api.get("/api/stats")
+    stats = answer.json()
+    assert (answer.status_code, stats["counts"], stats["articles"], stats["hours"]) == (200, None, None, [])
+    assert (stats["queues"]["writer"], stats["queues_at"] is None) == (None, False)
+    assert [alarm["name"] for alarm in stats["alarms"]][:2] == ["database_away", "queues_missing"]
+    assert "secret" not in answer.text

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from services.admin.health.alarms.measured import Contact
 from services.admin.health.diagnosis import QueueLevel, Thresholds
 from services.admin.health.pipeline.picture import Attempts, Batches, Pace, Picture, Quality, Queues, TierQuality
-from services.admin.health.pipeline.rules import Status, Verdict, judge_all, judge_quality, judge_stages
+from services.admin.health.pipeline.rules import Verdict, judge_all, judge_quality, judge_stages
+from services.admin.health.pipeline.status import Status
 
 HEALTHY, UNKNOWN, DEGRADED, DOWN = Status
 
@@ -197,14 +199,14 @@ def test_every_stage_of_the_chain_is_judged() -> None:
 
 
 def test_without_a_broker_all_is_down_and_the_reason_is_said_once() -> None:
-    at = replace(PICTURE, queues=None, broker_trouble="no answer")
+    at = replace(PICTURE, queues=None, broker=Contact("no answer"))
     assert verdict(at) == Verdict(DOWN, ("RabbitMQ can't be asked: no answer",))
     statuses = {name: judged.status for name, judged in judge_stages(at).items()}
     assert statuses == {"scheduler": DOWN, "fetcher": DOWN, "parser": HEALTHY, "writer": DOWN}
 
 
 def test_without_a_database_fetchers_go_on() -> None:
-    at = replace(PICTURE, pace=None, attempts=None, quality=None, database_trouble="no answer")
+    at = replace(PICTURE, pace=None, attempts=None, quality=None, database=Contact("no answer"))
     assert verdict(at) == Verdict(DOWN, ("PostgreSQL can't be asked: no answer",))
     statuses = {name: judged.status for name, judged in judge_stages(at).items()}
     assert statuses == {"scheduler": DOWN, "fetcher": HEALTHY, "parser": UNKNOWN, "writer": DOWN}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.admin.health.alarms.causes import Attempt, count_causes
+from services.admin.health.alarms.measured import Failures, Waiting
 from services.admin.health.pipeline.picture import Attempts, Batches, Pace, Quality, TierQuality
-from services.scheduler import silence
+from services.scheduler import pending, silence
 from shared.database.postgres import Connection
 
 BUSY_PER_MINUTE = 2_000
@@ -63,6 +65,27 @@ SELECT EXISTS (SELECT 1 FROM priorities WHERE priority IS NOT NULL) AS has_feeds
     ))::float8 AS idle_seconds
 """
 
+# The newest ones: of a log with thousands a minute they tell as much as all. A job that waits for a host that is down
+# tells nothing of its own.
+_FAILED = """
+SELECT feeds.politeness_group AS host, log.error_class, log.error
+FROM (
+    SELECT feed_id, error_class, error FROM feed_fetch_log
+    WHERE NOT ok AND outcome <> 'skipped' AND started_at > now() - make_interval(secs => %(seconds)s)
+    ORDER BY started_at DESC LIMIT %(most)s
+) AS log JOIN feeds ON feeds.id = log.feed_id
+"""
+
+_ANSWERED = """
+SELECT DISTINCT feeds.politeness_group AS host
+FROM (
+    SELECT feed_id FROM feed_fetch_log WHERE ok AND started_at > now() - make_interval(secs => %(seconds)s)
+    ORDER BY started_at DESC LIMIT %(most)s
+) AS log JOIN feeds ON feeds.id = log.feed_id
+"""
+
+MOST_FAILED = 1000
+
 _BATCHES = """
 SELECT count(*) FILTER (WHERE finished_at > now() - interval '1 day') AS runs,
     extract(epoch FROM now() - max(finished_at))::float8 AS seconds_since
@@ -100,9 +123,24 @@ async def read_attempts(connection: Connection) -> Attempts:
 
 async def read_pace(connection: Connection, group_jobs: int) -> Pace:
     """Return whether feeds are polled in time. A host with `group_jobs` jobs under way gets no more."""
-    due, _, silent = await silence.look(connection)
+    found = await silence.look(connection)
     row = await _one(connection, _PACE, {"group_jobs": group_jobs})
-    return Pace(due=due, silence_seconds=silent, **row)
+    return Pace(due=found.due, silence_seconds=found.silence, **row)
+
+
+async def read_failures(connection: Connection, seconds: float) -> Failures:
+    """Return why the attempts of the last `seconds` failed, of the newest ones if there were many."""
+    values = {"seconds": seconds, "most": MOST_FAILED}
+    cursor = await connection.execute(_FAILED.encode(), values)
+    failed = [Attempt(**row) for row in await cursor.fetchall()]
+    cursor = await connection.execute(_ANSWERED.encode(), values)
+    return count_causes(failed, [row["host"] for row in await cursor.fetchall()])
+
+
+async def read_waiting(connection: Connection) -> Waiting:
+    """Return how many articles wait for a consumer, and for how long."""
+    found = await pending.look(connection)
+    return Waiting(int(found.articles), found.longest_seconds)
 
 
 async def read_batches(connection: Connection) -> Batches:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
+from services.admin.health.alarms.measured import Contact, DatabaseState, Failures, Waiting
 from services.admin.health.diagnosis import QueueLevel, Thresholds
 from shared.wire.outcomes import Outcome, OutcomeClass
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+WELL = Contact()
+"""The contact with a server that answers."""
 
 _CLASSES = {outcome.value: outcome.outcome_class for outcome in Outcome}
 _DEFERRED = {outcome.value for outcome in Outcome if not outcome.is_attempt}
@@ -154,10 +160,27 @@ class Picture:
     """The stages of the chain."""
     optional: Mapping[str, bool] = field(default_factory=dict)
     """Those that results can do without, and whether they are switched on."""
+    machine: str = "this machine"
+    """The name of the machine that looks."""
+    now: datetime = EPOCH
+    """By this machine's clock."""
+    broker: Contact = WELL
+    broker_alarm: str | None = None
+    """Why the broker takes no messages."""
     queues: Queues | None = None
-    broker_trouble: str | None = None
+    database: Contact = WELL
+    state: DatabaseState | None = None
+    figures_trouble: str | None = None
+    """Why there are no figures, though the database answers."""
     pace: Pace | None = None
     attempts: Attempts | None = None
+    failures: Failures | None = None
+    """Counted only where many fail."""
+    waiting: Waiting | None = None
     batches: Batches = field(default_factory=Batches)
-    database_trouble: str | None = None
     quality: Quality | None = None
+
+    @property
+    def database_trouble(self) -> str | None:
+        """Return why there are no figures of the database."""
+        return self.database.trouble or self.figures_trouble

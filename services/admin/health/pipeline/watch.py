@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from psycopg import errors
 
+from services.admin.health.alarms.measured import BrokerState, Contact, DatabaseState, Failures, Waiting
 from services.admin.health.diagnosis import Thresholds
 from services.admin.health.looks import Look, bound
 from services.admin.health.pipeline import figures
-from services.admin.health.pipeline.picture import Attempts, Batches, Pace, Picture, Quality, Queues
-from services.admin.health.queues import Levels, by_stage
+from services.admin.health.pipeline.picture import Attempts, Batches, Pace, Picture, Quality
+from services.admin.health.pipeline.server import read_state
+from services.admin.health.queues import by_stage
 from shared.broker.topology import Topology
 from shared.database.postgres import Database
 from shared.errors import FeedmillError
@@ -27,6 +31,9 @@ KEEP_SECONDS = 5.0
 PATIENCE_SECONDS = 2.0
 """Nobody waits longer for a server."""
 
+SILENT_SECONDS = 60.0
+"""Nothing has succeeded for longer: it is worth a look why."""
+
 KEEP_QUALITY_SECONDS = 300.0
 QUALITY_SECONDS = 20.0
 """A count over a week may take so long; until it has ended, the quality is unknown."""
@@ -37,6 +44,8 @@ class _Figures:
     pace: Pace
     attempts: Attempts
     batches: Batches
+    waiting: Waiting
+    failures: Failures | None
 
 
 class HealthWatch:
@@ -46,53 +55,80 @@ class HealthWatch:
         database: an open pool.
         topology: the queues.
         limits: the settings above which feeds wait.
-        levels: looks at the queues.
+        broker: looks at the broker.
     """
 
-    def __init__(self, database: Database, topology: Topology, limits: Thresholds, levels: Look[Levels]) -> None:
+    def __init__(self, database: Database, topology: Topology, limits: Thresholds, broker: Look[BrokerState]) -> None:
         self._database = database
         self._topology = topology
         self._limits = limits
-        self._levels = levels
-        self._figures = Look(
-            self._read_figures, what="PostgreSQL", keep_seconds=KEEP_SECONDS, patience_seconds=PATIENCE_SECONDS
-        )
-        self._quality = Look(
-            self._read_quality, what="PostgreSQL", keep_seconds=KEEP_QUALITY_SECONDS, patience_seconds=PATIENCE_SECONDS
-        )
+        self._broker = broker
+        self._state = self._look(self._read_state, KEEP_SECONDS)
+        self._figures = self._look(self._read_figures, KEEP_SECONDS)
+        self._quality = self._look(self._read_quality, KEEP_QUALITY_SECONDS)
+
+    def _look(self, find: Callable[[], Awaitable[T]], keep_seconds: float) -> Look[T]:
+        return Look(find, what="PostgreSQL", keep_seconds=keep_seconds, patience_seconds=PATIENCE_SECONDS)
 
     async def look(self) -> Picture:
         """Return the figures as they are now, or were `KEEP_SECONDS` ago; what can't be seen is told."""
-        (queues, broker_trouble), (found, trouble), (quality, _) = await asyncio.gather(
-            _attempt(self._read_queues()), _attempt(self._figures.get()), _attempt(self._quality.get())
+        (broker, broker_trouble), (state, trouble), (found, no_figures), (quality, _) = await asyncio.gather(
+            _attempt(self._broker.get()),
+            _attempt(self._state.get()),
+            _attempt(self._figures.get()),
+            _attempt(self._quality.get()),
         )
         return Picture(
             limits=self._limits,
             services=[stage.service for stage in self._topology.stages],
             optional={stage.service: stage.is_on for stage in self._topology.stages if stage.is_optional},
-            queues=queues,
-            broker_trouble=broker_trouble,
+            machine=socket.gethostname(),
+            now=datetime.now(UTC),
+            broker=_contact(self._broker, broker_trouble),
+            broker_alarm=broker.alarm if broker else None,
+            queues=by_stage(broker.levels, self._topology) if broker else None,
+            database=_contact(self._state, trouble),
+            state=state,
+            figures_trouble=no_figures,
             pace=found.pace if found else None,
             attempts=found.attempts if found else None,
+            failures=found.failures if found else None,
+            waiting=found.waiting if found else None,
             batches=found.batches if found else Batches(),
-            database_trouble=trouble,
-            quality=None if trouble else quality,
+            quality=None if trouble or no_figures else quality,
         )
 
-    async def _read_queues(self) -> Queues:
-        return by_stage(await self._levels.get(), self._topology)
+    async def _read_state(self) -> DatabaseState:
+        async with self._database.transaction() as connection:
+            await bound(connection, PATIENCE_SECONDS)
+            return await read_state(connection)
 
     async def _read_figures(self) -> _Figures:
         async with self._database.transaction() as connection:
             await bound(connection, PATIENCE_SECONDS)
             pace = await figures.read_pace(connection, self._limits.group_jobs)
             attempts = await figures.read_attempts(connection)
-            return _Figures(pace, attempts, await figures.read_batches(connection))
+            batches, waiting = await figures.read_batches(connection), await figures.read_waiting(connection)
+            failures = None
+            if seconds := _failing_seconds(pace, attempts):
+                failures = await figures.read_failures(connection, seconds)
+            return _Figures(pace, attempts, batches, waiting, failures)
 
     async def _read_quality(self) -> Quality:
         async with self._database.transaction() as connection:
             await bound(connection, QUALITY_SECONDS)
             return await figures.read_quality(connection)
+
+
+def _failing_seconds(pace: Pace, attempts: Attempts) -> float:
+    """Return for how long failures are worth a look: since the last success, or where many fail; 0: they are not."""
+    if pace.silence_seconds > SILENT_SECONDS:
+        return min(pace.silence_seconds, figures.WINDOW_SECONDS)
+    return attempts.window_seconds if 2 * sum(attempts.failures.values()) > attempts.fetches else 0.0
+
+
+def _contact(look: Look[T], trouble: str | None) -> Contact:
+    return Contact(trouble, look.failing_since if trouble else None, look.last_at)
 
 
 async def _attempt(asked: Awaitable[T]) -> tuple[T | None, str | None]:

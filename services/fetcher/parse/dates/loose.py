@@ -2,12 +2,14 @@
 
 Whether day or month stands first is decided once for a feed, by the first of these rules that gives an answer:
 
-1. Another date of the feed has a number above 12, which can't be a month.
-2. One order would put a date more than a day into the future.
-3. The dates are sorted in one order and not in the other: feeds usually list the newest entry first.
-4. The language: the month is first for en-US, en-PH and `en` without a region, the day for all others.
+1. A date of the feed proves it: a number above 12 can't be a month, or only one order falls on the weekday it names.
+2. What the caller was told: a person decided it, or an earlier reading proved it.
+3. One order would put a date more than a day into the future.
+4. The dates are sorted in one order and not in the other: feeds usually list the newest entry first.
+5. The language writes the day first wherever it is spoken.
+6. A guess: the month is first for en-US, en-PH and `en` without a region, the day for all others.
 
-Only dates decided by rule 4 are `date_ambiguous`. Dates that are relative to the fetch, or lack a year or a day, are
+Only dates decided by rule 6 are `date_ambiguous`. Dates that are relative to the fetch, or lack a year or a day, are
 `date_guessed`.
 """
 
@@ -16,10 +18,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from services.fetcher.parse.dates.clock import Clock, read_clock
 from services.fetcher.parse.dates.words import full_year, month_and_numbers
+from shared.wire.jobs import DateOrder
 
 FUTURE_TOLERANCE = timedelta(hours=24)
 """A date this far in the future is accepted: clocks differ, and time zones are forgotten."""
@@ -29,8 +32,26 @@ _NUMERIC = re.compile(
     r"|(?<!\d)(\d{1,2})(/)(\d{1,2})/(\d{2})(?!\d)"
 )
 _MONTH_FIRST = re.compile(r"en([-_](us|ph|gu|as|pw))?|es[-_](us|pr)", re.IGNORECASE)
+_DAY_FIRST = re.compile(
+    r"(ar|bg|ca|cs|da|de|el|es|fi|fr|gl|he|hr|id|it|lv|nb|nl|nn|no|pl|pt|ro|ru|sk|sl|sr|tr|uk|vi)"
+    r"([-_](?!(us|pr|ca|ph)$)[a-z0-9]+)*|en[-_](au|gb|ie|in|nz|za)",
+    re.IGNORECASE,
+)
+"""`en` and `en-US` are what programs say that were never told a language."""
 _MIN_RUN = 3
-"""Rule 3 needs so many dates."""
+"""Rule 4 needs so many dates."""
+
+_WEEKDAYS = (
+    "mon lun seg maa пон",
+    "tue die mar ter din вто",
+    "wed mit mer mie qua woe сре",
+    "thu don jeu jue gio qui чет",
+    "fri fre ven vie sex vri пят",
+    "sat sam sab zat суб",
+    "sun son dim dom zon вос",
+)
+"""Beginnings of the weekdays' names, from Monday on: in English, German, the Romance languages, Dutch, Russian."""
+_WEEKDAY = {name: day for day, names in enumerate(_WEEKDAYS) for name in names.split()}
 
 _TODAY = (
     "today now heute jetzt hoy ahora aujourd oggi hoje vandaag nu dzis dzisiaj сегодня сеичас сьогодні idag dnes "
@@ -73,10 +94,17 @@ class _Numeric:
     second: int
     year: int
     clock: Clock
+    weekday: int | None
 
-    def moment(self, *, day_first: bool) -> datetime | None:
-        day, month = (self.first, self.second) if day_first else (self.second, self.first)
-        return self.clock.on(self.year, month, day)
+    def moments(self) -> tuple[datetime | None, datetime | None]:
+        """Return the moments with the day first and with the month first; None for an order that is impossible."""
+        orders = (self.second, self.first), (self.first, self.second)
+        found = [self.clock.on(self.year, month, day) for month, day in orders]
+        if all(found) and self.weekday is not None:
+            fits = [date(self.year, month, day).weekday() == self.weekday for month, day in orders]
+            if any(fits):  # else the feed names a wrong day
+                found = [moment if fit else None for moment, fit in zip(found, fits, strict=True)]
+        return found[0], found[1]
 
 
 def is_loose(text: str) -> bool:
@@ -88,11 +116,23 @@ def is_loose(text: str) -> bool:
 
 
 class LooseDates:
-    """Reads the loose dates of one feed."""
+    """Reads the loose dates of one feed.
 
-    def __init__(self, texts: Iterable[str], *, now: datetime, language: str | None) -> None:
+    Args:
+        texts: all of them.
+        now: the time of the fetch.
+        language: of the feed.
+        told: what stands first, if a person or an earlier reading said so.
+    """
+
+    def __init__(
+        self, texts: Iterable[str], *, now: datetime, language: str | None, told: DateOrder | None = None
+    ) -> None:
         self._now = now
-        self._day_first, self._is_certain = _decide([*filter(None, map(_numeric, texts))], now, language or "")
+        readings = [numeric.moments() for numeric in map(_numeric, texts) if numeric]
+        self.proven = _prove(readings)
+        """What stands first as rule 1 has it; None if no date proves it, or some contradict each other."""
+        self._day_first, self._is_certain = _decide(readings, self.proven or told, now, language or "")
 
     def read(self, text: str) -> Reading | None:
         """Return the moment of a simplified text in this feed, or None."""
@@ -106,8 +146,8 @@ class LooseDates:
         return self._read_partial(text)
 
     def _read_numeric(self, numeric: _Numeric) -> Reading | None:
-        moment = numeric.moment(day_first=self._day_first)
-        other = numeric.moment(day_first=not self._day_first)
+        day_first, month_first = numeric.moments()
+        moment, other = (day_first, month_first) if self._day_first else (month_first, day_first)
         if moment is None:
             return Reading(other) if other else None
         return Reading(moment, is_ambiguous=bool(other) and other != moment and not self._is_certain)
@@ -142,22 +182,34 @@ def _numeric(text: str) -> _Numeric | None:
     if not found:
         return None
     first, _, second, year = (part for part in found.groups() if part is not None)
-    return _Numeric(int(first), int(second), full_year(year), clock)
+    named = (_WEEKDAY[word[:3]] for word in _WORD.findall(text) if word[:3] in _WEEKDAY)
+    return _Numeric(int(first), int(second), full_year(year), clock, next(named, None))
 
 
-def _decide(dates: list[_Numeric], now: datetime, language: str) -> tuple[bool, bool]:
+_Moments = tuple[datetime | None, datetime | None]
+"""With the day first and with the month first."""
+
+
+def _prove(readings: list[_Moments]) -> DateOrder | None:
+    single = [day_first for day_first, month_first in readings if bool(day_first) != bool(month_first)]
+    only: set[DateOrder] = {"day" if day_first else "month" for day_first in single}
+    return only.pop() if len(only) == 1 else None
+
+
+def _decide(readings: list[_Moments], known: DateOrder | None, now: datetime, language: str) -> tuple[bool, bool]:
     """Return whether the day is first, and whether that is certain."""
-    readings = [(date.moment(day_first=True), date.moment(day_first=False)) for date in dates]
-    only = {day_first is not None for day_first, other in readings if (day_first is None) != (other is None)}
-    if len(only) == 1:
-        return only.pop(), True
+    if known:
+        return known == "day", True
     both = [reading for reading in readings if all(reading)]
+    is_mixed = any(day_first or other for day_first, other in readings if not (day_first and other))
     for order in (True, False):
         moments, others = ([reading[at] for reading in both] for at in ((0, 1) if order else (1, 0)))
         if _ahead(others, now) and not _ahead(moments, now):
             return order, True
-        if not only and _runs(moments) and not _runs(others):
+        if not is_mixed and _runs(moments) and not _runs(others):
             return order, True
+    if not is_mixed and _DAY_FIRST.fullmatch(language):
+        return True, True
     return not _MONTH_FIRST.fullmatch(language), False
 
 

@@ -185,8 +185,9 @@ def test_an_order_in_which_the_dates_run_decides() -> None:
     ("language", "moment"),
     [
         ("", at(2025, 2, 1)),
-        ("de", at(2025, 2, 1)),
-        ("en-GB", at(2025, 2, 1)),
+        ("ja", at(2025, 2, 1)),
+        ("fr-CA", at(2025, 2, 1)),
+        ("en-CA", at(2025, 2, 1)),
         ("en-US", at(2025, 1, 2)),
         ("en", at(2025, 1, 2)),
     ],
