@@ -77,8 +77,10 @@ def fill_articles(connection: psycopg.Connection[dict[str, Any]]) -> None:
         " WHERE md5 = ANY(%s)",
         [[HELD, FAILED]],
     )
-    connection.execute("SELECT ack_articles(ARRAY(SELECT md5 FROM pending_articles WHERE lease_id IS NOT NULL"
-                       " AND md5 <> ALL(%s)))", [[HELD, FAILED, DEAD]])
+    connection.execute(
+        "SELECT ack_articles(ARRAY(SELECT md5 FROM pending_articles WHERE lease_id IS NOT NULL AND md5 <> ALL(%s)))",
+        [[HELD, FAILED, DEAD]],
+    )
     connection.execute("SELECT FROM fail_articles(%s, 'the model is away', retry_after => '1 day')", [[FAILED]])
     connection.execute("SELECT bury_articles(%s, 'the model refused it')", [[DEAD]])
 
