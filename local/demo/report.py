@@ -15,7 +15,8 @@ from local.farm.count import Count
 
 NEXT_STEPS = """
 Go on with real feeds:
-  .feedmill/venv/bin/feedmill up              all services, private servers, data kept (Ctrl-C stops)
+  .feedmill/venv/bin/feedmill up              all services, private servers, data kept (Ctrl-C stops); prints the
+                                              dashboard's address
   .feedmill/venv/bin/feedmill feeds add URL   in another terminal
   .feedmill/venv/bin/feedmill status          queues, feeds, articles
 """

@@ -9,6 +9,8 @@ from services.admin.health.backlog import SAMPLE_SECONDS
 from services.api.access.serving import configure_server, guarded, housekeeping, open_access
 from services.api.app import make_app
 from services.api.resources import Resources, open_database
+from services.api.ringing import LOOK_SECONDS as RINGING_SECONDS
+from services.api.ringing import Ringing
 from services.api.server import listen, run_server
 from services.api.settings import ApiSettings
 from services.api.watched import Measured, Probed
@@ -36,8 +38,11 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
     access = open_access(settings, resources)
     app = guarded(make_app(resources, access.authenticate), settings)
     server = configure_server(Probed(Measured(app), health))
-    watching = PeriodicTask("backlog", resources.backlog.take, seconds=SAMPLE_SECONDS)
-    tasks = (*housekeeping(settings, database, access), watching)
+    watching = (
+        PeriodicTask("alarms", Ringing(resources).look, seconds=RINGING_SECONDS),
+        PeriodicTask("backlog", resources.backlog.take, seconds=SAMPLE_SECONDS),
+    )
+    tasks = (*housekeeping(settings, database, access), *watching)
     for task in tasks:
         health.add_warning(f"background {task.name}", task.check)
     async with database.open():

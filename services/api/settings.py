@@ -61,7 +61,9 @@ class ApiSettings(BrokerSettings, ClaimSettings, DatabaseSettings, PolitenessSet
     api_rabbitmq_page: WebPage = Field(
         "", description="Address of RabbitMQ's management UI, as browsers reach it; the dashboard links to it."
     )
-    api_grafana_page: WebPage = Field("", description="Address of Grafana or of a dashboard there, likewise.")
+    api_grafana_page: WebPage = Field(
+        "", description="Address of Grafana, as browsers reach it; the dashboard links to it."
+    )
     audit_days: float = Field(
         365.0, gt=0, le=36_500, allow_inf_nan=False, description="Days for which the audit log is kept."
     )

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from prometheus_client import Gauge
 
@@ -31,8 +32,23 @@ SILENCE = Gauge(
 LOOK = (Path(__file__).parent / "silence.sql").read_bytes()
 
 
+class Found(NamedTuple):
+    """What a look finds. Spans in seconds."""
+
+    due: int
+    """Feeds that are due."""
+    longest_due: float
+    silence: float
+    """For how long no attempt has succeeded though feeds wanted one."""
+    success_age: float
+    """Since the last success; infinite: there was none."""
+
+
 class SilenceWatch:
     """Looks how much is due, and whether any attempt succeeds.
+
+    A silence lasts until an attempt succeeds or no feed wants one: that a lost job is issued anew does not end it. None
+    begins before the watch does: after a start the feeds that were due meanwhile are no alarm.
 
     Args:
         database: where the answers are.
@@ -45,7 +61,9 @@ class SilenceWatch:
         self._seconds = seconds
         self._clock = clock
         self._silence = 0.0
-        self._noted_at = clock()
+        self._begun_at: float | None = None
+        """When the silence began, by `clock`; None: there is none."""
+        self._started_at = self._noted_at = clock()
         SILENCE.set_function(self.silence_seconds)
 
     def silence_seconds(self) -> float:
@@ -71,25 +89,35 @@ class SilenceWatch:
             DUE.set(math.nan)
             LONGEST_DUE.set(math.nan)
             raise
-        self.note(*found)
+        self.note(found)
 
-    def note(self, due: int, longest_due: float, silence: float) -> None:
+    def note(self, found: Found) -> None:
         """Take what was found; the alarm is logged when it begins and when it ends."""
-        DUE.set(due)
-        LONGEST_DUE.set(longest_due)
+        DUE.set(found.due)
+        LONGEST_DUE.set(found.longest_due)
         before = self.check()
-        self._silence, self._noted_at = silence, self._clock()
+        now = self._clock()
+        self._begun_at = self._find_begin(found, now)
+        self._silence, self._noted_at = 0.0 if self._begun_at is None else now - self._begun_at, now
         after = self.check()
         if after and not before:
             log.error("alarm: %s", after)
         elif before and not after:
             log.info("the alarm is over: feeds are fetched again, or none wants to be")
 
+    def _find_begin(self, found: Found, now: float) -> float | None:
+        if found.silence <= 0:
+            return None
+        begun_at = max(now - found.silence, self._started_at)
+        if self._begun_at is None or now - found.success_age > self._begun_at:
+            return begun_at
+        return min(begun_at, self._begun_at)
 
-async def look(connection: Connection) -> tuple[int, float, float]:
-    """Return how many feeds are due, for how long the longest, and for how long no attempt has succeeded (seconds)."""
+
+async def look(connection: Connection) -> Found:
+    """Return how many feeds are due, and whether any attempt succeeds. Raises what the database raises."""
     await connection.execute("SET LOCAL jit = off")  # compiling takes thirty times as long as the search
     cursor = await connection.execute(LOOK)
     row = await cursor.fetchone()
     assert row is not None
-    return row["due"], row["longest_due"], row["silence"]
+    return Found(**row)

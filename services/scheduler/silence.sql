@@ -24,11 +24,24 @@ last_success (at) AS (
         '-infinity'
     )
 ),
+-- The first sign that somebody works since then. Feeds that were due before it are those of a pause: after a start they
+-- are no silence.
+resumed (at) AS (
+    SELECT least(
+        (SELECT min(issued_at) FROM feeds WHERE enabled AND issued_at IS NOT NULL),
+        (
+            SELECT started_at FROM feed_fetch_log
+            WHERE NOT ok AND started_at BETWEEN last_success.at AND now() ORDER BY started_at LIMIT 1
+        )
+    )
+    FROM last_success
+    WHERE last_success.at < now() - interval '1 minute'
+),
 -- A feed that had failed for days when others still succeeded is broken, and tells nothing of the others. While the last
 -- success is fresh there is no silence, and nobody looks on.
 wanting AS MATERIALIZED (
     SELECT least(
-        (SELECT oldest FROM due),
+        (SELECT greatest(due.oldest, resumed.at) FROM due CROSS JOIN resumed WHERE due.oldest IS NOT NULL),
         (SELECT min(issued_at) FROM feeds WHERE enabled AND issued_at IS NOT NULL),
         (
             SELECT last_attempt_at FROM feeds
@@ -67,5 +80,8 @@ SELECT due.feeds::int AS due,
          FROM wanting CROSS JOIN last_success
          WHERE wanting.since IS NOT NULL),
         0
-    )::float8 AS silence
+    )::float8 AS silence,
+    coalesce(
+        (SELECT extract(epoch FROM now() - nullif(last_success.at, '-infinity')) FROM last_success), 'infinity'
+    )::float8 AS success_age
 FROM due

@@ -20,10 +20,12 @@ from shared.waiting import keep_trying
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 21
 """The migration that this code needs; a test compares it with shared/database/migrations/."""
 
 POOL_TIMEOUT_SECONDS = 3.0
+CLOSE_SECONDS = 0.5
+"""How long the end waits for connections that are being made: a server that hangs makes none."""
 
 Connection = psycopg.AsyncConnection[DictRow]
 
@@ -69,8 +71,10 @@ SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true),
     set_config('statement_timeout', coalesce(%(statement)s, current_setting('statement_timeout')), true),
     set_config('lock_timeout', coalesce(%(lock)s, current_setting('lock_timeout')), true),
     set_config('tcp_keepalives_idle', '30', true), set_config('tcp_keepalives_interval', '10', true),
-    set_config('tcp_keepalives_count', '3', true), set_config('tcp_user_timeout', '30s', true)
+    set_config('tcp_keepalives_count', '3', true), set_config('tcp_user_timeout', '30s', true),
+    set_config('jit', 'off', true)
 """
+"""No statement is compiled: arrays let the planner expect far more rows than there are."""
 
 
 def transaction_bounds(
@@ -134,7 +138,7 @@ class Database:
         try:
             yield self
         finally:
-            await self._pool.close()
+            await self._pool.close(CLOSE_SECONDS)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:

@@ -203,7 +203,7 @@ def test_requests_find_the_api(objects: tuple[Object, ...], monkeypatch: pytest.
         assert {rule["host"]} == set(tls["hosts"])
         assert rule["host"] in settings.host_set()
         (path,) = rule["http"]["paths"]
-        assert path["path"] == "/api"
+        assert path["path"] == "/"
         assert path["backend"]["service"] == {"name": service["metadata"]["name"], "port": {"name": port["name"]}}
         namespace = find(objects, "Namespace", ingress["metadata"]["namespace"])["metadata"]["name"]
         assert f"feedmill-api.{namespace}.svc" in settings.host_set()

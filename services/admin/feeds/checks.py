@@ -41,7 +41,9 @@ UNSURE = frozenset({"date_guessed", "date_ambiguous", "date_clamped"})
 """Flags of an entry whose date is not sure."""
 
 _FEEDS = f"""
-SELECT id, url, coalesce(name, title) AS name, source_type, source_config FROM feeds
+SELECT id, url, coalesce(name, title) AS name, source_type, source_config,
+    coalesce(date_order, date_order_seen) AS date_order
+FROM feeds
 WHERE id > %(after)s AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s))
     AND (%(tag)s::text IS NULL OR {HAS_TAG}) AND (%(source_type)s::text IS NULL OR source_type = %(source_type)s)
 ORDER BY id LIMIT %(limit)s
@@ -151,7 +153,7 @@ def _check(client: Client, database_url: str, settings: FetcherSettings, feed: R
 
         fetching = SingleFetch(client, settings, slot, MAX_REDIRECTS + 1)
         try:
-            fetched = fetching.fetch(feed["url"], feed["source_config"], feed["source_type"])
+            fetched = fetching.fetch(feed["url"], feed["source_config"], feed["source_type"], feed["date_order"])
         except (LeftAlone, HostBusy) as error:
             return _about(feed) | {"outcome": NOT_ASKED, "words": "the host was not asked", "error": str(error)}
     assert fetched is not None  # the chain of redirects ends before the requests do

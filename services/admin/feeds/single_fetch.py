@@ -16,7 +16,7 @@ from services.fetcher.request import FeedRequest, prepare_request
 from services.fetcher.retries import RetryRules, decide_retry
 from services.fetcher.settings import FetcherSettings
 from shared.politeness import politeness_group
-from shared.wire.jobs import DEFAULT_SOURCE_TYPE, FetchFeed
+from shared.wire.jobs import DEFAULT_SOURCE_TYPE, DateOrder, FetchFeed
 from shared.wire.results import FeedFetched
 
 
@@ -55,13 +55,19 @@ class SingleFetch:
         """The last response, if there was one."""
         return self._last.answer
 
-    def fetch(self, url: str, config: dict[str, Any], source_type: str = DEFAULT_SOURCE_TYPE) -> FeedFetched | None:
+    def fetch(
+        self,
+        url: str,
+        config: dict[str, Any],
+        source_type: str = DEFAULT_SOURCE_TYPE,
+        date_order: DateOrder | None = None,
+    ) -> FeedFetched | None:
         """Return the result of an unconditional fetch; None after too many requests.
 
         Raises:
             LeftAlone: the host must get no request now.
         """
-        return self._attempt(url, config, source_type)[1]
+        return self._attempt(url, config, source_type, date_order)[1]
 
     def fetch_to_write(
         self, url: str, config: dict[str, Any], source_type: str = DEFAULT_SOURCE_TYPE
@@ -70,13 +76,16 @@ class SingleFetch:
         job, found = self._attempt(url, config, source_type)
         return decide_retry(job, found, self._rules, self._clock.now())[0] if found else None
 
-    def _attempt(self, url: str, config: dict[str, Any], source_type: str) -> tuple[FetchFeed, FeedFetched | None]:
+    def _attempt(
+        self, url: str, config: dict[str, Any], source_type: str, date_order: DateOrder | None = None
+    ) -> tuple[FetchFeed, FeedFetched | None]:
         now = self._clock.now()
         job = FetchFeed(
             feed_id=0,  # of no feed: its result goes to the caller
             url=url,
             source_type=source_type,
             source_config=config,
+            date_order=date_order,
             group=politeness_group(url, self._proxy_hosts),
             claim_id=uuid4(),
             not_after=now + timedelta(seconds=self._rules.claim_seconds),

@@ -8,6 +8,7 @@ from services.admin.errors import NotFound
 from services.admin.feeds.listing import no_feed
 from services.admin.feeds.states import FAILING
 from services.admin.health.diagnosis import HostState
+from services.admin.health.freshness import read_freshness
 from services.admin.health.looks import bound
 from shared.database.postgres import Connection
 from shared.observability.display import safe_to_show
@@ -128,7 +129,7 @@ async def list_hosts(
 
 
 async def read_host(connection: Connection, host: str, *, connect_failure_seconds: float) -> dict[str, Any]:
-    """Return one host.
+    """Return one host, with its `freshness`.
 
     Raises:
         NotFound: no feed has it.
@@ -139,7 +140,7 @@ async def read_host(connection: Connection, host: str, *, connect_failure_second
     row = await cursor.fetchone()
     if row is None or not (row["feeds"] or row["throttled_until"]):
         raise NotFound(f"no feed is at the host {safe_to_show(host)}: `feedmill hosts` shows all")
-    return row
+    return row | {"freshness": await read_freshness(connection, host=host)}
 
 
 async def read_host_of(connection: Connection, feed_id: int, *, connect_failure_seconds: float) -> dict[str, Any]:

@@ -18,6 +18,10 @@ PAGES = (
     "feeds",
     "feed",
     "hosts",
+    "articles.lists",
+    "articles.single",
+    "articles.consumers",
+    "dead_letters",
     "settings",
 )
 """All modules with a router."""

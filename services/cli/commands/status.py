@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.admin.health.diagnosis import QueueLevel, in_all, in_words
+from services.admin.health.diagnosis import QueueLevel, in_all
+from services.admin.health.diagnosis import in_words as span_in_words
+from services.admin.health.freshness_words import in_words
 from services.cli.calls.opening import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
@@ -53,12 +55,12 @@ def status(health: Health = False, as_json: AsJson = False) -> None:
         return
     from services.api.models.stats import StatsAnswer
 
-    with open_api() as api:
+    with open_api() as api:  # what is known is shown at once: to leave a server that hangs takes a while
         found = api.get("/api/stats", StatsAnswer)
-    if as_json:
-        print(ascii_json(found.model_dump(mode="json")))
-    else:
-        show(found)
+        if as_json:
+            print(ascii_json(found.model_dump(mode="json")), flush=True)
+        else:
+            show(found)
     if any(alarm.severity == "critical" for alarm in found.alarms):
         raise typer.Exit(1)
 
@@ -68,11 +70,11 @@ def _show_health(*, as_json: bool) -> None:
 
     with open_api() as api:
         answer = api.call("GET", "/api/health/pipeline", accept={HTTPStatus.SERVICE_UNAVAILABLE})
-    found = PipelineHealth.model_validate_json(answer.content)
-    if as_json:
-        print(ascii_json(found.model_dump(mode="json")))
-    else:
-        show_health(found)
+        found = PipelineHealth.model_validate_json(answer.content)
+        if as_json:
+            print(ascii_json(found.model_dump(mode="json")), flush=True)
+        else:
+            show_health(found)
     if found.status != "healthy":
         raise typer.Exit(1)
 
@@ -144,10 +146,12 @@ def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:
     yield "longest due for", _span(counts.longest_due_seconds)
     yield "next one due in", _span(counts.next_due_seconds)
     yield "last success, anywhere", f"{_span(last)} ago" if last else "never"
+    if found.freshness and (said := in_words(found.freshness.day)):
+        yield "freshness, last day", said
 
 
 def _span(seconds: float | None) -> str:
-    return "–" if seconds is None else in_words(seconds)
+    return "–" if seconds is None else span_in_words(seconds)
 
 
 def show_health(found: PipelineHealth) -> None:

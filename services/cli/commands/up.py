@@ -30,6 +30,7 @@ from shared.waiting import until_any
 API_PORT = "FEEDMILL_API_PORT"
 METRICS_PORT = "FEEDMILL_METRICS_PORT"
 ENRICHER = "FEEDMILL_ENRICHER"
+RABBITMQ_PAGE = "FEEDMILL_API_RABBITMQ_PAGE"
 
 
 def up(
@@ -74,6 +75,8 @@ def up(
         load_seed_file(addresses.database_url, settings, terminal.print)
         try:
             show = print_json if as_json else LogPrinter(console).show
+            if addresses.management_url:
+                switches |= {RABBITMQ_PAGE: os.environ.get(RABBITMQ_PAGE) or addresses.management_url}
             environment = child_environment(addresses.environment() | FREE_PORTS | switches)
             run_interruptible(_supervise(servers, terminal, processes, environment, show))
         finally:
@@ -157,7 +160,9 @@ def _where(addresses: Addresses, settings: CliSettings, processes: Sequence[Proc
         file = settings.home / "up" / "addresses.json"
         lines.append(f"management UI  {addresses.management_url} (user and password: as in {file})")
     lines.append(f"PostgreSQL     {psql_command(settings)}")
-    lines += [f"HTTP API       {_api_address(process)}" for process in processes if process.service == "api"]
+    for process in processes:
+        if process.service == "api":
+            lines += [f"dashboard      {_api_address(process, '/')}", f"HTTP API       {_api_address(process, '/api')}"]
     ports = [f"{p.name} {p.environment[METRICS_PORT]}" for p in processes if METRICS_PORT in p.environment]
     if ports:
         lines.append(f"metrics ports  {', '.join(ports)}")
@@ -166,12 +171,12 @@ def _where(addresses: Addresses, settings: CliSettings, processes: Sequence[Proc
     return lines
 
 
-def _api_address(process: Process) -> str:
+def _api_address(process: Process, path: str) -> str:
     port, host = process.environment[API_PORT], read_settings(ApiSettings).api_host
     if port == "0":
         return "on a free port: its line `listening` below says which"
     who = " (open to this machine, without a token)" if process.environment.get("FEEDMILL_API_OPEN") == "true" else ""
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/api{who}"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}{who}"
 
 
 def print_json(name: str, line: str) -> None:

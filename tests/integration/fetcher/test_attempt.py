@@ -122,6 +122,19 @@ def test_of_a_broken_body_whose_end_only_the_connection_tells_no_validators_are_
     assert found.etag == kept
 
 
+def test_the_order_of_day_and_month_is_taken_from_the_job_and_a_proof_is_brought_back(
+    attempt: Callable[..., Attempt],
+) -> None:
+    def found(*dates: str, **job: Any) -> FeedFetched:
+        items = "".join(f"<item><title>{date}</title><pubDate>{date}</pubDate></item>" for date in dates)
+        return attempt(saying(answer(body=rss(items).encode())), **job).fetched
+
+    assert (found("03/04/2025").entries[0].flags, found("03/04/2025").date_order) == (("date_ambiguous",), None)
+    told = found("03/04/2025", date_order="month")
+    assert (told.entries[0].flags, f"{told.entries[0].published_at:%d %b}", told.date_order) == ((), "04 Mar", None)
+    assert found("03/04/2025", "25/04/2025").date_order == "day"
+
+
 def test_a_feed_that_is_read_brings_entries_validators_and_hints(attempt: Callable[..., Attempt]) -> None:
     reply = answer(body=FEED, ETag='"e"', Last_Modified="today", Cache_Control="max-age=600", Content_Type="text/xml")
     found = attempt(saying(reply)).fetched

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -134,6 +135,40 @@ def test_a_role_that_may_read_feeds_may_read_what_they_list(servers: Servers, tm
         asked = "SELECT has_table_privilege(%s, 'feed_listings', privilege) FROM unnest(%s::text[]) AS privilege"
         assert connection.execute(asked, [role, ["SELECT", "UPDATE"]]).fetchall() == [(True,), (False,)]
         connection.execute(f'DROP OWNED BY "{role}"; DROP ROLE "{role}"'.encode())
+
+
+def test_what_earlier_versions_knew_of_a_feeds_health_is_kept(servers: Servers, tmp_path: Path) -> None:
+    with database_before(servers, tmp_path, 19) as url:
+        with psycopg.connect(url) as connection:
+            connection.execute(
+                """
+                INSERT INTO feeds (url, politeness_group, failures, last_success_at, enabled, disabled_reason) VALUES
+                    ('http://fails/', 'a', 3, '2026-01-01 10:00:00+00', true, NULL),
+                    ('http://moved/', 'b', 0, NULL, false, 'duplicate: moved for good to the URL of feed 1'),
+                    ('http://unsure/', 'c', 0, '2026-01-01 10:00:00+00', true, NULL);
+                INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome,
+                    final, attempt, items_seen, items_new, wire_bytes, decoded_bytes)
+                SELECT gen_random_uuid(), 1, at, at, 1, outcome = 'fetched', outcome, true, 0, 0, 0, 0, 0
+                FROM (VALUES ('2026-01-01 09:00:00+00'::timestamptz, 'gave_up'), ('2026-01-01 10:00:00+00', 'fetched'),
+                    ('2026-01-01 10:30:00+00', 'throttled'), ('2026-01-01 11:00:00+00', 'gave_up'),
+                    ('2026-01-01 12:00:00+00', 'hard_error')) AS attempts (at, outcome);
+                INSERT INTO pending_articles
+                    (md5, feed_id, entry_id, url, title, body, content_quality, content_hash, flags, created_at)
+                VALUES ('m', 3, 'e', 'u', 't', 'b', 'full', 'h', '{date_ambiguous}', '2026-01-01 10:00:00+00')
+                """
+            )
+        migrate(url)
+        with psycopg.connect(url) as connection:
+            rows = connection.execute(
+                """
+                SELECT failing_since, duplicate_of, ambiguous_since, word
+                FROM feeds JOIN feed_words ON feed_id = id ORDER BY id
+                """
+            ).fetchall()
+    ten = datetime(2026, 1, 1, 10, tzinfo=UTC)
+    assert rows[0] == (ten + timedelta(hours=1), None, None, "failing")
+    assert rows[1] == (None, 1, None, "duplicate")
+    assert rows[2][2:] == (ten, "dates_ambiguous")
 
 
 @pytest.mark.parametrize("names", [("0001_a", "0003_c"), ("0002_b",), ("first",)])

@@ -123,9 +123,9 @@ async def read_attempts(connection: Connection) -> Attempts:
 
 async def read_pace(connection: Connection, group_jobs: int) -> Pace:
     """Return whether feeds are polled in time. A host with `group_jobs` jobs under way gets no more."""
-    due, _, silent = await silence.look(connection)
+    found = await silence.look(connection)
     row = await _one(connection, _PACE, {"group_jobs": group_jobs})
-    return Pace(due=due, silence_seconds=silent, **row)
+    return Pace(due=found.due, silence_seconds=found.silence, **row)
 
 
 async def read_failures(connection: Connection, seconds: float) -> Failures:

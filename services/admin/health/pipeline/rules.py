@@ -117,13 +117,21 @@ def _scheduler(at: Picture) -> Iterator[Finding]:
         return
     if _is_paused(at) or at.broker_alarm or (at.state and (at.state.is_full or at.state.is_read_only)):
         return  # it waits for the others, as it has to
-    late, idle = at.pace.late_seconds, at.pace.idle_seconds
-    if late > STANDSTILL_SECONDS and (idle is None or idle > STANDSTILL_SECONDS):
+    late = at.pace.late_seconds
+    if _is_unclaimed(at):
         said = f"feeds have been due for up to {in_words(late)} and nobody claims them: is a scheduler running?"
         yield Finding(Status.DOWN, "scheduler_missing", said, _since(at, late))
     elif late > LATE_SECONDS:
         said = f"feeds are claimed late, the last ones after {in_words(late)}"
         yield Finding(Status.DEGRADED, "scheduler_late", said)
+
+
+def _is_unclaimed(at: Picture) -> bool:
+    """Return whether feeds are due and nobody issues jobs: that nothing succeeds then is no more news."""
+    if at.pace is None or not at.pace.has_feeds or _is_paused(at) or fetched_by_batch(at):
+        return False
+    idle = at.pace.idle_seconds
+    return at.pace.late_seconds > STANDSTILL_SECONDS and (idle is None or idle > STANDSTILL_SECONDS)
 
 
 def _batch(at: Picture, age: float) -> Iterator[Finding]:
@@ -158,7 +166,7 @@ def _fetcher(at: Picture) -> Iterator[Finding]:
     if at.queues and not fetched_by_batch(at):
         yield from _at_shards(at.queues, at)
     silence = silent_seconds(at)
-    if at.pace and silence > at.limits.silence_seconds:
+    if at.pace and silence > at.limits.silence_seconds and not _is_unclaimed(at):
         since = _since(at, at.pace.silence_seconds)
         yield _of_failures(
             at, Status.DOWN, "silent", f"no feed was fetched successfully for {in_words(silence)}", since
@@ -190,8 +198,8 @@ def _at_shards(queues: Queues, at: Picture) -> Iterator[Finding]:
         said = f"nobody reads the fetchers' shards, where {shards.ready:,} jobs wait: is a fetcher running?"
         yield Finding(Status.DOWN if shards.ready else Status.DEGRADED, "fetchers_missing", said)
         return
-    if said := unread_shards(queues.shards):
-        yield Finding(Status.DEGRADED, "shards_unread", said)
+    if unread := unread_shards(queues.shards):
+        yield Finding(Status.DEGRADED, "shards_unread", unread)
     if shards.ready >= at.limits.fetcher_high_water:
         said = f"{shards.ready:,} jobs wait for the fetchers (FEEDMILL_FETCHER_HIGH_WATER is"
         yield Finding(Status.DEGRADED, "fetchers_behind", f"{said} {at.limits.fetcher_high_water:,})")
