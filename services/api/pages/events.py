@@ -22,7 +22,8 @@ LOOK_SECONDS = 5.0
 ROUNDS = 60
 """Then the answer ends, and the browser asks again: a login that has ended is noticed."""
 STILL_ROUNDS = 6
-"""Pages look so often even if nothing changed, for they say how long ago things were."""
+"""Pages look so often even if nothing changed, for they say how long ago things were; and in the first round, for
+figures may have changed between the page and its first event."""
 MOST_READERS = 200
 """Open pages of one process."""
 
@@ -57,7 +58,7 @@ async def _events(here: Resources) -> AsyncGenerator[bytes, None]:
         if here.stopping.is_set():
             return
         found = await _figures(here)
-        yield _LOOK if found != seen or turn % STILL_ROUNDS == 0 else _HEARTBEAT
+        yield _LOOK if found != seen or turn % STILL_ROUNDS == 1 else _HEARTBEAT
         seen = found
 
 
