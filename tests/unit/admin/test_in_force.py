@@ -7,8 +7,9 @@ import pytest
 from services.admin.doctor.in_force import SERVICES, settings_in_force
 from services.api.settings import ApiSettings
 from shared.errors import ConfigurationError
+from shared.settings import FeedmillSettings
 
-CLASSES = [*SERVICES, ApiSettings]
+CLASSES: list[type[FeedmillSettings]] = [*SERVICES, ApiSettings]
 
 
 def test_each_setting_is_there_once_with_its_value_and_without_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
