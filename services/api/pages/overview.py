@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -27,6 +28,9 @@ DOCS = f"{PROJECT_URL}/blob/main/docs/"
 router = APIRouter(include_in_schema=False)
 
 _FAILED = {outcome.value for outcome in Outcome if outcome.outcome_class in {OutcomeClass.SOFT, OutcomeClass.HARD}}
+
+OLD = timedelta(seconds=30)
+"""Figures that are older are told to be."""
 
 _WAITING = {
     "fetcher": "jobs that wait for the fetchers",
@@ -77,6 +81,7 @@ async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTML
         window=attempts.window_seconds if attempts else None,
         curves=_curves(samples),
         watched_since=samples[0].at if samples else None,
+        old=_old(stats),
         worst=await _worst(here),
         docs=DOCS,
         rabbitmq_page=here.settings.api_rabbitmq_page,
@@ -88,6 +93,12 @@ def _state(stats: Stats) -> str:
     if is_critical(stats.alarms):
         return "down"
     return "degraded" if stats.alarms else "healthy"
+
+
+def _old(stats: Stats) -> list[tuple[str, datetime]]:
+    """Return what could not be looked at just now, and when it was the last time."""
+    seen = (("feeds and articles", stats.counts_at), ("queues", stats.levels_at))
+    return [(what, at) for what, at in seen if at and datetime.now(UTC) - at > OLD]
 
 
 async def _worst(here: Resources) -> Sequence[Mapping[str, object]]:
