@@ -8,10 +8,16 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from fastapi.routing import APIRoute
+from pydantic import PostgresDsn
 
+from services.admin.access.tokens import new_token
 from services.admin.actor import Scope
+from services.api.access.bearer import TokenAccess
 from services.api.pages import find_pages
-from tests.integration.api.conftest import MakeToken, bearer
+from services.api.resources import Resources, open_database
+from services.api.settings import ApiSettings
+from services.cli.calls.within import WithinProcess
+from tests.integration.api.conftest import MakeToken, app_on, bearer
 
 OPEN = {"/login", "/static/{tag}/{name}"}
 ROUTES = [route for router in find_pages() for route in router.routes if isinstance(route, APIRoute)]
@@ -80,3 +86,17 @@ async def test_files_are_kept_for_ever_under_a_name_that_changes_with_them(close
     assert (await closed.get(f"/static/{tag}x/{name}")).headers["cache-control"] == "no-store"
     for wrong in (f"/static/{tag}/nothing.js", f"/static/{tag}/..%2Fframe.py", f"/static/{tag}/page.js/x"):
         assert (await closed.get(wrong)).status_code == 404
+
+
+async def test_without_the_database_a_page_says_what_to_do() -> None:
+    settings = ApiSettings(database_url=PostgresDsn("postgresql://me:geheim@127.0.0.1:1/x"))
+    async with open_database(settings).open() as database:
+        access = TokenAccess(database)
+        app = app_on(Resources(settings, database), access.authenticate, "away")
+        async with httpx.AsyncClient(transport=WithinProcess(app), base_url="http://127.0.0.1") as client:
+            answer = await client.get("/", headers=bearer(new_token()))
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"]
+    assert "<h1>Service Unavailable</h1>" in answer.text
+    assert "PostgreSQL" in answer.text
+    assert "geheim" not in answer.text
