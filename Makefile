@@ -65,11 +65,11 @@ UV_COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generat
 
 lock: ## Write the lock files anew from pyproject.toml (needs uv; ARGS="--upgrade" for the newest versions)
 	@command -v uv >/dev/null || { echo 'make lock needs uv: pipx install uv' >&2; exit 1; }
-	@$(UV_COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
-	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra enrich --constraint requirements.lock --output-file requirements-enrich.lock
-	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra enrich --extra entities --constraint requirements.lock \
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra traces --output-file requirements.lock
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra traces --extra enrich --constraint requirements.lock --output-file requirements-enrich.lock
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra traces --extra enrich --extra entities --constraint requirements.lock \
 	    --constraint requirements-enrich.lock --output-file requirements-entities.lock
-	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra enrich --group local --constraint requirements-enrich.lock \
+	@$(UV_COMPILE) $(ARGS) pyproject.toml --extra traces --extra enrich --group local --constraint requirements-enrich.lock \
 	    --output-file requirements-local.lock
 	@$(UV_COMPILE) $(ARGS) pyproject.toml --all-extras --group dev --constraint requirements-entities.lock \
 	    --output-file requirements-dev.lock

@@ -15,6 +15,7 @@ from shared.errors import ConfigurationError
 from shared.observability.display import safe_to_show
 from shared.observability.logs import configure_logging
 from shared.observability.telemetry import Health, serve_telemetry
+from shared.observability.traces import exporting
 from shared.settings import TelemetrySettings, read_settings
 from shared.waiting import pause
 
@@ -39,7 +40,8 @@ def run_service(name: str, settings_class: type[S], serve: Serve[S]) -> None:
         settings = read_settings(settings_class)
         configure_logging(name, settings.log_level, settings.log_format)
         gc.freeze()  # what is loaded by now stays: the collector has to look at it never again
-        asyncio.run(_run(name, settings, serve))
+        with exporting(name, settings.traces_url):
+            asyncio.run(_run(name, settings, serve))
     except ConfigurationError as error:
         print(f"feedmill {name}: {safe_to_show(error, None)}", file=sys.stderr)  # noqa: T201 - may precede logging
         sys.exit(EXIT_MISCONFIGURED)

@@ -12,8 +12,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import AmqpDsn, BeforeValidator, Field, PostgresDsn, UrlConstraints, ValidationError
+from pydantic import AfterValidator, AmqpDsn, BeforeValidator, Field, PostgresDsn, UrlConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.broker.shards import MOST_SHARDS, SHARDS
@@ -62,6 +63,16 @@ DatabaseUrl = Annotated[
 ]
 
 
+def _check_collector(url: str) -> str:
+    parts = urlsplit(url)  # ValueError: "Invalid IPv6 URL" and the like
+    if url and (parts.scheme not in {"http", "https"} or not parts.hostname):
+        raise ValueError("expected http://HOST:PORT or https://…, the address of a collector")
+    return url
+
+
+CollectorUrl = Annotated[str, BeforeValidator(_check_encoded), AfterValidator(_check_collector)]
+
+
 class FeedmillSettings(BaseSettings):
     """Read from `FEEDMILL_*`. Empty variables are ignored, and unknown ones: each service sees the variables of all."""
 
@@ -77,6 +88,11 @@ class TelemetrySettings(FeedmillSettings):
     log_format: LogFormat = Field("json", description="Log lines as `json` for machines or as `text` for people.")
     metrics_host: str = Field("127.0.0.1", description="Address of the HTTP server for /metrics, /healthz, /readyz.")
     metrics_port: int = Field(0, ge=0, le=65535, description="Its port; 0 takes a free one and logs it.")
+    traces_url: CollectorUrl = Field(
+        "",
+        description="Collector that traces are sent to, over OTLP/HTTP: `http://collector:4318`. Without it there are"
+        " none.",
+    )
 
 
 class BrokerSettings(FeedmillSettings):

@@ -70,19 +70,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
-    """The pair that all workers share, or this process's if there are none. Who kills servers takes `own_servers`."""
+    """The pair that all workers share, or this process's if there are none. tests/faults has one of its own."""
     worker = getattr(request.config, "workerinput", None)
     if worker is None:
-        yield request.getfixturevalue("own_servers")
+        with running_pair(new_directory()) as servers:
+            yield servers
     else:
         yield attach(Path(worker["servers"]))
-
-
-@pytest.fixture(scope="session")
-def own_servers() -> Iterator[Servers]:
-    """A pair of this process's own."""
-    with running_pair(new_directory()) as servers:
-        yield servers
 
 
 @contextlib.contextmanager

@@ -44,6 +44,11 @@ class Arrivals:
         self._listening: asyncio.Task[None] | None = None
         self._closed = False
 
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
     def close(self) -> None:
         """End all waits at once; later ones end as soon as they begin."""
         self._closed = True

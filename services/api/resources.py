@@ -28,6 +28,7 @@ from shared.errors import ConfigurationError, Unavailable
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
+    from services.admin.articles.consumers import Draining
     from services.admin.health.alarms.measured import BrokerState
     from services.admin.health.backlog import Backlog
     from services.admin.health.looks import Look
@@ -136,6 +137,20 @@ class Resources:
         from services.admin.health.worst import watch_worst
 
         return watch_worst(self.database)
+
+    @cached_property
+    def draining(self) -> Look[Draining]:
+        """How pending articles are drained."""
+        from services.admin.articles import consumers
+        from services.admin.health.looks import Look
+
+        async def find() -> Draining:
+            async with self.database.transaction() as connection:
+                return await consumers.read_draining(connection)
+
+        return Look(
+            find, what="PostgreSQL", keep_seconds=consumers.KEEP_SECONDS, patience_seconds=consumers.PATIENCE_SECONDS
+        )
 
     @asynccontextmanager
     async def scan(self) -> AsyncIterator[None]:

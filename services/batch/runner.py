@@ -173,7 +173,8 @@ class Run:
 
     async def _handle(self, job: FetchFeed) -> None:
         try:
-            await self._take_outgoing(await self._handler([job]))
+            with job.span.start("fetch", feed_id=job.feed_id, attempt=job.attempt) as span:
+                await self._take_outgoing(await self._handler([job.model_copy().traced(span) if span else job]))
         except NackAndRequeue:
             self._window.add([job])
         except Unavailable as error:

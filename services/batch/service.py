@@ -24,6 +24,7 @@ from services.fetcher.retries import RetryRules
 from services.fetcher.settings import FetcherSettings
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.store import claim_due_feeds, release_claims
+from services.scheduler.tracing import trace_claims
 from shared.background import beside
 from shared.broker.consumer import DRAIN_SECONDS
 from shared.broker.port import Outgoing, Session
@@ -76,11 +77,14 @@ class Claims:
         if self._due_by is None:
             self._due_by = await self._database.read_clock()
             self._clock.observe(self._due_by)
+        began_at = time.time_ns()
         async with self._database.transaction() as connection:
             claimed = await claim_due_feeds(
                 connection, limit=min(limit, self._batch), claim_seconds=self.seconds, due_by=self._due_by
             )
-        return [job.model_copy(update={"reason": "batch"}) for job in claimed.jobs], claimed.feeds
+        jobs = [job.model_copy(update={"reason": "batch"}) for job in claimed.jobs]
+        trace_claims(jobs, began_at)
+        return jobs, claimed.feeds
 
     async def release(self, jobs: Sequence[FetchFeed]) -> bool:
         """Release claims: their feeds are due again at once. Return False if the database is away for long."""

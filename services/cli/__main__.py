@@ -17,6 +17,7 @@ from services.cli.commands.audit import audit
 from services.cli.commands.completion import completion
 from services.cli.commands.doctor import doctor
 from services.cli.commands.fire import fire
+from services.cli.commands.freshness import freshness
 from services.cli.commands.hosts import hosts
 from services.cli.commands.parse import parse
 from services.cli.commands.sources import sources
@@ -65,6 +66,7 @@ for command in (
     status,
     audit,
     hosts,
+    freshness,
     doctor,
     completion,
 ):

@@ -6,6 +6,7 @@ from calendar import day_name
 from datetime import UTC, datetime
 from typing import Any
 
+from services.admin.health import freshness_words
 from services.admin.health.diagnosis import in_words
 from services.cli.output import Times
 from shared.wire.outcomes import words_of
@@ -79,6 +80,7 @@ def facts(row: dict[str, Any], times: Times) -> list[tuple[str, str]]:
         ("last success", _ago(row["seconds_since_success"])),
         ("last new items", _ago(row["seconds_since_news"])),
         ("this week", _week(row)),
+        ("freshness", _freshness(row)),
         ("dates", _date_order(row)),
         ("304 untrue since", times.with_zone(row["lying_since"])),
         ("host", row["politeness_group"]),
@@ -130,6 +132,11 @@ def _week(row: dict[str, Any]) -> str | None:
         return None
     seconds = "" if row["mean_seconds"] is None else f", {row['mean_seconds']:.2f} s each"
     return f"{row['attempts']} attempts, {100 * row['success_rate']:.0f} % good{seconds}"
+
+
+def _freshness(row: dict[str, Any]) -> str:
+    week = row["freshness"] and row["freshness"].week
+    return f"this week {said}" if week and (said := freshness_words.in_words(week)) else ""
 
 
 def _ago(seconds: float | None) -> str | None:

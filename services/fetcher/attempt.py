@@ -20,6 +20,7 @@ from services.fetcher.parse.model import seldom
 from services.fetcher.politeness.decisions import Report
 from services.fetcher.request import FeedRequest
 from services.fetcher.sources import ReadContext, Reading
+from shared.tracing import Span
 from shared.wire.jobs import FetchFeed
 from shared.wire.outcomes import Outcome
 from shared.wire.results import FeedFetched
@@ -117,7 +118,7 @@ class FeedFetcher:
             sent()
 
         try:
-            with self._client.get(self._to_http(request, note_sent)) as response:
+            with self._get(request, note_sent) as response:
                 seconds = self._clock.monotonic() - start
                 exchange.status, exchange.latency = response.status, seconds - response.ours_seconds
                 if response.redirect is not None:
@@ -134,7 +135,20 @@ class FeedFetcher:
         report = exchange.report(succeeded=findings.outcome.is_success, retry_after=findings.hints.retry_after_seconds)
         return findings.to_result(request.job, started_at, elapsed), report
 
-    def _to_http(self, request: FeedRequest, sent: Sent) -> HttpRequest:
+    def _get(self, request: FeedRequest, sent: Sent) -> HttpResponse:
+        """Return the response. Raises FetchFailed."""
+        hop = len(request.chain.visited) or None
+        with request.job.span.start("GET", "client", method="GET", hop=hop) as span:
+            try:
+                response = self._client.get(self._to_http(request, sent, span))
+            except FetchFailed as error:
+                span.note(status=error.status)
+                span.end(error.failure.value)
+                raise
+            span.note(status=response.status, wire_bytes=response.wire_bytes)
+            return response
+
+    def _to_http(self, request: FeedRequest, sent: Sent, span: Span) -> HttpRequest:
         """Return the HTTP request, with the validators if they belong to its URL."""
         job, own = request.job, request.config.for_url(request.job.url, request.url)
         conditional = _is_conditional(job, request.url)
@@ -148,6 +162,7 @@ class FeedFetcher:
             seconds=max(seconds, 0.0),
             before_send=lambda: self._check_leaving(request.group),
             sent=sent,
+            span=span,
         )
 
     def _judge(self, request: FeedRequest, response: HttpResponse, now: datetime) -> Findings:
@@ -185,8 +200,13 @@ class FeedFetcher:
             date_order=request.job.date_order,
             deadline=seldom(lambda: self._clock.cpu() > end),
         )
-        with self._large if len(response.body) > LARGE_BYTES else self._small:
-            return request.source.read(response.body, context)
+        with (
+            request.job.span.start("parse", body_bytes=len(response.body)) as span,
+            self._large if len(response.body) > LARGE_BYTES else self._small,
+        ):
+            reading = request.source.read(response.body, context)
+            span.note(entries=len(reading.entries), tier=reading.tier)
+            return reading
 
 
 def _is_conditional(job: FetchFeed, url: str) -> bool:

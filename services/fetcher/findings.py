@@ -74,7 +74,7 @@ class Findings:
     def to_result(self, job: FetchFeed, started_at: datetime, elapsed_seconds: float) -> FeedFetched:
         """Return the message. It is final until `decide_retry` says otherwise."""
         error = self.error and mask_credentials(self.error)[:ERROR_CHARACTERS]
-        return FeedFetched(
+        fetched = FeedFetched(
             feed_id=job.feed_id,
             url=job.url,
             claim_id=job.claim_id,
@@ -87,6 +87,7 @@ class Findings:
             elapsed_seconds=elapsed_seconds,
             **(vars(self) | {"error": error}),
         )
+        return fetched.traced(job.span)
 
 
 def read_response(response: HttpResponse, outcome: Outcome, moved_to: str | None, now: datetime) -> Findings:

@@ -24,6 +24,7 @@ from shared.broker.shards import front_of
 from shared.broker.topology import TRIALS, Stage
 from shared.observability.secrets import mask_credentials
 from shared.politeness import BadUrl
+from shared.tracing import Span
 from shared.ttl_cache import TtlCache
 from shared.waiting import retrieve_error
 from shared.wire.jobs import FetchFeed
@@ -137,16 +138,26 @@ class FetchFeeds:
     async def _run_in_slot(self, request: FeedRequest, progress: Progress) -> FeedFetched | FeedRequest | Refusal:
         job = request.job
         label = f"feed {job.feed_id} {request.url}"
-        work = partial(self._make_request, request)
+        waiting = job.span.start("wait for slot", group=request.group)
+        work = partial(self._make_request, request, waiting)
         try:
-            return await self._slots.run(
+            result = await self._slots.run(
                 request.group, label, work, target=request.target, progress=progress, ahead=job.goes_ahead
             )
         except _Superseded:
             found = Findings(Outcome.STALE, error_class=Outcome.STALE.value, error=SUPERSEDED)
             return found.to_result(job, self._clock.now(), 0.0)
+        else:
+            if isinstance(result, Refusal):
+                waiting.note(refusal=type(result).__name__)
+            return result
+        finally:
+            waiting.end()
 
-    def _make_request(self, request: FeedRequest, sent: Sent) -> tuple[FeedFetched | FeedRequest, Report]:
+    def _make_request(
+        self, request: FeedRequest, waiting: Span, sent: Sent
+    ) -> tuple[FeedFetched | FeedRequest, Report]:
+        waiting.end()
         fired_at = self._fired.get(request.job.feed_id)
         if fired_at is not None and request.job.queued_at < fired_at:
             raise _Superseded
@@ -183,6 +194,7 @@ class FetchFeeds:
         if not job.dry_run:
             result, again = decide_retry(job, fetched, self._rules, self._clock.now())
         FETCHES.labels(result.outcome.value).inc()
+        _note(job.span, result)
         log.info(
             "fetch ended",
             extra={
@@ -203,6 +215,20 @@ class FetchFeeds:
         if again is not None:
             outgoing.append(Outgoing.after(self._stage.retry, again, then=self._stage.queue_of(again.group)))
         return outgoing
+
+
+def _note(span: Span, result: FeedFetched) -> None:
+    outcome = result.outcome
+    span.note(
+        claim_id=str(result.claim_id),
+        attempt=result.attempt,
+        outcome=outcome.value,
+        status=result.status,
+        entries=len(result.entries),
+        final=result.final,
+    )
+    if outcome.is_attempt and not outcome.is_success:
+        span.fail(result.error_class or outcome.value)
 
 
 def _way_to(shard: str, job: FetchFeed) -> str:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from functools import partial
 
 from prometheus_client import Counter, Histogram
 
 from services.scheduler.store import claim_due_feeds, disable_feed, release_claims
+from services.scheduler.tracing import trace_claims
 from shared.broker.port import Broker, Outgoing, Publication, Session
 from shared.broker.topology import Topology, fetch_routing_key
 from shared.database.postgres import Database
@@ -82,6 +84,7 @@ class Tick:
         if room <= 0:
             log.warning("the fetchers lag behind, publishing pauses", extra={"backlog": backlog})
             return 0
+        began_at = time.time_ns()
         async with self._database.transaction() as connection:
             claimed = await claim_due_feeds(
                 connection,
@@ -94,6 +97,7 @@ class Tick:
         for seconds in claimed.lateness:
             LATENESS.observe(seconds)
         if claimed.jobs:
+            trace_claims(claimed.jobs, began_at)
             await self._publish(session, [(job, self._to_publication(job)) for job in claimed.jobs])
             log.info("issued %d feeds", len(claimed.jobs), extra={"feed_ids": [job.feed_id for job in claimed.jobs]})
         return claimed.feeds

@@ -7,5 +7,6 @@ one transaction per batch. Results of dry runs come from `writer.trials`, and th
     articles  which article an entry is    schedule   when a feed is polled next: both pure
     article   an article, and SQL from lists of columns    ledger, pending, feed_store   the SQL of each table
     duplicates   near-duplicates: their sketches in the database, settled afterwards
-    pruning   deletes old rows             fires      tasks of fetches by hand, dry runs
+    freshness    how long articles took from their publication to their row
+    pruning      deletes old rows          fires      tasks of fetches by hand, dry runs
 """

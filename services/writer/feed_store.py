@@ -28,7 +28,7 @@ FOREIGN_THROTTLE_SECONDS = 30.0
 """The longest pause of a host after a 429 that a redirect from another host ran into."""
 
 _STATE_COLUMNS = tuple(field.name for field in fields(FeedState) if field.name != "has_own_headers")
-_CHANGING = tuple(name for name in _STATE_COLUMNS if name not in {"id", "url"})
+_CHANGING = tuple(name for name in _STATE_COLUMNS if name not in {"id", "url", "resumed_at"})
 
 _LOCK = f"""
 SELECT {", ".join(_STATE_COLUMNS)}, source_config ?| '{{headers,user,password}}' AS has_own_headers

@@ -12,8 +12,10 @@ from prometheus_client import Counter, Histogram
 
 from services.writer.article import DuplicateKind
 from services.writer.fires.tasks import end_fires
+from services.writer.freshness.rules import Counted, LeftOut
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import Policy, write_batch
+from services.writer.tracing import tracing
 from shared.broker.port import Outgoing
 from shared.database.postgres import Database
 from shared.errors import Blocked, DatabaseBusy
@@ -36,6 +38,19 @@ CLAIMS = Counter(
     "Claims that ended with a result: completed, failed, or dropped (stale job); late: the claim was over before.",
     ["how"],
 )
+FRESHNESS = Histogram(
+    "feedmill_freshness_seconds",
+    "From an article's publication to its row; of an unsure date (unsure, ahead) since the poll before, at most.",
+    ["date"],
+    buckets=(10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 86_400, 172_800),
+)
+NOT_COUNTED = Counter(
+    "feedmill_freshness_not_counted_total", "New articles of which freshness can't be told, by reason.", ["reason"]
+)
+for _date in get_args(Counted):
+    FRESHNESS.labels(_date)
+for _reason in get_args(LeftOut):
+    NOT_COUNTED.labels(_reason)
 BATCH_SECONDS = Histogram("feedmill_write_batch_seconds", "Time of one transaction of the writer, in seconds.")
 
 
@@ -59,7 +74,7 @@ class WriteArticles:
             DatabaseUnavailable: the server can't serve anybody now.
             Blocked: another transaction holds rows of the batch, or it is too large for the server at present.
         """
-        with BATCH_SECONDS.time():
+        with BATCH_SECONDS.time(), tracing(batch) as spans:
             try:
                 async with self.database.transaction() as connection:
                     written = await write_batch(
@@ -73,11 +88,17 @@ class WriteArticles:
                     await end_fires(connection, written, self.now() + timedelta(seconds=self.retry_seconds))
             except DatabaseBusy as error:
                 raise Blocked(str(error)) from error
+            spans.note(written)
         articles = {"new": written.new, "updated": written.updated, "repeated": written.repeated}
         for result, count in articles.items():
             ARTICLES.labels(result).inc(count)
         for article in written.duplicate_articles():
             DUPLICATES.labels(article.duplicate_kind or "address").inc()
+        for arrival in written.arrivals:
+            if arrival.seconds is None:
+                NOT_COUNTED.labels(arrival.kind).inc()
+            else:
+                FRESHNESS.labels(arrival.kind).observe(arrival.seconds)
         for how, count in written.claims.items():
             CLAIMS.labels(how).inc(count)
         log.info(

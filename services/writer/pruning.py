@@ -1,4 +1,4 @@
-"""Deletes old rows: of the fetch log, of fires, of sketches, and of the ledger when no feed lists the article any more.
+"""Deletes old rows, of the ledger those that no feed lists any more, and sums up freshness by the hour.
 
 One writer at a time deletes, in small transactions. They wait for no lock: the next round deletes rows that are held
 now. A feed that is removed deletes its own rows of the log.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import Counter
 
+from services.writer.consumer_counts import add_up_calls, prune_minutes
 from services.writer.fires.tasks import end_overdue
+from services.writer.freshness.rows import prune_freshness, sum_hour
 from shared.database.postgres import Connection, Database
 
 PRUNED = Counter("feedmill_rows_pruned_total", "Rows that retention deleted, by table.", ["table"])
@@ -60,18 +63,26 @@ class Pruning:
         self._now = now
         self._slice = _slice_at(now())
         self._feed = 0
+        self._deletions: Mapping[str, Callable[[Connection], Awaitable[int]]] = {
+            "fire_tasks": self._prune_fires,
+            "article_sketches": self._prune_sketches,
+            "feed_freshness": partial(prune_freshness, table="feed_freshness", limit=CHUNK),
+            "host_freshness": partial(prune_freshness, table="host_freshness", limit=CHUNK),
+            "consumer_calls": add_up_calls,
+            "consumer_minutes": prune_minutes,
+            "feed_fetch_log": self._prune_old_log,
+        }
 
     async def round(self, stop: asyncio.Event) -> None:
-        """Delete old rows of the log, old fires, and of the slices of the ledger that are due.
+        """Sum up freshness and consumers' calls; delete what is old, and of the ledger only in the slices that are due.
 
         Ends if another writer prunes.
         """
-        while not stop.is_set() and await self._step("fire_tasks", self._prune_fires):
+        while not stop.is_set() and await self._locked(sum_hour):
             pass
-        while not stop.is_set() and await self._step("article_sketches", self._prune_sketches):
-            pass
-        while not stop.is_set() and await self._step("feed_fetch_log", self._prune_old_log):
-            pass
+        for table, delete in self._deletions.items():
+            while not stop.is_set() and await self._step(table, delete):
+                pass
         while not stop.is_set() and await self._step("feed_fetch_log", self._prune_long_logs) is not None:
             if self._feed == 0:
                 break
@@ -83,14 +94,18 @@ class Pruning:
 
     async def _step(self, table: str, delete: Callable[[Connection], Awaitable[int]]) -> int | None:
         """Delete some rows in a transaction of its own; return how many, None if another writer prunes."""
+        deleted = await self._locked(delete)
+        PRUNED.labels(table).inc(deleted or 0)
+        return deleted
+
+    async def _locked(self, do: Callable[[Connection], Awaitable[int]]) -> int | None:
+        """Return what `do` returns in a transaction of its own, None if another writer prunes."""
         async with self._database.transaction() as connection:
             cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(%s) AS ours", [LOCK])
             row = await cursor.fetchone()
             if not (row and row["ours"]):
                 return None
-            deleted = await delete(connection)
-        PRUNED.labels(table).inc(deleted)
-        return deleted
+            return await do(connection)
 
     async def _prune_old_log(self, connection: Connection) -> int:
         return await prune_log_by_age(connection, self._retention.log_days)

@@ -24,6 +24,8 @@ from services.writer.articles.rows import Ledger, Row
 from services.writer.duplicates.feeds import find_original_feeds
 from services.writer.duplicates.sketches import collapse, find_similar, insert_sketches
 from services.writer.feed_store import advance_feeds, find_logged, lock_feeds, log_attempts, note_throttles
+from services.writer.freshness.rows import add_arrivals
+from services.writer.freshness.rules import Arrival, judge_all
 from services.writer.listings import Relisting, add_known, read_listings, write_listings
 from services.writer.schedule.feed_state import FeedState, NewItems, Rules, sure_dates
 from shared.database.postgres import Connection
@@ -91,6 +93,8 @@ class Written:
     articles: Mapping[str, Article] = field(default_factory=dict, compare=False)
     """Theirs, by name."""
     changes: Changes | None = field(default=None, compare=False)
+    arrivals: Sequence[Arrival] = field(default=(), compare=False)
+    """How long the new articles took."""
 
     def duplicate_articles(self) -> Iterator[Article]:
         """Yield the new articles that came before."""
@@ -124,7 +128,10 @@ async def write_batch(
     changes = await _write_articles(connection, readings, ledger, articles, now, policy or Policy())
     await write_listings(connection, _relist(readings, feeds, listings, ledger, changes.unsure, now))
 
-    new_items = _count_new(fresh, [articles[name] for name in sorted(changes.new)])
+    new = [articles[name] for name in sorted(changes.new)]
+    arrivals = judge_all(fresh, feeds, new, now)
+    await add_arrivals(connection, arrivals, now)
+    new_items = _count_new(fresh, new)
     await log_attempts(connection, fresh, new_items, now)
     await note_throttles(connection, fresh, proxy_hosts)
     originals = await find_original_feeds(connection, readings, ledger, articles, feeds)
@@ -132,7 +139,7 @@ async def write_batch(
     listed = {name for reading in readings for name in reading.listed}
     repeated = len(listed) - len(changes.new) - len(changes.updated)
     counts = len(changes.new), len(changes.updated), repeated, changes.duplicates
-    return Written(*counts, claims, readings, articles, changes)
+    return Written(*counts, claims, readings, articles, changes, arrivals)
 
 
 def _in_order(results: Iterable[FeedFetched], feeds: Mapping[int, FeedState], now: datetime) -> list[FeedFetched]:

@@ -7,17 +7,17 @@ conformance suite (`tests/contract/test_broker_*.py`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
 from shared.broker.topology import EXCHANGE, Stage, Topology
+from shared.broker.tracing import start_sending
+from shared.tracing import NO_SPAN, Headers, Span
 from shared.wire.envelope import Message
 from shared.wire.results import FeedFetched
-
-Headers = Mapping[str, str | int]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Publication:
     message_id: str = field(default_factory=lambda: uuid4().hex)
     mandatory: bool = True
     """Whether it is an error if no queue takes it. False for broadcasts."""
+    span: Span = field(default=NO_SPAN, repr=False, compare=False)
+    """From here to the confirm; the session ends it."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,15 @@ class Outgoing:
     def to_publication(self) -> Publication:
         """Return the bytes and headers that go on the wire."""
         body, encoding = self.encoded or self.message.encode()
+        span = start_sending(self.message.span, self.exchange, self.routing_key)
         return Publication(
             routing_key=self.routing_key,
             exchange=self.exchange,
             body=body,
             type=self.message.KIND,
             content_encoding=encoding,
-            headers=self.message.headers(),
+            headers={**self.message.headers(), **span.headers()},
+            span=span,
         )
 
 
@@ -88,6 +92,8 @@ class Delivery:
     message_id: str
     redelivered: bool
     tag: int
+    span: Span = field(default=NO_SPAN, repr=False)
+    """From here until it is settled."""
 
 
 class Session(Protocol):

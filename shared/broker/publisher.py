@@ -77,7 +77,7 @@ class Publisher:
         """Send a publication. The error says whether a queue may have the message."""
         target = f"{publication.exchange} {publication.routing_key}".lstrip()
         try:
-            with translated(f"publish to {target}", but=(AMQPError,)):
+            with publication.span, translated(f"publish to {target}", but=(AMQPError,)):
                 channel = await self._ready_channel()
                 self._unsent.pop(publication.message_id, None)
                 await channel.basic_publish(

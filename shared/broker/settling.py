@@ -8,16 +8,17 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from prometheus_client import Counter
 
+from shared.broker.failed import copy_of_failed
 from shared.broker.port import Delivery, Outgoing, Publication, Session
-from shared.broker.topology import EXCHANGE, Stage
-from shared.errors import Blocked, DeadLetter, NackAndRequeue, TryLater, Unavailable, Unprocessable, after_failure
-from shared.observability.secrets import mask_credentials
+from shared.broker.topology import Stage
+from shared.broker.tracing import start_processing
+from shared.errors import Blocked, NackAndRequeue, TryLater, Unavailable, Unprocessable, after_failure
 from shared.ttl_cache import TtlCache
 from shared.waiting import keep_trying, pause
 from shared.wire.envelope import Message
@@ -38,9 +39,6 @@ FROM_LATER_VERSIONS = Counter(
 
 BUG_PAUSE_SECONDS = 1.0
 """The pause before a new session after a bug in the loop itself, so that it does not spin."""
-
-ERROR_CHARACTERS = 500
-"""The most characters of an error's text in a header."""
 
 UNKNOWN_NAMES = 100
 """The most unknown fields that are logged, each once: a stream of garbage must not fill the log."""
@@ -98,6 +96,7 @@ class Settler(Generic[M]):
         A message that can't be settled while the service stops is left alone; the end of the session requeues it.
         Ending the session for it would cost everything else that is still running.
         """
+        batch = [_traced(delivery) for delivery in batch]
         try:
             await self._decode_and_handle(batch)
         except Unavailable as error:
@@ -107,13 +106,16 @@ class Settler(Generic[M]):
             await pause(BUG_PAUSE_SECONDS, self._stop)
         else:
             return
+        finally:
+            for delivery in batch:
+                delivery.span.end("unsettled")  # unless it is settled
         if not self._stop.is_set():
             self._session.lost.set()
 
     async def requeue(self, delivery: Delivery) -> None:
         """Nack and requeue a message that was not begun. Raises BrokerUnavailable."""
         await self._session.requeue(delivery)
-        self._count("given_back")
+        self._note_end(delivery, "given_back")
 
     def remember_acknowledged(self) -> None:
         """Remember the last acknowledgements of a lost session: if such a message comes again, it is not handled."""
@@ -134,7 +136,7 @@ class Settler(Generic[M]):
             except Exception as error:  # noqa: BLE001 - a decoder may fail in any way on any bytes
                 await self._fail(delivery, error)
                 continue
-            good.append((delivery, message))
+            good.append((delivery, message.traced(delivery.span)))
             size += unfolded
             if size > self._max_message_bytes:
                 await self._handle(good)
@@ -175,7 +177,7 @@ class Settler(Generic[M]):
             with self._kept_if_lost(deliveries, publications):
                 for delivery in deliveries:
                     await self._session.ack(delivery)
-                    self._count("acknowledged")
+                    self._note_end(delivery, "acknowledged")
             if len(deliveries) == 1 and not comes_again:
                 self._acknowledged.append(_identity(deliveries[0]))
 
@@ -214,6 +216,7 @@ class Settler(Generic[M]):
 
     async def _fail(self, delivery: Delivery, error: Exception) -> None:
         """Publish a message that failed alone to where `after_failure` decides, then acknowledge it."""
+        delivery.span.fail(type(error).__name__)
         failures = delivery.headers.get("failures", 0)
         failures = failures if isinstance(failures, int) else 0
         decision = after_failure(error, failures=failures, most=self._failures)
@@ -221,7 +224,7 @@ class Settler(Generic[M]):
             await self._drop(delivery, error)
             return
         is_retried, is_blocked = isinstance(decision, TryLater), isinstance(error, Blocked)
-        publication = self._copy_of(delivery, decision, error)
+        publication = copy_of_failed(delivery, self._stage, decision, error)
         log.log(
             logging.WARNING if is_blocked else logging.ERROR,
             "a message is blocked: %s" if is_blocked else "a message failed: %s",
@@ -238,38 +241,15 @@ class Settler(Generic[M]):
                 "the broker itself has to dead-letter it: %s", refused, extra={"message_id": delivery.message_id}
             )
             await self._session.reject(delivery)
-            self._count("buried")
+            self._note_end(delivery, "buried")
         else:
             await self._session.ack(delivery)
-            self._count("retried" if is_retried else "buried")
+            self._note_end(delivery, "retried" if is_retried else "buried")
 
     async def _drop(self, delivery: Delivery, error: Exception) -> None:
         log.error("a message failed and is dropped: %s", error, extra={"queue": delivery.queue}, exc_info=error)
         await self._session.reject(delivery)
-        self._count("buried")
-
-    def _copy_of(self, delivery: Delivery, decision: TryLater | DeadLetter, error: Exception) -> Publication:
-        """Return a failed message as it goes to the retry queue or to the dead queue. It keeps its message id."""
-        headers: dict[str, str | int] = {
-            "attempt": delivery.headers.get("attempt", 0),
-            "failures": decision.failures if isinstance(decision, TryLater) else delivery.headers.get("failures", 0),
-            "error": mask_credentials(f"{type(error).__name__}: {error}")[:ERROR_CHARACTERS],
-            "service": self._stage.service,
-            "first_queue": delivery.headers.get("first_queue", delivery.queue),
-        }
-        if isinstance(decision, DeadLetter):
-            headers |= {"reason": decision.reason, "died_at": datetime.now(UTC).isoformat(timespec="seconds")}
-        is_retried = isinstance(decision, TryLater)
-        same_id: dict[str, Any] = {"message_id": delivery.message_id} if delivery.message_id else {}
-        return Publication(
-            exchange=self._stage.message_retry if is_retried else EXCHANGE,
-            routing_key=delivery.queue if is_retried else self._stage.dead,
-            body=delivery.body,
-            type=delivery.type,
-            content_encoding=delivery.content_encoding,
-            headers=headers,
-            **same_id,
-        )
+        self._note_end(delivery, "buried")
 
     async def _publish(self, publication: Publication) -> None:
         """Publish until it is confirmed. A lost session or a refusal ends it, and on shutdown the first failed try."""
@@ -286,8 +266,15 @@ class Settler(Generic[M]):
             if end is not None:
                 raise end
 
-    def _count(self, result: str) -> None:
+    def _note_end(self, delivery: Delivery, result: str) -> None:
         MESSAGES.labels(self._stage.service, result).inc()
+        delivery.span.note(settled=result)
+        delivery.span.end()
+
+
+def _traced(delivery: Delivery) -> Delivery:
+    span = start_processing(delivery.headers, delivery.queue, delivery.message_id, redelivered=delivery.redelivered)
+    return replace(delivery, span=span) if span else delivery
 
 
 def _target(publication: Publication) -> str:

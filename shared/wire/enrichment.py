@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -59,6 +59,24 @@ class Sketch(Record):
     """The digests, 2 bytes each, of those of the title that stand at the text's beginning, too."""
     is_telling: bool = False
     """Whether the title is so long, and so free of dates, that it hardly stands over two stories."""
+
+    @classmethod
+    def of_valid(cls, fields: dict[str, Any]) -> Self:
+        """Return the sketch with these fields: all fields, all valid. Nothing is checked or copied.
+
+        For the writer, which reads what it has written. It takes a tenth of the time of `model_construct`.
+        """
+        sketch = cls.__new__(cls)
+        set_attribute = object.__setattr__
+        set_attribute(sketch, "__dict__", fields)
+        set_attribute(sketch, "__pydantic_fields_set__", _SKETCH_FIELDS)
+        set_attribute(sketch, "__pydantic_extra__", None)
+        set_attribute(sketch, "__pydantic_private__", None)
+        return sketch
+
+
+_SKETCH_FIELDS = set(Sketch.model_fields)
+"""The fields that are set in a sketch with all of them."""
 
 
 def filter_bits(digest: int) -> tuple[int, int, int]:

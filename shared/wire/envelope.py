@@ -28,6 +28,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, PlainSerial
 from pydantic_core import ErrorDetails
 
 from shared.errors import DecodeError, MessageTooLarge
+from shared.tracing import NO_SPAN, Span
 
 COMPRESS_ABOVE_BYTES = 4096
 """Larger bodies are gzipped; for smaller ones the gzip header costs more than it saves."""
@@ -81,6 +82,14 @@ class Message(Record):
     """The largest size of its JSON; None: what the caller of `decode` allows."""
     MOST_VALUES: ClassVar[int] = 1_500_000
     """The most members and elements in its JSON. Each takes some 100 bytes of memory, however short it is."""
+    span: ClassVar[Span] = NO_SPAN
+    """Under which it is handled. A traced message has its own (`traced`); it is neither a field nor sent."""
+
+    def traced(self, span: Span) -> Self:
+        """Return this message, handled under `span` from now on; copies of it are, too."""
+        if span:
+            self.__dict__["span"] = span  # where functools.cached_property puts what isn't a field, too
+        return self
 
     def encode(self) -> tuple[bytes, str | None]:
         """Return the body and its content encoding (`gzip`, or None for plain JSON)."""

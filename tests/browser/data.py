@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from services.admin.registry import NewFeed, add_feed, connect
+from tests.browser.feed_data import fill_feeds
 
 _A_DAY_OF_FETCHES = """
 INSERT INTO feed_fetch_log (result_id, feed_id, queued_at, started_at, elapsed_seconds, ok, outcome, final, attempt,
@@ -26,6 +27,7 @@ def fill(database_url: str) -> None:
         for number in range(12):
             add_feed(connection, NewFeed(f"http://host{number % 4}.example/feed{number}.xml"))
         _fill_overview(connection)
+        fill_feeds(connection)
 
 
 def _fill_overview(connection: psycopg.Connection[dict[str, Any]]) -> None:

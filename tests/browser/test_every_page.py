@@ -16,6 +16,11 @@ from tests.browser.conftest import LAPTOP, OpenPage
 PAGES = {
     "overview": "/",
     "settings": "/settings",
+    "feeds": "/feeds",
+    "feed-that-fails": "/feeds/1001",
+    "feed-that-waits": "/feeds/1002",
+    "hosts": "/hosts",
+    "host": "/hosts/slow.example",
     "missing": "/no-such-page",
 }
 """By the name of its screenshots. A page's owner adds it here."""

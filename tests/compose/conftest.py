@@ -22,23 +22,23 @@ QUICK = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def docker_compose_project_name() -> str:
     return f"feedmill-test-{secrets.token_hex(4)}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def image(docker_compose_project_name: str) -> str:
     """The image under test, by a name of its own: a developer's `feedmill:dev` is left alone."""
     return f"{docker_compose_project_name}:a"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def docker_compose_file() -> str:
     return str(ROOT / "docker-compose.yml")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def docker_compose_command(tmp_path_factory: pytest.TempPathFactory, image: str) -> str:
     api, management, amqp, postgres = choose_ports([0, 0, 0, 0])
     net = f"10.213.{secrets.randbelow(200) + 20}"
@@ -58,7 +58,7 @@ def docker_compose_command(tmp_path_factory: pytest.TempPathFactory, image: str)
     return f"docker compose --env-file {file}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack_to_be(
     docker_compose_command: str, docker_compose_file: str, docker_compose_project_name: str, image: str
 ) -> Iterator[Stack]:
@@ -80,17 +80,17 @@ def stack_to_be(
                 run("docker", "image", "rm", "--force", built, check=False)  # two tags may be one image
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def docker_setup(stack_to_be: Stack) -> list[str]:
     return ["--profile demo up --detach --build --wait"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def docker_cleanup() -> list[str]:
     return []  # `stack_to_be` does, and looks
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(stack_to_be: Stack, docker_services: object) -> Stack:
     """The project, up and healthy: every article of the farm is there."""
     return stack_to_be

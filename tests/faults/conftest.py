@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from local.servers import Servers
 from tests.contract.conftest import broker  # noqa: F401 - a fixture
+from tests.servers import new_directory, running_pair
 
 
-@pytest.fixture(scope="session")
-def servers(own_servers: Servers) -> Servers:
-    return own_servers
+@pytest.fixture(scope="package")
+def servers() -> Iterator[Servers]:
+    with running_pair(new_directory()) as servers:
+        yield servers

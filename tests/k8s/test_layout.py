@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 from tests.k8s import pod_policies, policies
-from tests.k8s.manifests import OVERLAYS, ROOT, Object, build, find, of_kind, pods, render
+from tests.k8s.manifests import OVERLAYS, ROOT, Object, build, environment, find, of_kind, pods, render
 from tests.k8s.policies import replicas_of
+from tests.k8s.reach import Peer, elsewhere, may_connect
 
 K8S = ROOT / "k8s"
 PAGE = ROOT / "docs" / "how-to" / "kubernetes.md"
@@ -88,6 +90,21 @@ def test_a_login_of_the_registry_reaches_every_pod_of_ours(tmp_path: Path, overl
     for pod in pods(made):
         account = find(made, "ServiceAccount", pod.spec["serviceAccountName"])
         assert account["imagePullSecrets"] == [{"name": "feedmill-registry"}], pod.owner
+
+
+@pytest.mark.parametrize("overlay", ["prod/queue-fetcher", "prod/batch-fetcher", "dev/queue-fetcher"])
+def test_traces_go_to_a_collector_with_one_component(tmp_path: Path, overlay: str) -> None:
+    made = overlay_of_ones_own(tmp_path, overlay, "components: [K8S/components/traces]\n")
+    ours = [one for one in pods(made) if one.kind != "Job"]
+    assert len(ours) > 2
+    for one in ours:
+        url = urlsplit(environment(one.spec["containers"][0], made)["FEEDMILL_TRACES_URL"])
+        assert url.port is not None
+        assert url.hostname is not None
+        source, namespace = Peer(one.labels), url.hostname.partition(".")[2]
+        assert may_connect(made, source, elsewhere(namespace), url.port), one.owner
+        assert not may_connect(render(overlay), source, elsewhere(namespace), url.port)
+        assert not may_connect(made, source, elsewhere("default"), url.port)
 
 
 def size(name: str, objects: tuple[Object, ...]) -> str:

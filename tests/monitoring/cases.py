@@ -70,6 +70,10 @@ def member(queue: str, number: int) -> str:
     return f'rabbitmq_detailed_queue_info{{queue="{queue}",{quorum},instance="n{number}"}}'
 
 
+def alarm(name: str) -> str:
+    return f'feedmill_alarm{{alarm="{name}"}}'
+
+
 def answers(status: int) -> str:
     return f'feedmill_api_requests_total{{operation="list_feeds",status="{status}"}}'
 
@@ -274,6 +278,9 @@ CASES: dict[str, Case] = {
         {f'{STANDBY}{{pod="3"}}': "1x240", f'{RECEIVES}{{pod="3"}}': "1x230 0x5 1x10"},
         at=240,
         also={f'{one}{{pod="{pod}"}}': f"{pod - 1}x240" for one in (STANDBY, RECEIVES) for pod in (1, 2)},
+    ),
+    "FeedmillDatabaseTakesNothing": Case(
+        {alarm("database_full"): "1x9"}, {alarm("database_read_only"): "1x2 0x7", alarm("database_away"): "1x9"}, at=5
     ),
     "FeedmillVolumeFull": Case(
         {'kubelet_volume_stats_available_bytes{persistentvolumeclaim="d"}': "9x60"},

@@ -27,6 +27,11 @@ Leases = Sequence[UUID] | None
 """Whose articles a call may touch: those held under one of these leases; None: anybody's."""
 
 
+async def call_as(connection: Connection, actor: Actor) -> None:
+    """Let the following calls of this transaction be counted for this consumer."""
+    await connection.execute("SELECT set_config('feedmill.consumer', %s, true)", [actor.name])
+
+
 async def claim(connection: Connection, most: int, lease: timedelta, max_expiries: int) -> list[dict[str, Any]]:
     """Claim up to `most` articles, in the order of claims."""
     query: LiteralString = f"SELECT {COLUMNS} FROM claim_pending_articles(%s, %s, %s)"  # noqa: S608 - our own text

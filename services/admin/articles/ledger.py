@@ -55,6 +55,16 @@ async def list_ledger(
     return await (await connection.execute(_LEDGER_OF_FEED, values, prepare=False)).fetchall()
 
 
+async def list_arrivals(connection: Connection, limit: int) -> list[dict[str, Any]]:
+    """Return the latest fetches that brought articles: `feed_id`, `started_at`, and how many, `items_new`."""
+    cursor = await connection.execute(
+        "SELECT feed_id, started_at, items_new FROM feed_fetch_log WHERE items_new > 0"
+        " ORDER BY started_at DESC LIMIT %s",
+        [limit],
+    )
+    return await cursor.fetchall()
+
+
 async def read_ledger(connection: Connection, md5s: Sequence[str]) -> list[dict[str, Any]]:
     """Return the ledger's rows of these articles, pending or done long ago; none of those that never came."""
     return await (await connection.execute(_LEDGER_OF_KEYS, [list(md5s)])).fetchall()

@@ -9,30 +9,15 @@ from typing import Any, LiteralString
 
 from services.admin.errors import Invalid, NotFound
 from services.admin.feeds.tags import HAS_TAG, clean_tag
-from services.admin.ids import KEY_CHARACTERS, PREFIX_CHARACTERS, the_one
 from shared.database.postgres import Connection
 from shared.observability.secrets import mask_credentials
 
 _LARGEST_ID = 2**63 - 1
 
-# Only what was claimed before is read from the table; the others, usually nearly all, are counted in their index.
-_COUNTS = """
-SELECT fresh + back AS pending, fresh + back - claimed - waiting_for_retry AS claimable, claimed, waiting_for_retry,
-    lease_expired, (SELECT count(*) FROM dead_articles) AS dead,
-    extract(epoch FROM now() - least(
-        oldest_back, (SELECT created_at FROM pending_articles WHERE claimed_until IS NULL ORDER BY created_at LIMIT 1)
-    ))::float8 AS oldest_seconds
-FROM (SELECT count(*) AS fresh FROM pending_articles WHERE claimed_until IS NULL) AS never_claimed, (
-    SELECT count(*) AS back,
-        count(*) FILTER (WHERE claimed_until > now() AND lease_id IS NOT NULL) AS claimed,
-        count(*) FILTER (WHERE claimed_until > now() AND lease_id IS NULL) AS waiting_for_retry,
-        count(*) FILTER (WHERE claimed_until <= now() AND lease_id IS NOT NULL) AS lease_expired,
-        min(created_at) AS oldest_back
-    FROM pending_articles WHERE claimed_until IS NOT NULL
-) AS once_claimed
-"""
+MOST_SEARCHED = 20_000
+"""Articles that one page of a search reads."""
 
-_STATE: LiteralString = """
+STATE_OF_ROW: LiteralString = """
 CASE WHEN claimed_until IS NULL THEN 'new'
     WHEN lease_id IS NOT NULL AND claimed_until > now() THEN 'claimed'
     WHEN lease_id IS NOT NULL THEN 'lease expired'
@@ -50,14 +35,18 @@ AND (%(language)s::text IS NULL OR lower(language) = lower(%(language)s)
 AND (%(detected_language)s::text IS NULL OR detected_language = lower(%(detected_language)s))
 AND (%(topic)s::text IS NULL OR coalesce(topic, 'none') = %(topic)s)
 AND (%(duplicate_kind)s::text IS NULL
-    OR CASE WHEN duplicate_of IS NULL THEN 'none' ELSE coalesce(duplicate_kind, 'address') END = %(duplicate_kind)s)
+    OR CASE WHEN duplicate_of IS NULL THEN 'none' ELSE coalesce(duplicate_kind, 'address') END = %(duplicate_kind)s
+    OR (%(duplicate_kind)s = 'any' AND duplicate_of IS NOT NULL))
 AND (%(md5)s::text IS NULL OR (md5 >= %(md5)s AND md5 < %(md5)s || 'g'))
 """  # noqa: S608 - our own text; keys are hexadecimal, so that `g` ends those that begin so
 
 _COLUMNS: LiteralString = """
 md5, feed_id, title, url, retry_count, expiries, revision, published_at, language, detected_language,
-language_confidence, topic, topic_confidence, duplicate_of, duplicate_kind, duplicate_score, content_hash, created_at
+language_confidence, topic, topic_confidence, duplicate_of, duplicate_kind, duplicate_score, flags, content_hash,
+created_at
 """
+
+_LISTED: LiteralString = f"{_COLUMNS}, {STATE_OF_ROW}, claimed_until, last_error"
 
 _CAME: LiteralString = """
 (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
@@ -106,6 +95,7 @@ class Labels:
     """`und`: its text does not tell it."""
     topic: str | None = None
     duplicate_kind: str | None = None
+    """`any`: it is a duplicate."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +132,6 @@ class Place:
     md5: str
 
 
-async def count_articles(connection: Connection) -> dict[str, Any]:
-    """Return how many articles there are, by what they wait for, and the age of the oldest in seconds."""
-    row = await (await connection.execute(_COUNTS)).fetchone()
-    assert row is not None
-    return row
-
-
 async def read_clock(connection: Connection) -> datetime:
     """Return the database's time: the `as_of` of a first page."""
     row = await (await connection.execute("SELECT now() AS moment")).fetchone()
@@ -165,13 +148,37 @@ async def list_pending(
     Raises:
         NotFound: there is no feed of that URL.
     """
-    which, more = _PARTS[state]
-    parts = [_part(part, which[part] + more, after) for part in which if after is None or part >= after.part]
-    if not parts:
-        raise Invalid("cursor: it is of a list with another `state`", "query.cursor")
+    parts = _parts(_LISTED, f" AND {_CAME} AND {_MATCHES}", state, after)
     values = await _values(connection, chosen, limit) | {"as_of": as_of} | _place(after)
-    query: LiteralString = f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS in_order LIMIT %(limit)s"  # noqa: S608
+    query: LiteralString = f"SELECT * FROM ({parts}) AS in_order LIMIT %(limit)s"  # noqa: S608
     return await (await connection.execute(query, values, prepare=False)).fetchall()  # each filter has its own plan
+
+
+async def search_pending(
+    connection: Connection, chosen: Filter, state: State, limit: int, as_of: datetime, after: Place | None = None
+) -> tuple[list[dict[str, Any]], Place | None]:
+    """Return what `list_pending` does of the next `MOST_SEARCHED` articles, and the place where a search goes on.
+
+    A filter without an index would read all articles to find a few.
+    """
+    values = await _values(connection, chosen, limit) | {"as_of": as_of, "most": MOST_SEARCHED} | _place(after)
+    searched = _parts("*", "", state, after, most="%(most)s")
+    query: LiteralString = (
+        f"SELECT {_LISTED} FROM (SELECT * FROM ({searched}) AS in_order LIMIT %(most)s) AS searched"  # noqa: S608
+        f" WHERE {_CAME} AND {_MATCHES} LIMIT %(limit)s"
+    )
+    rows = await (await connection.execute(query, values, prepare=False)).fetchall()
+    if len(rows) == limit:
+        return rows, place_of(rows[-1], as_of)
+    keys = _parts("claimed_until, created_at, md5", "", state, after, most="%(most)s")
+    query = f"SELECT * FROM ({keys}) AS in_order LIMIT 1 OFFSET %(most)s - 1"  # noqa: S608
+    last = await (await connection.execute(query, values, prepare=False)).fetchone()
+    return rows, place_of(last, as_of) if last else None
+
+
+def place_of(row: dict[str, Any], as_of: datetime) -> Place:
+    """Return the place behind a row of the list."""
+    return Place(as_of, row["part"], row["claimed_until"], row["created_at"], row["md5"])
 
 
 def _place(after: Place | None) -> dict[str, Any]:
@@ -180,14 +187,30 @@ def _place(after: Place | None) -> dict[str, Any]:
     return {"claimed_until": after.claimed_until, "created_at": after.created_at, "after": after.md5}
 
 
-def _part(part: int, which: LiteralString, after: Place | None) -> LiteralString:
+def _parts(
+    columns: LiteralString,
+    more: LiteralString,
+    state: State,
+    after: Place | None,
+    most: LiteralString = "%(limit)s",
+) -> LiteralString:
+    which, of_state = _PARTS[state]
+    parts = [part for part in which if after is None or part >= after.part]
+    if not parts:
+        raise Invalid("cursor: it is of a list with another `state`", "query.cursor")
+    return " UNION ALL ".join([_part(part, columns, which[part] + of_state + more, after, most) for part in parts])
+
+
+def _part(
+    part: int, columns: LiteralString, which: LiteralString, after: Place | None, most: LiteralString
+) -> LiteralString:
     order: LiteralString = "created_at, md5" if part == _FRESH else "claimed_until, created_at, md5"
     if after and after.part == part:
         place: LiteralString = "%(created_at)s, %(after)s"
         which += f" AND ({order}) > ({place if part == _FRESH else '%(claimed_until)s, ' + place})"
     return (
-        f"(SELECT {'012'[part]} AS part, {_COLUMNS}, {_STATE}, claimed_until, last_error FROM pending_articles"  # noqa: S608
-        f" WHERE {which} AND {_CAME} AND {_MATCHES} ORDER BY {order} LIMIT %(limit)s)"
+        f"(SELECT {'012'[part]} AS part, {columns} FROM pending_articles"  # noqa: S608
+        f" WHERE {which} ORDER BY {order} LIMIT {most})"
     )
 
 
@@ -208,43 +231,6 @@ async def list_dead(
     failed_at, md5 = after or (None, None)
     values = await _values(connection, chosen, limit) | {"failed_at": failed_at, "after": md5}
     return await (await connection.execute(_DEAD, values, prepare=False)).fetchall()
-
-
-async def read_article(connection: Connection, key: str) -> dict[str, Any]:
-    """Return all columns of an article, pending or dead, with its `state`. `key` is its md5, or its beginning.
-
-    Raises:
-        NotFound: there is none.
-        Conflict: the beginning fits several.
-    """
-    md5 = await _find_key(connection, key)
-    query: LiteralString = f"SELECT {_STATE}, pending_articles.* FROM pending_articles WHERE md5 = %s"  # noqa: S608
-    row = await (await connection.execute(query, [md5])).fetchone()
-    if row is None:
-        row = await (
-            await connection.execute("SELECT 'dead' AS state, * FROM dead_articles WHERE md5 = %s", [md5])
-        ).fetchone()
-    if row is None:
-        raise NotFound(
-            f"there is no article {key[:100]}, pending or dead: it was acknowledged, or never came"
-            f" (give its MD5, or at least {PREFIX_CHARACTERS} characters of the beginning)"
-        )
-    return row
-
-
-async def _find_key(connection: Connection, key: str) -> str:
-    if not PREFIX_CHARACTERS <= len(key) < KEY_CHARACTERS or not key.isalnum() or not key.isascii():
-        return key
-    cursor = await connection.execute(
-        """
-        (SELECT md5 FROM pending_articles WHERE md5 >= %(key)s AND md5 < %(key)s || 'g' ORDER BY md5 LIMIT 3)
-        UNION
-        (SELECT md5 FROM dead_articles WHERE md5 >= %(key)s AND md5 < %(key)s || 'g' ORDER BY md5 LIMIT 3)
-        ORDER BY md5 LIMIT 3
-        """,
-        {"key": key.lower()},
-    )
-    return the_one(key, [row["md5"] for row in await cursor.fetchall()]) or key
 
 
 async def _values(connection: Connection, chosen: Filter, limit: int) -> dict[str, Any]:

@@ -164,6 +164,7 @@ def _plan(feed: Mapping[str, Any], given: Mapping[str, Any], rules: UrlRules) ->
     if given.get("enabled"):
         first = next_slot(feed["id"], after=feed["now"], period=RESTART_SECONDS)
         columns |= {"enabled": True, "disabled_reason": None, "failures": 0, "gone_since": None, "next_fetch_at": first}
+        columns |= {} if feed["enabled"] else {"resumed_at": feed["now"]}
     elif "enabled" in given:
         columns |= {"enabled": False, "disabled_reason": "by hand"}
     check_spans({**feed, **columns})

@@ -20,6 +20,7 @@ from psycopg import errors
 from services.admin.actor import Actor, audit
 from services.admin.errors import Conflict, NotFound
 from services.scheduler.store import make_job, release_claims
+from services.scheduler.tracing import trace_claim
 from services.writer.fires.tasks import NO_RESULT
 from shared.broker.port import Broker, Outgoing
 from shared.broker.shards import front_of
@@ -113,9 +114,19 @@ class Spans:
 
 
 async def fire(
-    database: Database, broker: Broker, topology: Topology, actor: Actor, feed_id: int, *, dry_run: bool, spans: Spans
+    database: Database,
+    broker: Broker,
+    topology: Topology,
+    actor: Actor,
+    feed_id: int,
+    *,
+    dry_run: bool,
+    spans: Spans,
+    traceparent: str | None = None,
 ) -> UUID:
     """Fetch a feed now; return the task's id. While a dry run of the feed runs, another one is the same.
+
+    `traceparent` is that of the request, if it has one: the job's trace goes on with it.
 
     Raises:
         NotFound: there is no such feed.
@@ -130,6 +141,7 @@ async def fire(
         async with database.transaction() as connection:
             raise await _too_soon(connection, feed_id) from None
     if job is not None:
+        trace_claim(job, "fire", parent=traceparent)
         await _publish(database, broker, topology, job)
     return id_
 

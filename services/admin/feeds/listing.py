@@ -13,6 +13,7 @@ from services.admin.feed_health.words import judge
 from services.admin.feeds.configs import mask_config
 from services.admin.feeds.states import FAILING, RETRIED, STATES, WAITS_FOR_RETRY, State
 from services.admin.feeds.tags import HAS_TAG, clean_tag
+from services.admin.health.freshness import read_freshness
 from services.fetcher.retries import RetryRules
 from shared.database.postgres import Connection
 from shared.observability.secrets import mask_credentials
@@ -228,7 +229,7 @@ async def find_by_url(connection: Connection, url: str, *, exact: bool) -> int |
 
 
 async def read_feed(connection: Connection, rules: RetryRules, id_: int) -> dict[str, Any]:
-    """Return one feed's state and its health over a week. Secrets in its URLs and its config are masked.
+    """Return one feed's state, its health over a week and its freshness. Secrets in its URLs and its config are masked.
 
     Raises:
         NotFound: there is no such feed.
@@ -237,7 +238,8 @@ async def read_feed(connection: Connection, rules: RetryRules, id_: int) -> dict
     row = await cursor.fetchone()
     if row is None:
         raise no_feed(id_)
-    return _shown(row) | {"config": mask_config(row["source_type"], row["source_config"])}
+    found = await read_freshness(connection, feed=id_)
+    return _shown(row) | {"config": mask_config(row["source_type"], row["source_config"]), "freshness": found}
 
 
 async def read_attempts(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from services.admin.errors import NotFound
+from services.admin.feeds.listing import no_feed
 from services.admin.feeds.states import FAILING
 from services.admin.health.diagnosis import HostState
+from services.admin.health.freshness import read_freshness
 from services.admin.health.looks import bound
 from shared.database.postgres import Connection
 from shared.observability.display import safe_to_show
+from shared.observability.secrets import mask_credentials
 
 SAMPLE_FEEDS, SAMPLE_ATTEMPTS = 5, 4
 """The mean time of a fetch is of so many feeds of the host, those that succeeded last, and so many attempts of each."""
@@ -126,7 +129,7 @@ async def list_hosts(
 
 
 async def read_host(connection: Connection, host: str, *, connect_failure_seconds: float) -> dict[str, Any]:
-    """Return one host.
+    """Return one host, with its `freshness`.
 
     Raises:
         NotFound: no feed has it.
@@ -137,4 +140,55 @@ async def read_host(connection: Connection, host: str, *, connect_failure_second
     row = await cursor.fetchone()
     if row is None or not (row["feeds"] or row["throttled_until"]):
         raise NotFound(f"no feed is at the host {safe_to_show(host)}: `feedmill hosts` shows all")
+    return row | {"freshness": await read_freshness(connection, host=host)}
+
+
+async def read_host_of(connection: Connection, feed_id: int, *, connect_failure_seconds: float) -> dict[str, Any]:
+    """Return the host of a feed, as `read_host`.
+
+    Raises:
+        NotFound: there is no such feed.
+    """
+    values = {"connect_failure_seconds": connect_failure_seconds, "feed_id": feed_id, "limit": 1}
+    names = "SELECT politeness_group FROM feeds WHERE id = %(feed_id)s"
+    cursor = await connection.execute(_HOSTS.format(names=names).encode(), values)
+    row = await cursor.fetchone()
+    if row is None:
+        raise no_feed(feed_id)
     return row
+
+
+_TROUBLES = f"""
+SELECT id AS feed_id, coalesce(name, title) AS name, url, last_attempt_at AS at, last_outcome AS outcome,
+    last_error AS error, failures
+FROM feeds
+WHERE politeness_group = %(host)s AND {IN_TROUBLE} AND last_attempt_at IS NOT NULL
+ORDER BY last_attempt_at DESC LIMIT %(limit)s
+"""  # noqa: S608 - our own text
+
+_JOBS = """
+SELECT id AS feed_id, coalesce(name, title) AS name, url, issued_at, claim_expires_at FROM feeds
+WHERE politeness_group = %(host)s AND issued_at IS NOT NULL AND claim_expires_at > now()
+ORDER BY issued_at, id LIMIT %(limit)s
+"""
+
+
+async def list_troubles(connection: Connection, host: str, *, limit: int) -> list[dict[str, Any]]:
+    """Return the host's feeds whose last attempt failed, or was asked to wait, the latest first: why it is left alone.
+
+    URLs and errors are masked.
+    """
+    return await _list_masked(connection, _TROUBLES, host, limit)
+
+
+async def list_jobs(connection: Connection, host: str, *, limit: int) -> list[dict[str, Any]]:
+    """Return the host's feeds with a job that has no result yet, the longest issued first. URLs are masked."""
+    return await _list_masked(connection, _JOBS, host, limit)
+
+
+async def _list_masked(connection: Connection, statement: str, host: str, limit: int) -> list[dict[str, Any]]:
+    cursor = await connection.execute(statement.encode(), {"host": host, "limit": limit})
+    return [
+        row | {name: mask_credentials(row[name]) for name in ("url", "error") if row.get(name)}
+        for row in await cursor.fetchall()
+    ]

@@ -13,6 +13,7 @@ from services.admin.health.alarms.alarm import Alarm
 from services.admin.health.alarms.measured import BrokerState
 from services.admin.health.alarms.rules import find_alarms
 from services.admin.health.diagnosis import Thresholds
+from services.admin.health.freshness import Freshness, Span, read_freshness
 from services.admin.health.looks import Look, bound
 from services.admin.health.pipeline.figures import read_quality
 from services.admin.health.pipeline.picture import Picture, Quality
@@ -50,6 +51,8 @@ class Stats:
     """When `levels` were seen."""
     counts_at: datetime | None = None
     """When `counts` were seen."""
+    freshness: dict[Span, Freshness] | None = None
+    """How long articles took; None: not counted yet."""
 
 
 class StatsWatch:
@@ -85,6 +88,9 @@ class StatsWatch:
         self._quality = Look(
             self._count_quality, what="PostgreSQL", keep_seconds=KEEP_QUALITY_SECONDS, patience_seconds=QUALITY_SECONDS
         )
+        self._freshness = Look(
+            self._measure, what="PostgreSQL", keep_seconds=KEEP_HOURS_SECONDS, patience_seconds=QUALITY_SECONDS
+        )
 
     async def look(self) -> Stats:
         """Return how things stand: within two seconds or so if a server hangs."""
@@ -95,6 +101,7 @@ class StatsWatch:
             await _or_none(self._counts.get())
             await _or_none(self._hours.get())
             await _or_none(self._quality.get())
+            await _or_none(self._freshness.get())
         broker, counts = self._broker.last, self._counts.last
         return Stats(
             levels=broker.levels if broker else None,
@@ -105,6 +112,7 @@ class StatsWatch:
             alarms=alarms,
             levels_at=self._broker.last_at,
             counts_at=self._counts.last_at,
+            freshness=self._freshness.last,
         )
 
     def _find_others(self, at: Picture, alarms: list[Alarm]) -> list[str]:
@@ -132,6 +140,11 @@ class StatsWatch:
         async with self._database.transaction() as connection:
             await bound(connection, QUALITY_SECONDS)
             return await read_quality(connection)
+
+    async def _measure(self) -> dict[Span, Freshness]:
+        async with self._database.transaction() as connection:
+            await bound(connection, QUALITY_SECONDS)
+            return await read_freshness(connection)
 
 
 async def _or_none(asked: Awaitable[T]) -> T | None:

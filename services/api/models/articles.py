@@ -30,6 +30,7 @@ _ROW: dict[str, JsonValue] = {
         "duplicate_of",
         "duplicate_kind",
         "duplicate_score",
+        "flags",
         "content_hash",
         "created_at",
     )
@@ -53,6 +54,7 @@ class _Row(BaseModel):
     duplicate_of: Original
     duplicate_kind: Kind
     duplicate_score: Score
+    flags: list[str]
     content_hash: str
     created_at: datetime
 
@@ -97,7 +99,6 @@ class Article(_Row):
     author: str | None
     categories: list[str]
     enclosures: list[dict[str, Any]]
-    flags: list[str]
     entities: Entities
     claimed_until: datetime | None = None
     lease_id: UUID | None = None

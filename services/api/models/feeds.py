@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from services.admin.feeds.retries import Polling
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
 from services.api.models.feed_health import HEALTH, FeedHealth
+from services.api.models.freshness import EXAMPLE as FRESHNESS_EXAMPLE
+from services.api.models.freshness import Freshness
 from services.api.models.texts import PLAIN
 from shared.wire.jobs import DateOrder
 
@@ -41,7 +43,8 @@ EXAMPLE: dict[str, JsonValue] = {
     "health": HEALTH,
 }
 
-STATE_EXAMPLE: dict[str, JsonValue] = EXAMPLE | {
+STATE_EXAMPLE: dict[str, JsonValue] = {
+    **EXAMPLE,
     "config": {"headers": {"X-Key": "***"}, "timeout_seconds": 60.0},
     "site_url": "https://news.example/",
     "shortest_seconds": None,
@@ -67,6 +70,7 @@ STATE_EXAMPLE: dict[str, JsonValue] = EXAMPLE | {
     "seconds_since_news": 600.0,
     "throttled_until": None,
     "pending_articles": 3,
+    "freshness": FRESHNESS_EXAMPLE,
 }
 
 CHANGES_EXAMPLE: dict[str, JsonValue] = {"name": "News", "interval_seconds": 600, "add_tags": ["news"]}
@@ -148,6 +152,7 @@ class Feed(FeedRow):
     seconds_since_news: float | None
     throttled_until: Annotated[datetime | None, Field(description="Its host asked to be left alone.")]
     pending_articles: int
+    freshness: Annotated[Freshness | None, Field(description="Null: an older API does not tell it.")] = None
 
 
 class AddedFeed(Feed):

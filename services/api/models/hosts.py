@@ -7,6 +7,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from services.api.models.freshness import EXAMPLE as FRESHNESS_EXAMPLE
+from services.api.models.freshness import Freshness
+
 EXAMPLE: dict[str, JsonValue] = {
     "host": "news.example",
     "feeds": 12,
@@ -40,3 +43,11 @@ class HostRow(BaseModel):
     mean_seconds: Annotated[
         float | None, Field(description="A successful fetch takes so long: the mean of the last few.")
     ]
+
+
+class Host(HostRow):
+    """One host, with the freshness of its feeds' articles."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {**EXAMPLE, "freshness": FRESHNESS_EXAMPLE}})
+
+    freshness: Annotated[Freshness | None, Field(description="Null: an older API does not tell it.")] = None

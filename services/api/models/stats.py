@@ -11,6 +11,8 @@ from services.admin.feed_health.rule import Word
 from services.admin.health.stats import Stats
 from services.api.models.alarms import EXAMPLE as ALARM
 from services.api.models.alarms import AlarmRow
+from services.api.models.freshness import EXAMPLE as FRESHNESS_EXAMPLE
+from services.api.models.freshness import Freshness
 from services.api.models.health import COMPARED, Compared
 
 EXAMPLE: dict[str, JsonValue] = {
@@ -39,6 +41,7 @@ EXAMPLE: dict[str, JsonValue] = {
     "hours": [{"at": "2026-11-22T12:00:00Z", "succeeded": 2210, "failed": 40, "articles": 318}],
     "quality": COMPARED,
     "health": dict.fromkeys(Word, 100),
+    "freshness": FRESHNESS_EXAMPLE,
 }
 
 
@@ -97,6 +100,7 @@ class StatsAnswer(BaseModel):
     articles: Articles | None
     hours: Annotated[list[HourRow], Field(description="The last 24, the present one last.")]
     quality: Annotated[Compared | None, Field(description="What new articles are like; null: not counted.")] = None
+    freshness: Annotated[Freshness | None, Field(description="Of all feeds; null: not counted.")] = None
 
     health: Annotated[dict[Word, int], Field(description="How many feeds are how.")] = {}
 
@@ -115,6 +119,7 @@ class StatsAnswer(BaseModel):
             reasons=found.reasons,
             articles=Articles(**counts.articles) if counts else None,
             hours=[HourRow.model_validate(hour) for hour in found.hours],
+            freshness=found.freshness and Freshness.model_validate(found.freshness),
             quality=found.quality and Compared.of_all(found.quality),
             health=dict(counts.health) if counts else {},
         )

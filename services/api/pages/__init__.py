@@ -15,6 +15,13 @@ PAGES = (
     "login",
     "events",
     "overview",
+    "feeds",
+    "feed",
+    "hosts",
+    "articles.lists",
+    "articles.single",
+    "articles.consumers",
+    "dead_letters",
     "settings",
 )
 """All modules with a router."""

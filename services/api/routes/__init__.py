@@ -18,6 +18,7 @@ REQUESTS = {
     "claims": "POST /api/articles/",
     "dead_letters": "/api/dead-letters",
     "health": "/api/health",
+    "freshness": "/api/freshness",
     "hosts": "/api/hosts",
     "stats": "/api/stats",
     "tokens": "/api/(me|tokens)",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Literal
-from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
 
 from services.admin.actor import Scope
-from services.admin.articles import ledger, pending
-from services.admin.articles.pending import Filter, Labels, Place, State, to_utc
+from services.admin.articles import counts, ledger, pending, single
+from services.admin.articles.pending import Filter, Labels, State, place_of, to_utc
 from services.admin.errors import Invalid
 from services.admin.feeds.tags import MAX_TAG_CHARACTERS
 from services.api.access import ArticleReader, Reader
@@ -19,7 +18,8 @@ from services.api.models.articles import Article, ArticleCounts, DeadArticle, Le
 from services.api.models.claims import Md5
 from services.api.models.texts import PLAIN
 from services.api.moments import Moment
-from services.api.paging import Cursor, Limit, Page, made_up, read_cursor, read_moment, write_cursor
+from services.api.paging import Cursor, Limit, Page, write_cursor
+from services.api.places import read_entry_place, read_moment_place, read_place, write_place
 from services.api.problems import answers
 from services.api.resources import Here
 
@@ -38,8 +38,8 @@ async def _labels(
         str | None, Query(max_length=200, pattern=PLAIN, description="Only with this topic; `none`: without.")
     ] = None,
     duplicate_kind: Annotated[
-        Literal["address", "title", "text", "none"] | None,
-        Query(description="Only duplicates of this kind; `none`: only what is no duplicate."),
+        Literal["address", "title", "text", "any", "none"] | None,
+        Query(description="Only duplicates of this kind; `any`: of each; `none`: only what is no duplicate."),
     ] = None,
 ) -> Labels:
     return Labels(detected_language, topic, duplicate_kind)
@@ -86,28 +86,13 @@ async def list_pending_articles(
     cursor: Cursor = None,
 ) -> Page[PendingArticle]:
     """Pending articles in the order in which they are given out. 404: there is no feed of that URL."""
-    after = _read_place(cursor)
+    after = read_place(cursor)
     async with here.database.transaction() as connection:
         as_of = after.as_of if after else await pending.read_clock(connection)
         rows = await pending.list_pending(connection, chosen, state, limit, as_of, after)
     last = rows[-1] if len(rows) == limit else None
-    behind = last and write_cursor(
-        as_of.isoformat(),
-        last["part"],
-        last["claimed_until"].isoformat() if last["claimed_until"] else "",
-        last["created_at"].isoformat(),
-        last["md5"],
-    )
+    behind = last and write_place(place_of(last, as_of))
     return Page(items=[PendingArticle(**row) for row in rows], next=behind)
-
-
-def _read_place(cursor: str | None) -> Place | None:
-    key = read_cursor(cursor, [str, int, str, str, str])
-    if key is None:
-        return None
-    as_of, part, claimed_until, created_at, md5 = key
-    held = read_moment(claimed_until) if claimed_until else None
-    return Place(read_moment(as_of), part, held, read_moment(created_at), md5)
 
 
 @router.get("/api/articles/dead", summary="List dead articles", responses=answers(HTTPStatus.NOT_FOUND))
@@ -115,8 +100,7 @@ async def list_dead_articles(
     here: Here, _actor: ArticleReader, chosen: Chosen, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[DeadArticle]:
     """Articles that no consumer could digest, the latest first. 404: there is no feed of that URL."""
-    key = read_cursor(cursor, [str, str])
-    after = (read_moment(key[0]), key[1]) if key else None
+    after = read_moment_place(cursor)
     async with here.database.transaction() as connection:
         rows = await pending.list_dead(connection, chosen, limit, after)
     last = rows[-1] if len(rows) == limit else None
@@ -128,7 +112,7 @@ async def list_dead_articles(
 async def count_articles(here: Here, _actor: ArticleReader) -> ArticleCounts:
     """How many articles there are, by what they wait for."""
     async with here.database.transaction() as connection:
-        return ArticleCounts(**await pending.count_articles(connection))
+        return ArticleCounts(**await counts.count_articles(connection))
 
 
 @router.get(
@@ -146,7 +130,7 @@ async def show_article(
 ) -> Article:
     """All columns of one article, pending or dead. 409: several keys begin so."""
     async with here.database.transaction() as connection:
-        return Article(**await pending.read_article(connection, md5))
+        return Article(**await single.read_article(connection, md5))
 
 
 @router.get("/api/ledger", summary="List articles that ever came", responses=answers(HTTPStatus.NOT_FOUND))
@@ -165,20 +149,10 @@ async def list_ledger(
     """
     if (feed is None) == (not md5):
         raise Invalid("say which: `feed` or `md5`", "query.feed")
-    after = _after_entry(cursor)
+    after = read_entry_place(cursor)
     async with here.database.transaction() as connection:
         if feed is None:
             return Page(items=[LedgerRow(**row) for row in await ledger.read_ledger(connection, md5)], next=None)
         rows = await ledger.list_ledger(connection, feed, limit, after, exact=actor.may(Scope.WRITE))
     last = rows[-1] if len(rows) == limit else None
     return Page(items=[LedgerRow(**row) for row in rows], next=last and write_cursor(last["entry_key"], last["md5"]))
-
-
-def _after_entry(cursor: str | None) -> tuple[str, str] | None:
-    key = read_cursor(cursor, [str, str])
-    if key is None:
-        return None
-    try:
-        return key[0] and str(UUID(key[0])), key[1]
-    except ValueError as error:
-        raise made_up() from error

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 
+from services.admin.actor import Actor
 from services.admin.articles import claims
 from services.api.access import Admin, Consumer
 from services.api.models.claims import (
@@ -40,7 +41,7 @@ MOST_SECONDS = 30.0
 async def claim_articles(
     request: Request,
     here: Here,
-    _actor: Consumer,
+    actor: Consumer,
     body: Annotated[ClaimRequest, Body(default_factory=ClaimRequest)],
     wait: Annotated[
         float, Query(ge=0, le=MOST_SECONDS, allow_inf_nan=False, description="Seconds to wait while there is none.")
@@ -54,13 +55,14 @@ async def claim_articles(
 
     async def look() -> list[dict[str, Any]]:
         async with here.database.transaction() as connection:
+            await claims.call_as(connection, actor)
             return await claims.claim(connection, body.max, lease, body.max_expiries)
 
     gone = asyncio.create_task(_until_gone(request))
     try:
         rows = await here.arrivals.wait_for(look, wait, gone)
         if rows and gone.done():
-            await _give_back(here, rows)
+            await _give_back(here, actor, rows)
     finally:
         gone.cancel()
     return Claimed(articles=[ClaimedArticle(**row) for row in rows])
@@ -71,9 +73,10 @@ async def _until_gone(request: Request) -> None:
         pass
 
 
-async def _give_back(here: Here, rows: list[dict[str, Any]]) -> None:
+async def _give_back(here: Here, actor: Actor, rows: list[dict[str, Any]]) -> None:
     """Release what was claimed for somebody who has gone away: nobody has to wait for the end of the lease."""
     async with here.database.transaction() as connection:
+        await claims.call_as(connection, actor)
         await claims.release(connection, [row["md5"] for row in rows], [rows[0]["lease_id"]])
     here.arrivals.wake()
 
@@ -83,6 +86,7 @@ async def ack_articles(here: Here, actor: Consumer, body: AckRequest) -> Acked:
     """Remove articles that are done, also those that another consumer holds by now."""
     md5s = [article.md5 for article in body.articles]
     async with here.database.transaction() as connection:
+        await claims.call_as(connection, actor)
         hashes = [article.content_hash for article in body.articles]
         removed, left = await claims.acknowledge(connection, md5s, hashes)
         if body.reason is not None:
@@ -91,10 +95,11 @@ async def ack_articles(here: Here, actor: Consumer, body: AckRequest) -> Acked:
 
 
 @router.post("/fail", summary="Report failures")
-async def fail_articles(here: Here, _actor: Consumer, body: FailRequest) -> Failed:
+async def fail_articles(here: Here, actor: Consumer, body: FailRequest) -> Failed:
     """Count a failure: the articles come again after a pause, or are dead."""
     pause = None if body.retry_after_seconds is None else timedelta(seconds=body.retry_after_seconds)
     async with here.database.transaction() as connection:
+        await claims.call_as(connection, actor)
         rows = await claims.fail(
             connection, body.md5s, body.leases, body.error, max_failures=body.max_failures, retry_after=pause
         )
@@ -113,6 +118,7 @@ async def renew_articles(here: Here, _actor: Consumer, body: RenewRequest) -> Re
 async def release_articles(here: Here, actor: Consumer, body: ReleaseRequest) -> Released:
     """Let others have the articles at once; nothing is counted."""
     async with here.database.transaction() as connection:
+        await claims.call_as(connection, actor)
         released = await claims.release(connection, body.md5s, body.leases)
         if body.reason is not None:
             details = {"done": released, "reason": body.reason}

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 
 from services.admin.feeds import fires
 from services.api.access import Editor, Reader
@@ -36,12 +36,28 @@ Wait = Annotated[
     status_code=HTTPStatus.ACCEPTED,
     responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
-async def fire_feed(here: Here, actor: Editor, id: FeedId, response: Response, body: FireRequest | None = None) -> Fire:  # noqa: A002 - the name in the path
+async def fire_feed(
+    here: Here,
+    actor: Editor,
+    id: FeedId,  # noqa: A002 - the name in the path
+    response: Response,
+    body: FireRequest | None = None,
+    traceparent: Annotated[str | None, Header(include_in_schema=False)] = None,
+) -> Fire:
     """It goes ahead of the backlog, but keeps to its host's limits. For real at most once a minute (429)."""
     dry_run = body is not None and body.dry_run
     spans = fires.Spans(here.settings.claim_seconds, here.settings.fire_seconds)
     try:
-        task = await fires.fire(here.database, here.broker(), here.topology, actor, id, dry_run=dry_run, spans=spans)
+        task = await fires.fire(
+            here.database,
+            here.broker(),
+            here.topology,
+            actor,
+            id,
+            dry_run=dry_run,
+            spans=spans,
+            traceparent=traceparent,
+        )
     except fires.TooSoon as error:
         wait = {"Retry-After": f"{max(math.ceil(error.seconds), 1)}"}
         raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, str(error), wait) from error

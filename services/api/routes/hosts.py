@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query
 from services.admin.health import hosts
 from services.admin.health.diagnosis import HostState
 from services.api.access import Reader
-from services.api.models.hosts import HostRow
+from services.api.models.hosts import Host, HostRow
 from services.api.models.texts import PLAIN
 from services.api.paging import Cursor, Limit, Page, read_cursor, write_cursor
 from services.api.problems import answers
@@ -22,7 +22,7 @@ Text = Annotated[
     str | None, Query(max_length=1000, pattern=PLAIN, description="Only hosts with this text in their name.")
 ]
 InState = Annotated[HostState | None, Query(description="Only hosts in this state.")]
-Host = Annotated[
+HostName = Annotated[
     str, Path(min_length=1, max_length=2000, pattern=PLAIN, description="As `host` in the list: without a scheme.")
 ]
 
@@ -47,8 +47,8 @@ async def list_hosts(
 
 
 @router.get("/{host:path}", summary="Show a host", responses=answers(HTTPStatus.NOT_FOUND))
-async def show_host(here: Here, _actor: Reader, host: Host) -> HostRow:
-    """Show one host."""
+async def show_host(here: Here, _actor: Reader, host: HostName) -> Host:
+    """Show one host, with the freshness of its feeds' articles."""
     async with here.database.transaction() as connection:
         row = await hosts.read_host(connection, host, connect_failure_seconds=here.fetcher.connect_failure_seconds)
-    return HostRow(**row)
+    return Host(**row)

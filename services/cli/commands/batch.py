@@ -29,6 +29,7 @@ from shared.errors import ConfigurationError
 from shared.observability.display import ascii_json
 from shared.observability.logs import JsonFormatter, LogFormat, configure_logging, quieten_libraries
 from shared.observability.telemetry import Health, serve_telemetry
+from shared.observability.traces import exporting
 from shared.settings import read_settings
 from shared.waiting import pause
 
@@ -72,6 +73,7 @@ def batch(settings: LocalSettings, *, most_seconds: float | None, writer: bool |
         run = _Run(settings, servers, output, service, has_writer=has_writer)
         deadline = None if most_seconds is None else began + most_seconds
         with contextlib.ExitStack() as telemetry:
+            telemetry.enter_context(exporting("batch", fetcher.traces_url))
             if fetcher.metrics_port:
                 telemetry.enter_context(serve_telemetry(run.health, fetcher.metrics_host, fetcher.metrics_port))
             try:

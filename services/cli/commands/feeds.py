@@ -127,7 +127,7 @@ def show(
         print(ascii_json({**found.model_dump(mode="json"), "last_attempts": last}))
         return
     times = Times(utc=utc, wide=wide)
-    print_facts(feed_words.facts(found.model_dump(), times))
+    print_facts(feed_words.facts(dict(found), times))
     if log:
         console.print()
         _show_attempts([row.model_dump() for row in log], times, wide=wide)

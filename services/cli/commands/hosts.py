@@ -8,6 +8,7 @@ from urllib.parse import quote
 import typer
 
 from services.admin.health.diagnosis import HostState
+from services.admin.health.freshness_words import in_words
 from services.cli.calls.opening import open_api
 from services.cli.options import AsJson, Grep, Utc, Wide
 from services.cli.output import Column, Times, print_facts, print_table
@@ -54,10 +55,10 @@ def hosts(
 
 
 def _show(host: str, times: Times, *, as_json: bool) -> None:
-    from services.api.models.hosts import HostRow
+    from services.api.models.hosts import Host
 
     with open_api() as api:
-        row = api.get(f"/api/hosts/{quote(host, safe='')}", HostRow)
+        row = api.get(f"/api/hosts/{quote(host, safe='')}", Host)
     if as_json:
         print(ascii_json(row.model_dump(mode="json")))
         return
@@ -73,6 +74,7 @@ def _show(host: str, times: Times, *, as_json: bool) -> None:
             ("down until", times.with_zone(row.down_until) or "no"),
             ("last success", times.with_zone(row.last_success_at) or "never"),
             ("a fetch takes, in seconds", _seconds(row.mean_seconds) or "–"),
+            ("freshness, last week", (row.freshness and in_words(row.freshness.week)) or "–"),
         ]
     )
 

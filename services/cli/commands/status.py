@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.admin.health.diagnosis import QueueLevel, in_all, in_words
+from services.admin.health.diagnosis import QueueLevel, in_all
+from services.admin.health.diagnosis import in_words as span_in_words
+from services.admin.health.freshness_words import in_words
 from services.cli.calls.opening import open_api
 from services.cli.options import AsJson
 from services.cli.output import Column, console, print_facts, print_table
@@ -144,10 +146,12 @@ def _facts(found: StatsAnswer) -> Iterator[tuple[str, str]]:
     yield "longest due for", _span(counts.longest_due_seconds)
     yield "next one due in", _span(counts.next_due_seconds)
     yield "last success, anywhere", f"{_span(last)} ago" if last else "never"
+    if found.freshness and (said := in_words(found.freshness.day)):
+        yield "freshness, last day", said
 
 
 def _span(seconds: float | None) -> str:
-    return "–" if seconds is None else in_words(seconds)
+    return "–" if seconds is None else span_in_words(seconds)
 
 
 def show_health(found: PipelineHealth) -> None:

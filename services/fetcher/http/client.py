@@ -172,17 +172,21 @@ class _Fetch:
     def run(self, connector: Connector, ours: Mapping[str, str]) -> HttpResponse:
         place = find_place(self._request.url)
         message = compose_request(self._request, ours, host=place.authority, path=place.path, userinfo=place.userinfo)
-        with connector.connect(place.host, place.port, self.deadline, tls=place.tls) as connection:
+        span = self._request.span
+        span.note(host=place.host, port=place.port)
+        with connector.connect(place.host, place.port, self.deadline, tls=place.tls, note=span.event) as connection:
             if self._request.before_send is not None:
                 self._request.before_send()
             connection.send(message)
             if self._request.sent is not None:
                 self._request.sent()
+            span.event("sent")
             return self._read(connection)
 
     def _read(self, connection: Connection) -> HttpResponse:
         reader = ResponseReader(connection.receive)
         head = reader.read_head()
+        self._request.span.event("answered")
         self.status = head.status
         headers = httpx.Headers(head.fields, HEADER_ENCODING)
         if not 200 <= head.status < 300 or head.status in {204, 205}:  # nobody would read such a body

@@ -10,6 +10,7 @@ import errno
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, zip_longest
 from typing import Any
@@ -140,8 +141,12 @@ class Connector:
         """Stop the resolver threads. A look-up that still runs ends by itself."""
         self._resolvers.shutdown(wait=False, cancel_futures=True)
 
-    def connect(self, host: str, port: int, deadline: Deadline, *, tls: bool) -> Connection:
+    def connect(
+        self, host: str, port: int, deadline: Deadline, *, tls: bool, note: Callable[[str], None] = lambda step: None
+    ) -> Connection:
         """Return a connection to `host` (a name in ASCII or an address), made within the deadline.
+
+        `note` is called after each step, with its name: `resolved`, `connected`, `secured`.
 
         Raises:
             Blocked: one of the host's addresses is not public.
@@ -152,7 +157,9 @@ class Connector:
         if deadline.left() <= 0:
             raise TimeoutError("nothing was left of the fetch's time when its slot came")
         reason, is_ours = f"{host} has no address", False
-        for tried, (family, address) in enumerate(_interleave(self._resolve(host, port, deadline))[:MAX_ADDRESSES]):
+        endpoints = _interleave(self._resolve(host, port, deadline))[:MAX_ADDRESSES]
+        note("resolved")
+        for tried, (family, address) in enumerate(endpoints):
             timeout = self._timeout(deadline)
             try:
                 raw = _reach(family, address, timeout)
@@ -162,11 +169,14 @@ class Connector:
                 reason = f"cannot connect to {address[0]} port {port}: {_reason(error)}"
                 is_ours = self._is_ours(error, timeout) and (is_ours or not tried)
                 continue
+            note("connected")
             try:
                 secured = self._secure(raw, host, deadline) if tls else raw
             except BaseException:
                 raw.close()
                 raise
+            if tls:
+                note("secured")
             return Connection(secured, deadline, self._silence_seconds)
         raise ConnectFailed(reason, is_ours=is_ours)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from services.fetcher.http.decoding import ACCEPT_ENCODING
+from shared.tracing import NO_SPAN, Span
 
 ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml,"
@@ -39,6 +40,8 @@ class HttpRequest:
     sent: Callable[[], None] | None = field(default=None, repr=False)
     """Called when the request has left. If it were called before, a stall in between would bring the next request too
     close to this one."""
+    span: Span = field(default=NO_SPAN, repr=False)
+    """Gets an event for each step."""
 
 
 def default_headers(user_agent: str) -> dict[str, str]:

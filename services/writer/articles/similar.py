@@ -69,7 +69,7 @@ def decide(one: Sketched, other: Sketched) -> Match | None:
     if one.feed_id == other.feed_id or one.sketch.version != other.sketch.version:
         return None
     has_title = one.sketch.title == other.sketch.title != b""
-    if not has_title and len(one.hashes & other.hashes) < LEAST_SHARED:
+    if not has_title and one.count_shared(other) < LEAST_SHARED:
         return None  # most candidates: one hash is in both by chance
     if _contradict(one.numbers, other.numbers) or _tell_others(one, other):
         return None

@@ -44,6 +44,10 @@ class Sketched:
         """All hashes that are known."""
         return frozenset(self.head + self.rest)
 
+    def count_shared(self, other: Sketched) -> int:
+        """Return how many hashes both have. Of the other one no set is made: mostly nothing more is asked of it."""
+        return len(self.hashes.intersection((*_unpack(other.sketch.head), *_unpack(other.sketch.rest))))
+
     @cached_property
     def bound(self) -> int:
         """All of the text's hashes up to this one are known."""

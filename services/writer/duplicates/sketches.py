@@ -28,9 +28,6 @@ MOST_FOUND = 200
 MOST_COMPARED = 6
 """Articles whose texts one is compared with: those that share most keys."""
 
-SIMPLE = 20
-"""The planner does not take a look-up for so few articles for costly."""
-
 FIND = f"""
 SELECT place, found.* FROM unnest(%(places)b::integer[], %(wanted)b::text[]) AS wanted (place, wanted)
 CROSS JOIN LATERAL (
@@ -133,8 +130,6 @@ class _Stored:
 async def _find_stored(connection: Connection, looking: Sequence[Drawn], since: datetime) -> list[_Stored]:
     """Return what the table has for each of these articles, by one look-up for all."""
     wanted = [each.sketched.wanted for each in looking]
-    if len(looking) > SIMPLE:  # a costly plan is expected of many arrays, whatever is in them: it would be compiled
-        await connection.execute("SELECT set_config('jit', 'off', true)")
     cursor = connection.cursor(binary=True, row_factory=tuple_row)  # there may be a hundred rows for each article
     await cursor.execute(
         FIND.encode(),
@@ -192,7 +187,7 @@ async def read_sketches(connection: Connection, names: Iterable[str]) -> dict[st
     found = {}
     for row in await cursor.fetchall():
         name, feed_id, host, at = (row.pop(key) for key in ("md5", "feed_id", "host", "first_seen_at"))
-        found[name] = at, Sketched(feed_id, host, Sketch.model_construct(**row))
+        found[name] = at, Sketched(feed_id, host, Sketch.of_valid(row))
     return found
 
 

@@ -83,6 +83,8 @@ class FeedState:
     title: str | None
     site_url: str | None
     language: str | None
+    resumed_at: datetime | None = None
+    """When a person enabled it last."""
     has_own_headers: bool = False
     """Whether headers or credentials are sent with its requests. Only a person sets them."""
 

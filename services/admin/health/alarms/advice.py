@@ -24,10 +24,10 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         f"{ALERTS}notready",
     ),
     "database_slow": ("end what blocks it, or what overloads it", f"{ALERTS}batchesslow"),
-    "database_full": ("make room on its disk; perhaps start PostgreSQL again", f"{ALERTS}volumefull"),
+    "database_full": ("make room on its disk; perhaps start PostgreSQL again", f"{ALERTS}databasetakesnothing"),
     "database_read_only": (
         "make it the primary, or let FEEDMILL_DATABASE_URL name the primary; a managed one may be full",
-        DISASTERS,
+        f"{ALERTS}databasetakesnothing",
     ),
     "tables_missing": ("run `feedmill migrate`", "how-to/operate.md#upgrade"),
     "queues_missing": (

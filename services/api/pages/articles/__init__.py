@@ -1,0 +1,1 @@
+"""Articles, and the consumers who drain them."""

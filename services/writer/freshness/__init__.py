@@ -1,0 +1,1 @@
+"""How long articles take from their publication to their row."""
