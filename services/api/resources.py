@@ -28,13 +28,12 @@ from shared.errors import ConfigurationError, Unavailable
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
-    from services.admin.articles.consumers import Draining
     from services.admin.health.alarms.measured import BrokerState
     from services.admin.health.backlog import Backlog
     from services.admin.health.looks import Look
     from services.admin.health.pipeline.watch import HealthWatch
+    from services.admin.health.scene import Scene
     from services.admin.health.stats import StatsWatch
-    from services.admin.health.worst import WorstHost
 
 SEARCHES = 8
 """Searches for feeds at a time; each has a thread and a connection of its own."""
@@ -129,28 +128,15 @@ class Resources:
         """How the backlog went since this process started."""
         from services.admin.health.backlog import Backlog
 
-        return Backlog(self.topology, self.stats)
+        return Backlog(self.topology, self.scene)
 
     @cached_property
-    def worst_hosts(self) -> Look[list[WorstHost]]:
-        """Which hosts have the most feeds that fail."""
+    def scene(self) -> Look[Scene]:
+        """All that the overview shows."""
+        from services.admin.health.scene import watch_scene
         from services.admin.health.worst import watch_worst
 
-        return watch_worst(self.database)
-
-    @cached_property
-    def draining(self) -> Look[Draining]:
-        """How pending articles are drained."""
-        from services.admin.articles import consumers
-        from services.admin.health.looks import Look
-
-        async def find() -> Draining:
-            async with self.database.transaction() as connection:
-                return await consumers.read_draining(connection)
-
-        return Look(
-            find, what="PostgreSQL", keep_seconds=consumers.KEEP_SECONDS, patience_seconds=consumers.PATIENCE_SECONDS
-        )
+        return watch_scene(self.health, self.stats, watch_worst(self.database))
 
     @asynccontextmanager
     async def scan(self) -> AsyncIterator[None]:

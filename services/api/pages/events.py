@@ -15,6 +15,7 @@ from services.api.pages.frame import Visitor
 from services.api.problems import ProblemError
 from services.api.resources import Here, Resources
 from services.api.streams import Streamed
+from shared.errors import Unavailable
 
 router = APIRouter(include_in_schema=False)
 
@@ -64,7 +65,10 @@ async def _events(here: Resources) -> AsyncGenerator[bytes, None]:
 
 async def _figures(here: Resources) -> Any:
     """Return what is compared. All that ask share one look."""
-    stats = await here.stats.look()
+    try:
+        stats = (await here.scene.get()).stats
+    except Unavailable as error:
+        return str(error)
     feeds = vars(stats.counts.feeds).items() if stats.counts else ()
     counts = {name: value for name, value in feeds if "seconds" not in name}
     articles = stats.counts.articles if stats.counts else None

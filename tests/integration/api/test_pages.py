@@ -14,6 +14,7 @@ from services.admin.access.tokens import new_token
 from services.admin.actor import Scope
 from services.api.access.bearer import TokenAccess
 from services.api.pages import find_pages
+from services.api.pages.frame import NAVIGATION
 from services.api.resources import Resources, open_database
 from services.api.settings import ApiSettings
 from services.cli.calls.within import WithinProcess
@@ -100,3 +101,9 @@ async def test_without_the_database_a_page_says_what_to_do() -> None:
     assert "<h1>Service Unavailable</h1>" in answer.text
     assert "PostgreSQL" in answer.text
     assert "geheim" not in answer.text
+
+
+async def test_the_navigation_leads_to_pages(closed: httpx.AsyncClient, make_token: MakeToken) -> None:
+    token = bearer(await make_token(Scope.READ))
+    missing = [path for path, _ in NAVIGATION if (await closed.get(path, headers=token)).status_code != 200]
+    assert missing == []
