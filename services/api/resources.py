@@ -138,6 +138,20 @@ class Resources:
 
         return watch_scene(self.health, self.stats, watch_worst(self.database))
 
+    @cached_property
+    def draining(self) -> Look[Draining]:
+        """How pending articles are drained."""
+        from services.admin.articles import consumers
+        from services.admin.health.looks import Look
+
+        async def find() -> Draining:
+            async with self.database.transaction() as connection:
+                return await consumers.read_draining(connection)
+
+        return Look(
+            find, what="PostgreSQL", keep_seconds=consumers.KEEP_SECONDS, patience_seconds=consumers.PATIENCE_SECONDS
+        )
+
     @asynccontextmanager
     async def scan(self) -> AsyncIterator[None]:
         """Yield when few enough others read a whole table: a list by a column that has no index, or by a text.
