@@ -28,6 +28,7 @@ from shared.errors import ConfigurationError, Unavailable
 from shared.settings import read_settings
 
 if TYPE_CHECKING:
+    from services.admin.articles.consumers import Draining
     from services.admin.health.alarms.measured import BrokerState
     from services.admin.health.backlog import Backlog
     from services.admin.health.looks import Look
