@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from local.servers import Servers
 from services.admin.access.tokens import new_token, prefix_of, secret_hash
@@ -24,6 +24,8 @@ from tests.e2e.api_process import ApiProcess
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 LAPTOP = 1280
 PATIENCE_MS = 30_000
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(frozen=True)
