@@ -90,8 +90,8 @@ async def test_every_order_is_complete_page_by_page_with_feeds_without_a_value_l
     )
     found = await pages(api, "/api/feeds", sort=sort, limit=1)
     at_once = await pages(api, "/api/feeds", sort=sort)
-    for row in (*found, *at_once):
-        del row["health"]  # its sentences say how long ago something was
+    for feed in (*found, *at_once):
+        del feed["health"]  # says how long ago something was
     assert found == at_once
     assert sorted(feed["id"] for feed in found) == list(range(1, 9))
     by = sort.removeprefix("-")
