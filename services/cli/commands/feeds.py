@@ -73,7 +73,7 @@ def list_(
     columns = (
         Column("id", right=True),
         Column("feed", lambda row: row["name"] or "(no name yet)", flexible=True),
-        Column("health", lambda row: feed_words.health(row["health"], times)),
+        Column("health", lambda row: feed_words.health(row["health"], times), flexible=True),
         Column("next fetch", lambda row: _next(row, times)),
         Column(
             "last outcome",
