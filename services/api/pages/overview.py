@@ -77,7 +77,7 @@ async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTML
         window=attempts.window_seconds if attempts else None,
         curves=_curves(samples),
         watched_since=samples[0].at if samples else None,
-        worst=await _worst(here),
+        worst=await _worst(here) if picture.state else [],  # else it would be waited for in vain
         docs=DOCS,
         rabbitmq_page=here.settings.api_rabbitmq_page,
         grafana_page=here.settings.api_grafana_page,

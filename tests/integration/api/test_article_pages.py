@@ -267,7 +267,11 @@ async def test_a_story_stands_side_by_side(api: httpx.AsyncClient, db: Connectio
 
 @pytest.mark.parametrize(
     ("scopes", "buttons"),
-    [({Scope.READ}, []), ({Scope.READ, Scope.CONSUME}, ["Release", "Bury"]), ({Scope.ADMIN}, ["Release", "Bury", "Revive"])],
+    [
+        ({Scope.READ}, []),
+        ({Scope.READ, Scope.CONSUME}, ["Release", "Bury"]),
+        ({Scope.ADMIN}, ["Release", "Bury", "Revive"]),
+    ],
 )
 async def test_buttons_are_those_that_the_scopes_allow(
     api: httpx.AsyncClient, db: Connection, caller: Caller, scopes: set[Scope], buttons: list[str]
