@@ -103,6 +103,7 @@ async def test_without_a_broker_the_database_is_told_and_since_when(
     how: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    BrokerControl(servers).save_queues()
     with frozen(servers.rabbitmq.process_ids()[0]) if how == "frozen" else stopped(servers.rabbitmq):
         found = await until_rings(api, "broker_away")
         assert found["queues"]["writer"] == 0  # as it was seen last
