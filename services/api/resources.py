@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from services.admin.health.backlog import Backlog
     from services.admin.health.looks import Look
     from services.admin.health.pipeline.watch import HealthWatch
+    from services.admin.health.scene import Scene
     from services.admin.health.stats import StatsWatch
-    from services.admin.health.worst import WorstHost
 
 SEARCHES = 8
 """Searches for feeds at a time; each has a thread and a connection of its own."""
@@ -129,14 +129,15 @@ class Resources:
         """How the backlog went since this process started."""
         from services.admin.health.backlog import Backlog
 
-        return Backlog(self.topology, self.stats)
+        return Backlog(self.topology, self.scene)
 
     @cached_property
-    def worst_hosts(self) -> Look[list[WorstHost]]:
-        """Which hosts have the most feeds that fail."""
+    def scene(self) -> Look[Scene]:
+        """All that the overview shows."""
+        from services.admin.health.scene import watch_scene
         from services.admin.health.worst import watch_worst
 
-        return watch_worst(self.database)
+        return watch_scene(self.health, self.stats, watch_worst(self.database))
 
     @cached_property
     def draining(self) -> Look[Draining]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from itertools import count
 from typing import Any
 
@@ -12,7 +13,7 @@ from playwright.sync_api import Dialog, Page, expect
 
 from services.admin.actor import Scope
 from services.admin.registry import NewFeed, add_feed, connect
-from tests.browser.conftest import Complaints, OpenPage, Site
+from tests.browser.conftest import PATIENCE_MS, Complaints, OpenPage, Site
 from tests.browser.feed_data import HOSTILE
 
 _numbers = count()
@@ -212,7 +213,8 @@ def test_a_feed_is_added_by_its_address(site: Site, open_page: OpenPage, complai
 
 def finish_fire(site: Site, feed: int, **found: Any) -> None:
     """Do what a fetcher and a writer do with the job of a fire."""
-    for _ in range(300):
+    end = time.monotonic() + PATIENCE_MS / 1000
+    while time.monotonic() < end:
         ended = rows(
             site,
             "UPDATE fire_tasks SET status = 'done', finished_at = now(), fetched = %s, new = %s, changed = 0,"
@@ -221,6 +223,7 @@ def finish_fire(site: Site, feed: int, **found: Any) -> None:
         )  # fmt: skip
         if ended:
             return
+        time.sleep(0.1)
     raise AssertionError("no job came")
 
 

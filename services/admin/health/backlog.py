@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from services.admin.health.looks import Look
 from services.admin.health.queues import by_stage
-from services.admin.health.stats import StatsWatch
+from services.admin.health.scene import Scene
 from shared.broker.topology import Topology
 
 SAMPLE_SECONDS = 60.0
@@ -32,12 +33,12 @@ class Backlog:
 
     Args:
         topology: the queues.
-        stats: looks at queues and articles.
+        scene: looks at queues and articles.
     """
 
-    def __init__(self, topology: Topology, stats: StatsWatch) -> None:
+    def __init__(self, topology: Topology, scene: Look[Scene]) -> None:
         self._topology = topology
-        self._stats = stats
+        self._scene = scene
         self._samples: deque[Sample] = deque(maxlen=MOST_SAMPLES)
 
     @property
@@ -47,7 +48,7 @@ class Backlog:
 
     async def take(self) -> None:
         """Take a sample, of what can be seen now."""
-        stats, now = await self._stats.look(), datetime.now(UTC)
+        stats, now = (await self._scene.get()).stats, datetime.now(UTC)
         waiting: dict[str, int] = {}
         if stats.levels and _is_new(stats.levels_at, now):
             queues = by_stage(stats.levels, self._topology)

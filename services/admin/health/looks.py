@@ -49,11 +49,7 @@ class Look(Generic[T]):
         Raises:
             Unavailable: the search takes too long; or what the search raised.
         """
-        task = self._task
-        if task is None or (task.done() and time.monotonic() > self._ended_at + self._keep):
-            task = self._task = asyncio.create_task(self._search())
-            task.add_done_callback(_note_error)
-            self._begun_at = time.monotonic()
+        task = self._begin()
         patience = self._patience if patience_seconds is None else patience_seconds
         if not task.done():
             left = self._begun_at + patience - time.monotonic()
@@ -64,6 +60,25 @@ class Look(Generic[T]):
         if error := task.exception():
             raise error.with_traceback(None)
         return task.result()
+
+    async def recent(self, seconds: float) -> T:
+        """Return the last value at once if it is not older than `seconds`, and look for a new one meanwhile.
+
+        Else wait as `get` does, and raise what it raises.
+        """
+        if self.last is None or self.last_at is None or datetime.now(UTC) - self.last_at > timedelta(seconds=seconds):
+            return await self.get()
+        self._begin()
+        return self.last
+
+    def _begin(self) -> asyncio.Task[T]:
+        """Return the search that runs, or was not long ago; else begin one."""
+        task = self._task
+        if task is None or (task.done() and time.monotonic() > self._ended_at + self._keep):
+            task = self._task = asyncio.create_task(self._search())
+            task.add_done_callback(_note_error)
+            self._begun_at = time.monotonic()
+        return task
 
     async def _search(self) -> T:
         try:

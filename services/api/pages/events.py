@@ -15,6 +15,7 @@ from services.api.pages.frame import Visitor
 from services.api.problems import ProblemError
 from services.api.resources import Here, Resources
 from services.api.streams import Streamed
+from shared.errors import Unavailable
 
 router = APIRouter(include_in_schema=False)
 
@@ -22,7 +23,8 @@ LOOK_SECONDS = 5.0
 ROUNDS = 60
 """Then the answer ends, and the browser asks again: a login that has ended is noticed."""
 STILL_ROUNDS = 6
-"""Pages look so often even if nothing changed, for they say how long ago things were."""
+"""Pages look so often even if nothing changed, for they say how long ago things were; and in the first round, for
+figures may have changed between the page and its first event."""
 MOST_READERS = 200
 """Open pages of one process."""
 
@@ -57,13 +59,16 @@ async def _events(here: Resources) -> AsyncGenerator[bytes, None]:
         if here.stopping.is_set():
             return
         found = await _figures(here)
-        yield _LOOK if found != seen or turn % STILL_ROUNDS == 0 else _HEARTBEAT
+        yield _LOOK if found != seen or turn % STILL_ROUNDS == 1 else _HEARTBEAT
         seen = found
 
 
 async def _figures(here: Resources) -> Any:
     """Return what is compared. All that ask share one look."""
-    stats = await here.stats.look()
+    try:
+        stats = (await here.scene.get()).stats
+    except Unavailable as error:
+        return str(error)
     feeds = vars(stats.counts.feeds).items() if stats.counts else ()
     counts = {name: value for name, value in feeds if "seconds" not in name}
     articles = stats.counts.articles if stats.counts else None

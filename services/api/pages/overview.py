@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from services.admin.health.alarms.alarm import is_critical
 from services.admin.health.backlog import ARTICLES, MOST_SAMPLES, Sample
+from services.admin.health.freshness_words import in_words
 from services.admin.health.pipeline.picture import Attempts, part
 from services.admin.health.stats import Stats
 from services.admin.health.status import Hour
 from services.api.models.health import PipelineHealth
 from services.api.pages import pictures
 from services.api.pages.frame import Visitor, render
-from services.api.resources import Here, Resources
+from services.api.resources import Here
 from shared.build import PROJECT_URL
-from shared.errors import FeedmillError
 from shared.wire.outcomes import Outcome, OutcomeClass, words_of
 
 DOCS = f"{PROJECT_URL}/blob/main/docs/"
@@ -27,6 +28,13 @@ DOCS = f"{PROJECT_URL}/blob/main/docs/"
 router = APIRouter(include_in_schema=False)
 
 _FAILED = {outcome.value for outcome in Outcome if outcome.outcome_class in {OutcomeClass.SOFT, OutcomeClass.HARD}}
+
+OLD = timedelta(seconds=30)
+"""Figures that are older are told to be."""
+
+RECENT_SECONDS = 90.0
+"""A page is shown at once with figures of this age, which a process that samples the backlog always has. The first
+event brings newer ones, five seconds later."""
 
 _WAITING = {
     "fetcher": "jobs that wait for the fetchers",
@@ -61,8 +69,9 @@ class Curve:
 @router.get("/")
 async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTMLResponse:
     """Show how things stand."""
-    picture, stats = await here.health.look(), await here.stats.look()
-    samples, attempts = here.backlog.samples, picture.attempts
+    scene = await here.scene.recent(RECENT_SECONDS)
+    picture, stats, attempts = scene.picture, scene.stats, scene.picture.attempts
+    samples = here.backlog.samples
     return render(
         request,
         "overview.html",
@@ -73,11 +82,13 @@ async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTML
         fetches=pictures.stack([(hour.succeeded, hour.failed) for hour in stats.hours]),
         articles=pictures.stack([(hour.articles,) for hour in stats.hours]),
         totals=_totals(stats.hours),
+        freshness={span: in_words(found) for span, found in (stats.freshness or {}).items()},
         errors=_errors(attempts) if attempts else [],
         window=attempts.window_seconds if attempts else None,
         curves=_curves(samples),
         watched_since=samples[0].at if samples else None,
-        worst=await _worst(here),
+        old=_old(stats),
+        worst=[(each.host, each.failing, words_of(each.outcome or "")) for each in scene.worst or ()],
         docs=DOCS,
         rabbitmq_page=here.settings.api_rabbitmq_page,
         grafana_page=here.settings.api_grafana_page,
@@ -90,12 +101,10 @@ def _state(stats: Stats) -> str:
     return "degraded" if stats.alarms else "healthy"
 
 
-async def _worst(here: Resources) -> Sequence[Mapping[str, object]]:
-    try:
-        found = await here.worst_hosts.get()
-    except FeedmillError:
-        return []
-    return [{"host": each.host, "failing": each.failing, "words": words_of(each.outcome or "")} for each in found]
+def _old(stats: Stats) -> list[tuple[str, datetime]]:
+    """Return what could not be looked at just now, and when it was the last time."""
+    seen = (("feeds and articles", stats.counts_at), ("queues", stats.levels_at))
+    return [(what, at) for what, at in seen if at and datetime.now(UTC) - at > OLD]
 
 
 def _totals(hours: Sequence[Hour]) -> dict[str, int]:

@@ -28,7 +28,7 @@ Limit = Annotated[int, typer.Option(min=1, max=100_000, help="So many at most.")
 Language = Annotated[str | None, typer.Option(help="Only those whose feed says this; `en` is also `en-GB`.")]
 Detected = Annotated[str | None, typer.Option(help="Only texts in this language (`en`); und: which do not tell it.")]
 Topic = Annotated[str | None, typer.Option(help="Only with this topic; none: without.")]
-Duplicate = Annotated[str | None, typer.Option(help="Only duplicates by address, title or text; none: no duplicates.")]
+Duplicate = Annotated[str | None, typer.Option(help="Only duplicates by address, title, text or any; none: none.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only from then on: 2026-11-22T12:00:00Z.")]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only from before.")]
 

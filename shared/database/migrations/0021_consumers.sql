@@ -9,7 +9,7 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', t
 -- A row for each call that did something; writers add them up every few minutes. Rows are only appended: one to update
 -- would be waited for, or have thousands of versions while a long transaction keeps vacuum away. No index, no write-ahead
 -- log: a crash of the server takes the counts of the last minutes, and nothing else.
-CREATE UNLOGGED TABLE consumer_calls (
+CREATE TABLE consumer_calls (
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     consumer text COLLATE "C" NOT NULL DEFAULT left(coalesce(
         nullif(current_setting('feedmill.consumer', true), ''),
@@ -18,6 +18,7 @@ CREATE UNLOGGED TABLE consumer_calls (
     kind text COLLATE "C" NOT NULL,
     articles integer NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+ALTER TABLE consumer_calls SET UNLOGGED;
 COMMENT ON TABLE consumer_calls IS 'What consumers did since the writers last added it up: claimed, acknowledged, failed, released, expired.';
 COMMENT ON COLUMN consumer_calls.consumer IS 'feedmill.consumer, which the API sets; else application and user of the connection.';
 -- The functions below run with the rights of consumers, whose roles were made before there was this table.

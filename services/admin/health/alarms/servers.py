@@ -48,13 +48,15 @@ def find_at_database(at: Picture) -> Iterator[Finding]:
 def find_around(at: Picture) -> Iterator[Finding]:
     """Yield what is wrong with clocks and consumers: no stage is at fault."""
     if at.state and abs(at.state.ahead_seconds) >= CLOCK_SECONDS:
-        ahead = at.state.ahead_seconds
+        ahead = round(at.state.ahead_seconds)
         said = (
             f"the clock of {at.machine} is {in_words(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} PostgreSQL's"
         )
         yield Finding(Status.DEGRADED, "clock_off", said)
     if at.state and at.state.log_ahead_seconds >= CLOCK_SECONDS:
-        said = f"PostgreSQL's clock went back by {in_words(at.state.log_ahead_seconds)} or more: the newest attempt"
+        said = (
+            f"PostgreSQL's clock went back by {in_words(round(at.state.log_ahead_seconds))} or more: the newest attempt"
+        )
         yield Finding(Status.DEGRADED, "database_clock_back", f"{said} was written by a time that is still to come")
     if at.waiting and at.waiting.longest_seconds > PENDING_SECONDS:
         seconds, number = at.waiting.longest_seconds, at.waiting.articles

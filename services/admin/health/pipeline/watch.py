@@ -110,21 +110,20 @@ class HealthWatch:
             attempts = await figures.read_attempts(connection)
             batches, waiting = await figures.read_batches(connection), await figures.read_waiting(connection)
             failures = None
-            if seconds := _failing_seconds(pace, attempts):
+            if seconds := self._failing_seconds(pace, attempts):
                 failures = await figures.read_failures(connection, seconds)
             return _Figures(pace, attempts, batches, waiting, failures)
+
+    def _failing_seconds(self, pace: Pace, attempts: Attempts) -> float:
+        """Return for how long failures are worth a look: for the silence, or where many fail; 0: they are not."""
+        if pace.silence_seconds > min(SILENT_SECONDS, self._limits.silence_seconds):
+            return min(pace.silence_seconds + 1.0, figures.WINDOW_SECONDS)  # with the failure that began it
+        return attempts.window_seconds if 2 * sum(attempts.failures.values()) > attempts.fetches else 0.0
 
     async def _read_quality(self) -> Quality:
         async with self._database.transaction() as connection:
             await bound(connection, QUALITY_SECONDS)
             return await figures.read_quality(connection)
-
-
-def _failing_seconds(pace: Pace, attempts: Attempts) -> float:
-    """Return for how long failures are worth a look: since the last success, or where many fail; 0: they are not."""
-    if pace.silence_seconds > SILENT_SECONDS:
-        return min(pace.silence_seconds, figures.WINDOW_SECONDS)
-    return attempts.window_seconds if 2 * sum(attempts.failures.values()) > attempts.fetches else 0.0
 
 
 def _contact(look: Look[T], trouble: str | None) -> Contact:

@@ -107,7 +107,7 @@ def _page(
         kinds=KINDS,
         states=STATES,
         why_unsure=why_unsure,
-        topics=sorted({row["topic"] for row in listed.rows if row.get("topic")}),
+        topics=sorted({topic for row in listed.rows if (topic := row.get("topic") or "").isprintable() and topic}),
     )
 
 
