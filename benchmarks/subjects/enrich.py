@@ -1,5 +1,6 @@
 """The enricher: each part over results with one new article, all of them, and the pipeline with and without it.
 
+As the service does, `all_together` lets each part read the texts of several results; `all` takes one result at a time.
 The parts run within this process, as `FEEDMILL_ENRICH` asks and as far as they are installed; the others are named.
 Beside them stands what any stage does with a result: decode and encode it. The pipelines poll the same feeds, one after
 the other, of which each has one new article; the articles are counted.
@@ -31,11 +32,13 @@ from benchmarks.subjects.pipeline import (
     check_articles,
     open_connection,
 )
-from services.enricher.enriching import enrich_entries
+from services.enricher.__main__ import TOGETHER
+from services.enricher.enriching import enrich_feeds
 from services.enricher.parts import Parts
 from services.enricher.settings import EnrichSettings
 from services.enricher.text import Text
 from shared.settings import read_settings
+from shared.wire.enrichment import Enrichment
 from shared.wire.results import FeedFetched
 
 CLAIM = UUID(int=18)
@@ -66,7 +69,11 @@ async def _part_rows(parts: Parts, *, quick: bool) -> list[Row]:
     listed = new_results(results, edition="enrich", claim_id=CLAIM)
     single = [fetched.model_copy(update={"entries": fetched.entries[:1]}) for fetched in listed]
     bodies = [fetched.encode() for fetched in single]
-    works: dict[str, Work] = {BARE: lambda: _pass_on(bodies, Parts()), "all": lambda: _pass_on(bodies, parts)}
+    works: dict[str, Work] = {
+        BARE: lambda: _pass_on(bodies, Parts()),
+        "all": lambda: _pass_on(bodies, parts),
+        "all_together": lambda: _pass_on(bodies, parts, TOGETHER.size),
+    }
     works |= {name: partial(_each, single, one) for name, one in _alone(parts).items()}
     works["all_of_20"] = partial(_pass_on, [fetched.encode() for fetched in listed[: results // 10]], parts)
     nothing = [fetched.encode() for fetched in same_results(results, claim_id=CLAIM)]
@@ -109,21 +116,24 @@ def _each(results: Sequence[FeedFetched], part: Parts) -> int:
     return sum(len(fetched.entries) for fetched in results)
 
 
-def _pass_on(bodies: Sequence[tuple[bytes, str | None]], parts: Parts) -> int:
-    """Decode, enrich and encode each result; return the number of articles, or of results that have none."""
+def _pass_on(bodies: Sequence[tuple[bytes, str | None]], parts: Parts, together: int = 1) -> int:
+    """Decode, enrich and encode so many results at a time; return the number of articles, or of results without any."""
     articles = 0
-    for body, encoding in bodies:
-        fetched = FeedFetched.decode(body, encoding)
-        if fetched.entries and parts != Parts():
-            found = enrich_entries(fetched.entries, fetched.feed.language, parts)
-            entries = (
-                entry.model_copy(update={"enrichment": enrichment})
-                for entry, enrichment in zip(fetched.entries, found, strict=True)
-            )
-            fetched = fetched.model_copy(update={"entries": tuple(entries)})
-        fetched.encode()
-        articles += len(fetched.entries)
+    for start in range(0, len(bodies), together):
+        results = [FeedFetched.decode(*body) for body in bodies[start : start + together]]
+        if parts != Parts():
+            found = enrich_feeds([(fetched.entries, fetched.feed.language) for fetched in results], parts)
+            results = [_with(fetched, own) for fetched, own in zip(results, found, strict=True)]
+        for fetched in results:
+            fetched.encode()
+            articles += len(fetched.entries)
     return articles or len(bodies)
+
+
+def _with(fetched: FeedFetched, found: Sequence[Enrichment]) -> FeedFetched:
+    """Return the result with what was found."""
+    entries = (e.model_copy(update={"enrichment": f}) for e, f in zip(fetched.entries, found, strict=True))
+    return fetched.model_copy(update={"entries": tuple(entries)})
 
 
 async def _lap(work: Work) -> Lap:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -124,5 +125,6 @@ class Detector:
         return Label(self.model.languages[best], float(shares[best]))
 
 
+@lru_cache(10_000)  # words recur, and each takes as long as a text
 def _is_latin(word: str) -> bool:
     return word.isascii() or find_script(word).script == LATIN

@@ -31,7 +31,7 @@ MOST_COMPARED = 6
 FIND = f"""
 SELECT place, found.* FROM unnest(%(places)b::integer[], %(wanted)b::text[]) AS wanted (place, wanted)
 CROSS JOIN LATERAL (
-    SELECT md5, feed_id, keys FROM article_sketches
+    SELECT md5, feed_id, keys, count FROM article_sketches
     WHERE keys && wanted.wanted::integer[] AND (first_seen_at > %(since)s) IS TRUE LIMIT {MOST_FOUND}
 ) AS found
 """  # noqa: S608 - a number of ours
@@ -121,8 +121,9 @@ class _Stored:
 
     held: list[int] = field(default_factory=list)
     """Its keys that articles have, once for each of these."""
-    alike: list[tuple[int, str]] = field(default_factory=list)
-    """Articles of other feeds: the number of keys in common, negative, and the name."""
+    alike: list[tuple[int, int, str]] = field(default_factory=list)
+    """Articles of other feeds: the number of keys in common, negative; by how many shingles they are longer or shorter,
+    since phrases of a template fill texts of any length, and a copy mostly has its own; and the name."""
     found: list[tuple[str, Sketched]] = field(default_factory=list)
     """Those that share most keys, in the order in which they came."""
 
@@ -137,12 +138,12 @@ async def _find_stored(connection: Connection, looking: Sequence[Drawn], since: 
     )
     stored = [_Stored() for _ in looking]
     sets = [frozenset(keys) for keys in wanted]
-    for place, name, feed_id, keys in await cursor.fetchall():
-        shared = sets[place].intersection(keys)
+    for place, name, feed_id, keys, count in await cursor.fetchall():
+        shared, sketched = sets[place].intersection(keys), looking[place].sketched
         stored[place].held.extend(shared)
-        if feed_id != looking[place].sketched.feed_id:
-            stored[place].alike.append((-len(shared), name))
-    best = [[name for _, name in sorted(one.alike)[:MOST_COMPARED]] for one in stored]
+        if feed_id != sketched.feed_id:
+            stored[place].alike.append((-len(shared), abs(count - sketched.sketch.count), name))
+    best = [[name for _, _, name in sorted(one.alike)[:MOST_COMPARED]] for one in stored]
     sketches = await read_sketches(connection, {name for names in best for name in names})
     for one, names in zip(stored, best, strict=True):
         there = ((name, *sketches[name]) for name in names if name in sketches)

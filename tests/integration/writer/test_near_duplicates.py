@@ -120,6 +120,20 @@ async def test_after_the_window_a_story_is_new_and_its_sketch_is_pruned(database
     assert len(await rows(database, "SELECT FROM article_sketches")) == 1
 
 
+async def test_of_many_that_share_as_many_keys_those_of_the_same_length_are_compared(
+    database: Database, feeds: list[int]
+) -> None:
+    await bring(database, feeds[0], sketched(0))
+    async with database.transaction() as connection:
+        columns = "host, version, keys, numbers, names, title, words, told, is_telling, first_seen_at"
+        await connection.execute(
+            f"INSERT INTO article_sketches (md5, feed_id, count, head, rest, {columns})"
+            f" SELECT '00' || n, %s, count + 9, '', '', {columns} FROM article_sketches, generate_series(0, 9) AS n",
+            [feeds[2]],
+        )
+    assert (await bring(database, feeds[1], sketched(1))).duplicates == 1
+
+
 async def test_entries_without_a_sketch_cost_no_row(database: Database, feeds: list[int]) -> None:
     await bring(database, feeds[0], make_entry(1), make_entry(2, enrichment=Enrichment()))
     assert await rows(database, "SELECT FROM article_sketches UNION ALL SELECT FROM unsettled_articles") == []
