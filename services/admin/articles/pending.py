@@ -14,7 +14,7 @@ from shared.observability.secrets import mask_credentials
 
 _LARGEST_ID = 2**63 - 1
 
-MOST_SEARCHED = 20_000
+MOST_SEARCHED = 10_000
 """Articles that one page of a search reads."""
 
 STATE_OF_ROW: LiteralString = """
@@ -164,7 +164,7 @@ async def search_pending(
     values = await _values(connection, chosen, limit) | {"as_of": as_of, "most": MOST_SEARCHED} | _place(after)
     searched = _parts("*", "", state, after, most="%(most)s")
     query: LiteralString = (
-        f"SELECT {_LISTED} FROM (SELECT * FROM ({searched}) AS in_order LIMIT %(most)s) AS searched"  # noqa: S608
+        f"SELECT part, {_LISTED} FROM (SELECT * FROM ({searched}) AS in_order LIMIT %(most)s) AS searched"  # noqa: S608
         f" WHERE {_CAME} AND {_MATCHES} LIMIT %(limit)s"
     )
     rows = await (await connection.execute(query, values, prepare=False)).fetchall()

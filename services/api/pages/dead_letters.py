@@ -26,6 +26,9 @@ router = APIRouter(include_in_schema=False)
 LOOKED_AT = 1000
 """A letter is looked for among so many of each queue."""
 
+LOOK_SECONDS = 20.0
+"""How long a person waits for the broker."""
+
 MOST_SHOWN = 20_000
 """Characters of a body."""
 
@@ -57,7 +60,9 @@ async def dead_letters_page(
     """Show the oldest letters of each queue, and one of them whole."""
     stages = select_stages(here.topology, None)
     most = int(asked.most)
-    rows = [letter.summary() for letter in await read_letters(here.broker(), here.topology, stages, most)]
+    levels = (await here.broker_look.get(patience_seconds=LOOK_SECONDS)).levels  # to read a queue takes a connection
+    filled = [stage for stage in stages if (level := levels.get(stage.dead)) and level.ready]
+    rows = [letter.summary() for letter in await read_letters(here.broker(), here.topology, filled, most)]
     looked_at = Counter(row["queue"] for row in rows)
     if asked.q:
         rows = [row for row in rows if asked.q.lower() in " ".join(map(str, row.values())).lower()]

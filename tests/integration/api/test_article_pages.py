@@ -65,7 +65,6 @@ def assert_harmless(html: str) -> None:
     assert "\u202e" not in html
     assert "\x1b" not in html
     assert "hunter2" not in html
-    assert "49 " not in html
 
 
 def keys_in(html: str) -> list[str]:
@@ -128,6 +127,18 @@ async def test_a_search_reads_some_articles_at_a_time(
         after = re.search(r'rel="next" href="([^"]+)"', html)
         path = unescape(after.group(1)) if after else ""
     assert (sorted(seen), looks) == (sorted(wanted), 4)
+
+
+async def test_a_search_that_finds_many_is_paged(api: httpx.AsyncClient, db: Connection) -> None:
+    md5s = fill(db, 120)
+    claim(db, 10)
+    seen, path = [], "/articles?duplicates=none"
+    while path:
+        html = await page(api, path)
+        seen += keys_in(html)
+        after = re.search(r'rel="next" href="([^"]+)"', html)
+        path = unescape(after.group(1)) if after else ""
+    assert seen == [*md5s[10:], *md5s[:10]]
 
 
 @pytest.mark.parametrize(
@@ -198,6 +209,7 @@ async def test_strangers_texts_stay_texts(api: httpx.AsyncClient, db: Connection
         )
     for path in (f"/articles/{first}", f"/articles/{second}", "/articles", "/articles?tab=ledger&feed=1"):
         assert_harmless(await page(api, path))
+    assert "{{ 7 * 7 }}" in await page(api, f"/articles/{first}")
     db.execute("SELECT bury_articles(%s, %s)", [[first], HOSTILE])
     for path in (f"/articles/{first}", "/articles?tab=dead", "/consumers"):
         assert_harmless(await page(api, path))
