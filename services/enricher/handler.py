@@ -109,10 +109,11 @@ class EnrichResults:
             try:
                 found = find(results)
             except Exception:
+                for span in spans:
+                    span.fail("failed")
                 if len(results) == 1:
                     log.exception("a result goes on without what was found", extra={"feed_id": results[0].feed_id})
                     RESULTS.labels("failed").inc()
-                    spans[0].fail("failed")
                     return [Outgoing.onward(self._stage, results[0])]
             else:
                 return [self._label(*each) for each in zip(results, found, spans, strict=True)]

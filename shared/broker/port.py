@@ -74,7 +74,7 @@ class Outgoing:
             body=body,
             type=self.message.KIND,
             content_encoding=encoding,
-            headers={**self.message.headers(), **span.headers()},
+            headers=self.message.headers() if span is NO_SPAN else {**self.message.headers(), **span.headers()},
             span=span,
         )
 

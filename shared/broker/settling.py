@@ -19,6 +19,7 @@ from shared.broker.port import Delivery, Outgoing, Publication, Session
 from shared.broker.topology import Stage
 from shared.broker.tracing import start_processing
 from shared.errors import Blocked, NackAndRequeue, TryLater, Unavailable, Unprocessable, after_failure
+from shared.tracing import NO_SPAN, OFF, tracer
 from shared.ttl_cache import TtlCache
 from shared.waiting import keep_trying, pause
 from shared.wire.envelope import Message
@@ -96,7 +97,8 @@ class Settler(Generic[M]):
         A message that can't be settled while the service stops is left alone; the end of the session requeues it.
         Ending the session for it would cost everything else that is still running.
         """
-        batch = [_traced(delivery) for delivery in batch]
+        if tracer() is not OFF:
+            batch = [_traced(delivery) for delivery in batch]
         try:
             await self._decode_and_handle(batch)
         except Unavailable as error:
@@ -268,8 +270,9 @@ class Settler(Generic[M]):
 
     def _note_end(self, delivery: Delivery, result: str) -> None:
         MESSAGES.labels(self._stage.service, result).inc()
-        delivery.span.note(settled=result)
-        delivery.span.end()
+        if delivery.span is not NO_SPAN:
+            delivery.span.note(settled=result)
+            delivery.span.end()
 
 
 def _traced(delivery: Delivery) -> Delivery:

@@ -12,13 +12,13 @@ import time
 
 from shared.broker.shards import is_front
 from shared.broker.topology import EXCHANGE
-from shared.tracing import NO_SPAN, OFF, SENT_HEADER, Headers, Span, tracer
+from shared.tracing import NO_SPAN, SENT_HEADER, Headers, Span, tracer
 
 
 def start_sending(span: Span, exchange: str, routing_key: str) -> Span:
     """Return the started span of a message that is published below `span`."""
-    if not span:
-        return NO_SPAN
+    if span is NO_SPAN:
+        return span
     target = routing_key if exchange in {"", EXCHANGE} else exchange
     return span.start(
         f"send {target}",
@@ -36,8 +36,6 @@ def start_processing(headers: Headers, queue: str, message_id: str, *, redeliver
 
     A job that a person waits for is always traced: it begins here if nobody did before.
     """
-    if tracer() is OFF:
-        return NO_SPAN
     sent = tracer().resume(headers)
     if sent:
         sent_at = headers.get(SENT_HEADER)

@@ -87,7 +87,7 @@ class Message(Record):
 
     def traced(self, span: Span) -> Self:
         """Return this message, handled under `span` from now on; copies of it are, too."""
-        if span:
+        if span is not NO_SPAN:
             self.__dict__["span"] = span  # where functools.cached_property puts what isn't a field, too
         return self
 

@@ -16,6 +16,7 @@ from local.servers import Servers
 from services.admin.access.tokens import new_token, prefix_of, secret_hash
 from services.admin.actor import Scope
 from services.admin.registry import connect
+from tests.browser.article_data import fill_letters
 from tests.browser.data import fill
 from tests.conftest import own_database, own_vhost
 from tests.e2e.api_process import ApiProcess
@@ -56,6 +57,7 @@ def site(servers: Servers) -> Iterator[Site]:
         pytest.skip("there is no Chromium here: scripts/setup.sh --dev installs it on Debian")
     with own_database(servers) as database_url, own_vhost(servers) as amqp_url:
         fill(database_url)
+        fill_letters(amqp_url)
         with ApiProcess(database_url, amqp_url, is_open=False) as api:
             yield Site(api, database_url, amqp_url)
 

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from services.admin.registry import NewFeed, add_feed, connect
+from tests.browser.article_data import fill_articles
 from tests.browser.feed_data import fill_feeds
 
 _A_DAY_OF_FETCHES = """
@@ -28,6 +29,7 @@ def fill(database_url: str) -> None:
             add_feed(connection, NewFeed(f"http://host{number % 4}.example/feed{number}.xml"))
         _fill_overview(connection)
         fill_feeds(connection)
+        fill_articles(connection)
 
 
 def _fill_overview(connection: psycopg.Connection[dict[str, Any]]) -> None:

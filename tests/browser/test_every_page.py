@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from services.admin.actor import Scope
+from tests.browser.article_data import COPY, DONE, FIRST
 from tests.browser.conftest import LAPTOP, OpenPage
 
 PAGES = {
@@ -21,6 +22,14 @@ PAGES = {
     "feed-that-waits": "/feeds/1002",
     "hosts": "/hosts",
     "host": "/hosts/slow.example",
+    "articles": "/articles",
+    "articles-dead": "/articles?tab=dead",
+    "articles-ledger": "/articles?tab=ledger&feed=1",
+    "article": f"/articles/{FIRST}",
+    "article-copy": f"/articles/{COPY}",
+    "article-done": f"/articles/{DONE}",
+    "dead-letters": "/dead-letters?letter=" + "0" * 32,
+    "consumers": "/consumers",
     "missing": "/no-such-page",
 }
 """By the name of its screenshots. A page's owner adds it here."""

@@ -12,6 +12,7 @@ import pytest
 
 from local.farm import FeedKind, FeedSpec
 from tests.e2e.api_process import ApiProcess
+from tests.e2e.commands.test_batch import Bench, farm_of
 from tests.e2e.pipeline import Pipeline, running_pipeline
 from tests.fakes.collector import Collector, Taken, collecting
 
@@ -102,6 +103,18 @@ async def test_a_soft_error_and_its_retry_are_one_trace(amqp_url: str, database_
     (delayed,) = [span for span in trace if span.name.startswith("send fetcher.retry")]
     assert (delayed.parent, second.parent) == (first.id, delayed.id)
     assert len(names(trace, "process writer")) == 2
+
+
+def test_a_run_of_batch_is_traced_too(amqp_url: str, database_url: str, collector: Collector) -> None:
+    bench = Bench(amqp_url, database_url)
+    with farm_of(bench, [MOVED]):
+        bench.run("--writer", FEEDMILL_TRACES_URL=collector.url, FEEDMILL_ENRICHER="false")
+    trace = first_job(collector, MOVED)
+    assert below(trace) == [
+        ("claim", [("fetch", ["wait for slot", "GET", "wait for slot", "GET", "parse", WRITTEN])]),
+    ]
+    (fetch,) = names(trace, "fetch")
+    assert (fetch.service, fetch.attributes["feedmill.outcome"]) == ("feedmill-batch", "fetched")
 
 
 async def test_a_collector_that_hangs_holds_nothing_up(amqp_url: str, database_url: str, collector: Collector) -> None:

@@ -211,7 +211,8 @@ class MemorySession:
         if confirm is None:
             self._alive()
             confirm = self._confirms[name] = asyncio.create_task(self._send(publication))
-            confirm.add_done_callback(lambda _: publication.span.end())
+            if publication.span:
+                confirm.add_done_callback(lambda _: publication.span.end())
             confirm.add_done_callback(retrieve_error)
         try:
             await asyncio.wait((confirm,), timeout=self._broker.confirm_seconds)

@@ -51,4 +51,5 @@ def _findings(at: Draining) -> Iterator[str]:
         )
     if at.died_in_an_hour:
         why = f", most with `{at.reasons[0][0]}`" if at.reasons else ""
-        yield f"{counted(at.died_in_an_hour)} articles died within the last hour{why}. Repair it, then revive them"
+        articles = "article" if at.died_in_an_hour == 1 else "articles"
+        yield f"{counted(at.died_in_an_hour)} {articles} died within the last hour{why}. Repair it, then revive them"

@@ -100,13 +100,16 @@ SORTS = {
 }
 """By name, in the order in which they are offered."""
 
+# The page is chosen first: what is shown of a feed would otherwise be computed for all that are sorted.
 _LIST = """
+WITH chosen (chosen_id, sort_key) AS MATERIALIZED (
+    SELECT id, {key} FROM feeds {joined} WHERE {conditions} ORDER BY {key} {direction}, id {direction} LIMIT %(limit)s
+)
 SELECT id, url, coalesce(name, title) AS name, title, tags, source_type, politeness_group, enabled, disabled_reason,
     priority, interval_seconds, poll_seconds, next_fetch_at, last_attempt_at, last_success_at, last_outcome, last_error,
-    failures, coalesce(claim_expires_at > now(), false) AS in_flight, {key} AS sort_key, {retry}, {facts}
-FROM feeds {joined}
-WHERE {conditions}
-ORDER BY {key} {direction}, id {direction} LIMIT %(limit)s
+    failures, coalesce(claim_expires_at > now(), false) AS in_flight, sort_key, {retry}, {facts}
+FROM chosen JOIN feeds ON feeds.id = chosen_id
+ORDER BY sort_key {direction}, id {direction}
 """
 
 _STATE = f"""

@@ -73,7 +73,7 @@ def list_(
     columns = (
         Column("id", right=True),
         Column("feed", lambda row: row["name"] or "(no name yet)", flexible=True),
-        Column("health", lambda row: feed_words.health(row["health"], times)),
+        Column("health", lambda row: feed_words.health(row["health"], times), flexible=True),
         Column("next fetch", lambda row: _next(row, times)),
         Column(
             "last outcome",
@@ -127,7 +127,7 @@ def show(
         print(ascii_json({**found.model_dump(mode="json"), "last_attempts": last}))
         return
     times = Times(utc=utc, wide=wide)
-    print_facts(feed_words.facts(dict(found), times))
+    print_facts(feed_words.facts(found.model_dump() | {"freshness": found.freshness}, times))
     if log:
         console.print()
         _show_attempts([row.model_dump() for row in log], times, wide=wide)

@@ -12,7 +12,7 @@ from math import comb
 from typing import Literal, NamedTuple
 
 from services.writer.articles.frames import begins_in, gaps, is_unedited
-from services.writer.articles.sketched import Sketched
+from services.writer.articles.sketched import WHOLE, Sketched
 
 LEAST_SHINGLES = 12
 """Shorter texts tell nothing."""
@@ -71,19 +71,22 @@ def decide(one: Sketched, other: Sketched) -> Match | None:
     has_title = one.sketch.title == other.sketch.title != b""
     if not has_title and one.count_shared(other) < LEAST_SHARED:
         return None  # most candidates: one hash is in both by chance
+    is_telling = has_title and one.sketch.is_telling and one.host != other.host
+    is_long = min(one.sketch.count, other.sketch.count) >= LEAST_SHINGLES
+    share = _share(one, other) if is_long else 0.0
+    if is_long and share < (CONTRADICTING if is_telling else ENOUGH_AGREEING):
+        return None  # whatever names and numbers say, which takes longer to find out
     if _contradict(one.numbers, other.numbers) or _tell_others(one, other):
         return None
-    is_telling = has_title and one.sketch.is_telling and one.host != other.host
-    if min(one.sketch.count, other.sketch.count) >= LEAST_SHINGLES:
-        return _compare(one, other, has_title, is_telling)
+    if is_long:
+        return _compare(one, other, share, has_title, is_telling)
     is_other = Common.of(one.all_numbers, other.all_numbers).are_others or _say_others(one, other)
     return Match("title", 1.0) if is_telling and not is_other else None
 
 
-def _compare(one: Sketched, other: Sketched, has_title: bool, is_telling: bool) -> Match | None:
-    """Return why two texts that are long enough are one story."""
+def _compare(one: Sketched, other: Sketched, share: float, has_title: bool, is_telling: bool) -> Match | None:
+    """Return why two texts that are long enough, and of which so much is the same, are one story."""
     numbers, names = Common.of(one.all_numbers, other.all_numbers), Common.of(one.all_names, other.all_names)
-    share = _share(one, other)
     are_others = numbers.are_unlikely(share) or (not names.shared and names.are_unlikely(share))
     if are_others or _are_of_a_template(one, other, share):
         return None
@@ -143,7 +146,9 @@ def _share(one: Sketched, other: Sketched) -> float:
         return 0.0
     least = shared / min(one.sketch.count, other.sketch.count)
     bound = min(one.bound, other.bound)
-    first, second = ({key for key in each.hashes if key <= bound} for each in (one, other))
+    first, second = (
+        each.hashes if bound == WHOLE else {key for key in each.hashes if key <= bound} for each in (one, other)
+    )
     fewer = min(len(first), len(second))
     sampled = len(first & second) / fewer if fewer >= LEAST_SAMPLE else 0.0
     return min(1.0, max(least, sampled))

@@ -19,6 +19,9 @@ WANTED_BELOW = 1 << 30
 MOST_WANTED = 10
 """It looks for articles that have one of its small hashes: where the other one begins and ends is not known."""
 
+WHOLE = 0xFFFFFFFF
+"""The `bound` of a text all of whose hashes are known."""
+
 
 @dataclass(frozen=True)
 class Sketched:
@@ -52,7 +55,7 @@ class Sketched:
     def bound(self) -> int:
         """All of the text's hashes up to this one are known."""
         is_whole = len(self.head) + len(self.rest) >= self.sketch.count
-        return 0xFFFFFFFF if is_whole or not self.rest else self.rest[-1]
+        return WHOLE if is_whole or not self.rest else self.rest[-1]
 
     @cached_property
     def numbers(self) -> dict[int, set[int]]:

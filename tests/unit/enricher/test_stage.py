@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from services.enricher import __main__ as enricher
 from services.enricher.enriching import CUT, FAILED, SKIPPED
 from services.enricher.handler import BUDGET_SECONDS, CHUNK, EnrichResults
 from services.enricher.parts import Label, Missing, Parts
@@ -75,6 +76,55 @@ async def test_every_entry_gets_what_each_part_finds(thread: ThreadPoolExecutor)
     assert found == [
         Enrichment(language="en", language_confidence=0.9, topic="news in en", topic_confidence=0.8, entities=())
     ] * len(RESULT.entries)
+
+
+async def test_results_of_several_feeds_are_labelled_as_alone(thread: ThreadPoolExecutor) -> None:
+    told: list[list[str | None]] = []
+
+    def tell(texts: Sequence[Text]) -> list[Label | None]:
+        told.append([text.label for text in texts])
+        return [Label(text.label, 0.9) if text.label else None for text in texts]
+
+    results = [
+        make_result(entries=(make_entry(n), make_entry(n + 1)), feed=FeedInfo(language=language))
+        for n, language in ((1, "de"), (3, None), (5, "fr"))
+    ]
+    outgoing = await handler_of(thread, replace(PARTS, languages=tell))([*results, make_result(), RESULT])
+    got = [one.message for one in outgoing if isinstance(one.message, FeedFetched)]
+    assert [len(one.entries) for one in got] == [2, 2, 2, 0, 120]
+    assert [enrichments(one)[1].topic for one in got if one.entries] == [
+        *("news in de", "news in None", "news in fr", "news in de")
+    ]
+    assert told[:3] == [["de"] * 2, [None] * 2, ["fr"] * 2]  # those of one feed together
+
+
+async def test_one_bad_result_of_several_goes_on_as_it_came(thread: ThreadPoolExecutor) -> None:
+    bad = replace(PARTS, languages=lambda texts: [Label("en", 7.0 if t.title == "Article 3" else 0.9) for t in texts])
+    results = [make_result(entries=(make_entry(n),)) for n in (1, 3, 5)]
+    outgoing = await handler_of(thread, bad)(results)
+    got = [one.message for one in outgoing if isinstance(one.message, FeedFetched)]
+    assert [len(enrichments(one)) for one in got] == [1, 0, 1]
+    assert got[1] == results[1]
+
+
+async def test_a_stop_does_not_wait_for_what_is_loaded() -> None:
+    go_on, stop = threading.Event(), asyncio.Event()
+
+    def wait() -> Parts:
+        assert go_on.wait(30)
+        return PARTS
+
+    loading = asyncio.create_task(enricher.load(wait, stop))
+    await asyncio.sleep(0)
+    stop.set()
+    assert await asyncio.wait_for(loading, 30) is None
+    go_on.set()
+    assert await enricher.load(lambda: PARTS, asyncio.Event()) == PARTS
+
+
+async def test_a_setting_that_cannot_work_is_told_though_it_is_found_on_a_thread() -> None:
+    with pytest.raises(ConfigurationError, match="no part colour"):
+        await enricher.load(EnricherSettings(enrich="colour").parts, asyncio.Event())
 
 
 async def test_a_result_without_entries_goes_on(thread: ThreadPoolExecutor) -> None:
