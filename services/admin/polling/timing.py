@@ -113,9 +113,8 @@ def _throttled(feed: Mapping[str, Any], due_at: datetime) -> Timing:
         ("It waits for its host until ", until, "."),
         max(until, due_at),
         is_late=due_at < until,
-        reasons=((f"{feed['politeness_group']} asked to be left alone until then (429, Retry-After): no feed of it is",
-                  " polled before."),),
-    )  # fmt: skip
+        reasons=((f"No feed at {feed['politeness_group']} is polled before: it asked for that (429, Retry-After).",),),
+    )
 
 
 def _retrying(feed: Mapping[str, Any], around: Surroundings, now: datetime) -> Timing:

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from services.admin.feeds import edits, listing
-from services.admin.health.freshness import read_freshness
 from services.admin.health.freshness_words import in_words
 from services.admin.polling.history import History, Rhythm, read_history, read_rhythm
 from services.admin.polling.surroundings import look_at_pipeline, read_timing
@@ -43,14 +42,13 @@ async def feed_page(
         timing = await read_timing(connection, row, pipeline)
         rhythm = await read_rhythm(connection, feed)
         history = await read_history(connection, feed)
-        freshness = await read_freshness(connection, feed=feed)
         attempts = await listing.read_attempts(connection, feed, PAGE_ATTEMPTS, (key[0], key[1]) if key else None)
     return render(
         request,
         "feeds/show.html",
         feed=row,
         timing=timing,
-        freshness={span: in_words(found) for span, found in freshness.items()},
+        freshness={span: in_words(found) for span, found in row["freshness"].items()},
         etag=quote(edition),
         shard=pipeline.shard_of(row["politeness_group"]),
         rhythm=_draw_rhythm(rhythm),

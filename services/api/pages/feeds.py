@@ -32,7 +32,7 @@ COLUMNS = {
     "health": "Health",
     "next_fetch_at": "Next poll",
     "last_success_at": "Last success",
-    "failures": "Failures in a row",
+    "failures": "Failures",
 }
 """The columns that tell how a feed fares. All but `health` can be sorted by."""
 

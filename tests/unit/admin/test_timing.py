@@ -94,7 +94,7 @@ def test_a_throttled_host_is_named() -> None:
     timing = why(throttled_until=NOW + 2 * HOUR)
     assert text(timing.headline) == "It waits for its host until 14:00."
     assert (timing.is_late, timing.next_at) == (True, NOW + 2 * HOUR)
-    assert "news.example asked to be left alone" in said(timing)
+    assert "No feed at news.example is polled before" in said(timing)
     assert not why(throttled_until=NOW + HOUR / 4).is_late, "its poll comes later than that anyway"
 
 
