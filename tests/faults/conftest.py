@@ -8,6 +8,7 @@ import pytest
 
 from local.servers import Servers
 from tests.contract.conftest import broker  # noqa: F401 - a fixture
+from tests.integration.api.conftest import caller, closed, make_token, resources  # noqa: F401 - fixtures
 from tests.servers import new_directory, running_pair
 
 

@@ -15,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from local.servers import Servers
+from services.admin.access import remembered
+from services.admin.actor import Scope
 from services.admin.health import stats
 from services.admin.health.pipeline import watch
 from services.admin.registry import NewFeed, add_feed, connect
@@ -23,6 +25,7 @@ from shared.broker.rabbitmq import RabbitMQ
 from shared.settings import BrokerSettings
 from tests.e2e.broker_control import BrokerControl
 from tests.faults.frozen import frozen
+from tests.integration.api.conftest import MakeToken, bearer
 from tests.integration.api.test_health import api_on
 
 
@@ -236,6 +239,27 @@ async def test_tables_that_are_missing_are_told(
         assert "the tables are missing" in await asyncio.to_thread(status, amqp_url, url, monkeypatch)
     finally:
         servers.postgres.drop_database("bare")
+
+
+async def test_who_was_let_in_before_sees_page_and_health_while_the_database_hangs(
+    closed: httpx.AsyncClient, make_token: MakeToken, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered, "TRUSTED_SECONDS", 0.0)
+    known, unknown = bearer(await make_token(Scope.ADMIN)), bearer(await make_token(Scope.ADMIN))
+    assert (await closed.get("/", headers=known)).status_code == 200
+    with frozen(servers.postgres.process_ids()[0]):
+        for _ in range(2):
+            answer = await closed.get("/api/health/pipeline", headers=known)
+            assert (answer.status_code, answer.json()["status"]) == (503, "down")
+            assert "database_away" in {alarm["name"] for alarm in answer.json()["alarms"]}
+            assert "PostgreSQL can" in (await closed.get("/", headers=known)).text
+        changing = asyncio.create_task(closed.post("/api/feeds", headers=known, json={"url": "http://a.example/"}))
+        asking = asyncio.create_task(closed.get("/api/health/pipeline", headers=unknown))
+        await asyncio.sleep(0.2)
+        assert not changing.done()
+        assert not asking.done() or asking.result().status_code == 503
+    await asyncio.gather(changing, asking)
+    assert (await closed.get("/api/health/pipeline", headers=unknown)).json()["stages"]
 
 
 async def test_json_has_the_alarms_too(amqp_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,9 @@ TRUSTED_SECONDS = 5.0
 """For so long a process takes a token or a session for good without asking the database: one that was revoked by
 another process ends then."""
 
+READING_SECONDS = 3600.0
+"""For so long after that it may still read while the database does not answer: whoever looks why sees it then."""
+
 MOST_REMEMBERED = 1000
 
 
@@ -23,6 +26,8 @@ class Known:
 
     grant: Grant
     until: float
+    reading_until: float
+    """For reading, while the database does not answer; not beyond its own end."""
     is_session: bool
     is_used: bool
     """Since the last round of `TokenAccess.note_uses`."""
@@ -53,12 +58,18 @@ class Remembered:
         known.is_used = True
         return known.grant
 
+    def read_while_away(self, hashed: bytes) -> Grant | None:
+        """Return what this secret allowed, for reading while the database can't be asked; None: too long ago."""
+        known = self._known.get(hashed)
+        return None if known is None or self._clock() >= known.reading_until else known.grant
+
     def add(self, grant: Grant, *, is_session: bool, is_used: bool) -> None:
         """Remember a grant that was read a moment ago."""
         left = math.inf if grant.seconds_left is None else grant.seconds_left
-        until = self._clock() + min(TRUSTED_SECONDS, left)
+        now = self._clock()
+        until, reading_until = now + min(TRUSTED_SECONDS, left), now + min(READING_SECONDS, left)
         self._known.pop(grant.secret_hash, None)
-        self._known[grant.secret_hash] = Known(grant, until, is_session, is_used)
+        self._known[grant.secret_hash] = Known(grant, until, reading_until, is_session, is_used)
         if len(self._known) > MOST_REMEMBERED:
             self._known.popitem(last=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from hmac import compare_digest
 from http import HTTPStatus
 
@@ -15,12 +15,12 @@ from services.admin.access.remembered import Remembered
 from services.admin.access.tokens import Grant
 from services.admin.actor import Actor, Scope
 from services.api.access import cookies
+from services.api.access.asking import Asking, Find
 from services.api.access.checks import READING
 from services.api.access.failures import Failures
 from services.api.problems import ProblemError
-from shared.database.postgres import Connection, Database
-
-Find = Callable[[Connection, bytes], Awaitable[Grant | None]]
+from shared.database.postgres import Database
+from shared.errors import Unavailable
 
 
 class TokenAccess:
@@ -42,6 +42,7 @@ class TokenAccess:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
+        self._asking = Asking(database)
         self._remembered = remembered or Remembered(clock)
         self._is_open = is_open
         self._failures = Failures(clock)
@@ -58,9 +59,11 @@ class TokenAccess:
         address = request.client.host if request.client else None
         given = request.headers.getlist("authorization")
         if given:
-            grant = await self.check_token(given[0] if len(given) == 1 else "", address)
+            is_reading = request.method in READING
+            grant = await self.check_token(given[0] if len(given) == 1 else "", address, is_reading=is_reading)
         elif secret := cookies.read(request):
-            grant = await self._check(secret, sessions.find_session, address, is_session=True)
+            is_reading = request.method in READING
+            grant = await self._check(secret, sessions.find_session, address, is_session=True, is_reading=is_reading)
             _check_csrf(request, secret)
         elif self._is_open and not _is_forwarded(request):
             return Actor("anybody", frozenset({Scope.ADMIN}), address=address)
@@ -71,7 +74,7 @@ class TokenAccess:
             )
         return Actor(grant.name, grant.scopes, grant.token_id, address)
 
-    async def check_token(self, authorization: str, address: str | None) -> Grant:
+    async def check_token(self, authorization: str, address: str | None, *, is_reading: bool = False) -> Grant:
         """Return what the token in an Authorization header allows. Raises as `authenticate`."""
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
@@ -80,9 +83,11 @@ class TokenAccess:
                 raise _limited(wait)
             self._failures.note(address)
             raise unauthorized("the header Authorization holds no token of ours: send it once, `Bearer` and the token")
-        return await self._check(token, tokens.find_grant, address, is_session=False)
+        return await self._check(token, tokens.find_grant, address, is_session=False, is_reading=is_reading)
 
-    async def _check(self, secret: str, find: Find, address: str | None, *, is_session: bool) -> Grant:
+    async def _check(
+        self, secret: str, find: Find, address: str | None, *, is_session: bool, is_reading: bool
+    ) -> Grant:
         hashed = tokens.secret_hash(secret)
         if known := self._remembered.read(hashed):
             return known
@@ -92,8 +97,13 @@ class TokenAccess:
         if is_limited:
             self._limit(failures, hashed, address, is_session=is_session)
         endings = self._remembered.endings
-        async with self._database.transaction() as connection:
-            grant = await find(connection, hashed)
+        before = self._remembered.read_while_away(hashed) if is_reading else None
+        try:
+            grant = await self._asking.find(find, hashed, patiently=before is None)
+        except Unavailable:
+            if before is None:
+                raise
+            return before
         if grant is None or not compare_digest(grant.secret_hash, hashed):
             self._remembered.refuse(hashed)
             if not is_limited:  # else those that are let through would make the wait longer and longer
