@@ -39,6 +39,9 @@ PHONE, ZOOMED, WIDE = 360, LAPTOP // 2, 1920
 
 SCREENSHOTS = Path(__file__).parents[2] / ".feedmill" / "test" / "screenshots"
 
+JUDGED = {f"{PHONE}-light", f"{LAPTOP}-dark"}
+"""Looks that axe judges, which takes a second each."""
+
 SERIOUS = {"serious", "critical"}
 
 
@@ -77,7 +80,7 @@ def check(page: Page, name: str) -> None:
     for look in looks(page):
         assert find_overflow(page) == [], look
         page.screenshot(path=SCREENSHOTS / f"{name}-{look}.png", full_page=True)
-        if look.split("-")[0] in {str(PHONE), str(LAPTOP)}:
+        if look in JUDGED:
             assert find_violations(page) == [], look
 
 

@@ -8,7 +8,6 @@ from http import HTTPStatus
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from services.api.access.checks import READING
 from services.api.pages.frame import login_path, render
 
 _PROGRAMS = ("/api", "/events", "/static/")
@@ -17,7 +16,7 @@ _PROGRAMS = ("/api", "/events", "/static/")
 
 def show_problem(request: Request, response: Response) -> Response:
     """Return a page in place of a problem: the login, or the problem's words."""
-    if request.method not in READING or request.url.path.startswith(_PROGRAMS):
+    if request.method not in {"GET", "HEAD"} or request.url.path.startswith(_PROGRAMS):
         return response
     if response.status_code == HTTPStatus.UNAUTHORIZED:
         return RedirectResponse(login_path(request), HTTPStatus.SEE_OTHER)

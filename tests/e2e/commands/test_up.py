@@ -93,10 +93,18 @@ def test_a_feed_that_is_added_is_polled_and_is_still_there_the_next_day(home: Pa
         url = farm.url(SPEC)
         with up(home) as process:
             lines = wait_for(
-                process, "management UI", "fetcher", "writer", "consuming", "listening api=http://127.0.0.1:"
+                process,
+                "management UI",
+                "dashboard",
+                "fetcher",
+                "writer",
+                "consuming",
+                "listening api=http://127.0.0.1:",
             )
             (address,) = (line.split("api=")[1].split()[0] for line in lines if "listening api=" in line)
             assert httpx.get(f"{address}/feeds", trust_env=False).status_code == 200
+            page = httpx.get(address.removesuffix("/api") + "/", trust_env=False)
+            assert "RabbitMQ's queues</a>" in page.text.replace("&#39;", "'")
             assert not any("://feedmill:" in line for line in lines), "a password was printed"
             assert any(f"PGSERVICEFILE={home}/up/pg_service.conf psql service=feedmill" in line for line in lines)
             assert (home / "up" / "pg_service.conf").stat().st_mode & 0o777 == 0o600

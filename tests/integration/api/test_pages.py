@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -12,6 +13,7 @@ from pydantic import PostgresDsn
 
 from services.admin.access.tokens import new_token
 from services.admin.actor import Scope
+from services.admin.health.backlog import ARTICLES, Sample
 from services.api.access.bearer import TokenAccess
 from services.api.pages import find_pages
 from services.api.pages.frame import NAVIGATION
@@ -101,6 +103,19 @@ async def test_without_the_database_a_page_says_what_to_do() -> None:
     assert "<h1>Service Unavailable</h1>" in answer.text
     assert "PostgreSQL" in answer.text
     assert "geheim" not in answer.text
+
+
+async def test_the_overview_draws_what_waited(
+    closed: httpx.AsyncClient, resources: Resources, make_token: MakeToken
+) -> None:
+    now = datetime.now(UTC)
+    for minute, waited in enumerate((0, 40, 12)):
+        sample = Sample(now + timedelta(minutes=minute), {"fetcher": waited, ARTICLES: 0})
+        resources.backlog._samples.append(sample)
+    page = (await closed.get("/", headers=bearer(await make_token(Scope.READ)))).text
+    assert "12 jobs that wait for the fetchers" in page
+    assert "now 12, at most 40" in page
+    assert "articles that wait for consumers</h3>" not in page  # none ever did
 
 
 async def test_the_navigation_leads_to_pages(closed: httpx.AsyncClient, make_token: MakeToken) -> None:
