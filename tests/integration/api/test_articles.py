@@ -145,7 +145,7 @@ async def test_filters_by_label(api: httpx.AsyncClient, db: Connection) -> None:
         ("", {"tag": "a\0b"}, 200),
         ("", {"md5": "xyz%"}, 422),
         ("", {"topic": "\0"}, 422),
-        ("", {"duplicate_kind": "any"}, 422),
+        ("", {"duplicate_kind": "each"}, 422),
         ("", {"since": "2026-01-01T00:00:00"}, 422),
         ("", {"since": "0001-01-01T00:00:00+23:00"}, 422),
         ("", {"until": "9999-12-31T23:59:59-23:00"}, 422),
