@@ -169,7 +169,9 @@ def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[Reason]:
         said = f"feeds have been due for up to {longest} and nobody claims them: is a scheduler running?"
         yield Reason("scheduler_missing", said)
     if at.counts.left_alone:
-        said = f"{at.counts.left_alone:,} feeds that are overdue wait for hosts that asked to be left alone for a while"
+        said = f"{at.counts.left_alone:,} overdue feeds wait for hosts that asked to be left alone for a while"
+        if at.counts.left_alone == 1:
+            said = "one overdue feed waits for its host, which asked to be left alone for a while"
         yield Reason("left_alone", said)
 
 

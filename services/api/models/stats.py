@@ -36,7 +36,7 @@ EXAMPLE: dict[str, JsonValue] = {
         "seconds_since_success": 1.5,
     },
     "busiest": {"news.example": 4},
-    "reasons": ["1,200 feeds that are overdue wait for hosts that asked to be left alone for a while"],
+    "reasons": ["1,200 overdue feeds wait for hosts that asked to be left alone for a while"],
     "articles": {"pending": 5120, "claimed": 200, "dead": 0, "ledger": 812000},
     "hours": [{"at": "2026-11-22T12:00:00Z", "succeeded": 2210, "failed": 40, "articles": 318}],
     "quality": COMPARED,

@@ -74,10 +74,10 @@ def situation(
         (situation(OVERDUE, fetcher=(5000, 1)), ["5,000 jobs wait for the fetchers"]),
         (situation(fetcher=(5000, 1)), ["no feed is due"]),
         (situation(OVERDUE), ["due for up to 2 hours and nobody claims them"]),
-        (situation({**OVERDUE, "left_alone": 800}), ["800 feeds that are overdue wait for hosts"]),
+        (situation({**OVERDUE, "left_alone": 800}), ["800 overdue feeds wait for hosts"]),
         (
             situation({**OVERDUE, "left_alone": 700}),
-            ["nobody claims them: is a scheduler", "700 feeds that are overdue wait for hosts"],
+            ["nobody claims them: is a scheduler", "700 overdue feeds wait for hosts"],
         ),
         (situation(OVERDUE, busiest={"a": 400, "b": 399}), ["a has 400 jobs under way"]),
         (situation({**DUE, "seconds_since_success": 5000.0}), []),  # the alarm `silent` says it

@@ -195,7 +195,8 @@ def _at_shards(queues: Queues, at: Picture) -> Iterator[Finding]:
     if _waiting_behind(queues) >= at.limits.writer_high_water:
         return  # fetchers pause, as they have to; the stage behind says why
     if not shards.consumers:
-        said = f"nobody reads the fetchers' shards, where {shards.ready:,} jobs wait: is a fetcher running?"
+        waiting = f", where {shards.ready:,} jobs wait" if shards.ready else ""
+        said = f"nobody reads the fetchers' shards{waiting}: is a fetcher running?"
         yield Finding(Status.DOWN if shards.ready else Status.DEGRADED, "fetchers_missing", said)
         return
     if unread := unread_shards(queues.shards):
@@ -228,7 +229,8 @@ def _behind(service: str, at: Picture) -> Iterator[Finding]:
         said = f"the queue `{service}` is not declared: no service has run on this broker yet"
         yield Finding(Status.DOWN, "queues_missing", said)
     elif not level.consumers:
-        said = f"nobody reads `{service}`, where {level.ready:,} results wait: is the {service} running?"
+        waiting = f", where {level.ready:,} results wait" if level.ready else ""
+        said = f"nobody reads `{service}`{waiting}: is the {service} running?"
         yield Finding(Status.DOWN if level.ready else Status.DEGRADED, _name(service, "missing"), said)
     if level and level.ready >= at.limits.writer_high_water:
         said = f"{level.ready:,} results wait in `{service}` (FEEDMILL_WRITER_HIGH_WATER is"
