@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
 from aiormq.exceptions import (
     AMQPError,
+    ChannelAccessRefused,
     ChannelLockedResource,
     ChannelNotFoundEntity,
 )
@@ -212,6 +214,9 @@ class RabbitMQSession(Publisher):
                 answered.add_done_callback(retrieve_error)
                 futures: set[asyncio.Future[Any]] = {blocked, answered}
                 await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+                if not blocked.done():
+                    with suppress(ChannelAccessRefused, ChannelNotFoundEntity):
+                        answered.result()
             return blocked.result() if blocked.done() else None
 
         return await self._call("look for an alarm", find())

@@ -19,6 +19,7 @@ from tests.fakes.collector import Collector, Taken, collecting
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 MOVED = FeedSpec("moved", "127.0.0.2", "/old", FeedKind.MOVED, moved_host="127.0.0.3", moved_path="/new")
+PLAIN = FeedSpec("plain", "127.0.0.5", "/feed", FeedKind.PLAIN)
 RECOVERS = FeedSpec("recovers", "127.0.0.4", "/feed", FeedKind.RECOVERS, failures=1)
 
 ONE_SHARD = {"FEEDMILL_FETCHER_SHARDS": "1"}
@@ -134,7 +135,7 @@ async def test_a_fire_goes_on_with_the_trace_of_who_asked(
     for name, value in (ONE_SHARD | {"FEEDMILL_TRACES_URL": collector.url}).items():
         monkeypatch.setenv(name, value)
     trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-    async with running_pipeline(amqp_url, database_url, [MOVED]) as pipeline:
+    async with running_pipeline(amqp_url, database_url, [PLAIN]) as pipeline:
         await pipeline.until_complete()
         with ApiProcess(database_url, amqp_url) as api:
             fire(api, f"00-{trace}-{caller}-01")

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aio_pika
@@ -42,11 +43,19 @@ JOB = fetch_routing_key("a.example", SHARDS)
 
 
 def feedmill(*arguments: str, **settings: str) -> str:
+    return run(0, *arguments, **settings)
+
+
+def status(**settings: str) -> Any:
+    return json.loads(run(1, "status", "--json", **settings))  # 1: no service runs any more
+
+
+def run(code: int, *arguments: str, **settings: str) -> str:
     command = [sys.executable, "-m", "services.cli", *arguments]
     done = subprocess.run(
         command, env=child_environment(SETTINGS | settings), capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done.stdout
 
 
@@ -145,11 +154,11 @@ async def test_the_whole_pipeline_works_with_a_user_for_each_service(
     # A command is what the API does; so the API's user has to do for it, too.
     given = {"FEEDMILL_AMQP_URL": urls["api"], "FEEDMILL_DATABASE_URL": database_url}
     given["FEEDMILL_DECLARE_TOPOLOGY"] = "false"
-    assert json.loads(feedmill("status", "--json", **given))["queues"][STAGE.dead] == 1
+    assert status(**given)["queues"][STAGE.dead] == 1
     assert len(json.loads(feedmill("dead", "list", "--json", **given))) == 2
     assert "2" in feedmill("dead", "requeue", "--all", **given)
     given["FEEDMILL_AMQP_URL"] = urls["command"]
-    assert json.loads(feedmill("status", "--json", **given))["queues"][STAGE.dead] is not None
+    assert status(**given)["queues"][STAGE.dead] is not None
     assert json.loads(feedmill("dead", "list", "--json", **given)) is not None
 
 

@@ -38,6 +38,8 @@ async def test_rolling_restarts_under_load_drop_no_running_job(amqp_url: str) ->
             assert not [line for line in leaving.said if "were not finished" in line["message"]], n
         await queues.until_count("writer", len(work))
         assert server.most_requests() == 1
+        for fetcher in fetchers:
+            await fetcher.until_said("started")  # before that it may not hear a signal yet
         assert [await fetcher.stop() for fetcher in fetchers] == [0, 0]
 
 
