@@ -133,6 +133,25 @@ def test_what_waits_for_a_server_is_not_blamed() -> None:
         assert only(at).name == name
 
 
+@pytest.mark.parametrize(
+    ("at", "name"),
+    [
+        (replace(WELL, queues=shards((0, 1), writer=(15, 0))), "writer_missing"),
+        (replace(WELL, state=replace(STATE, is_read_only=True)), "database_read_only"),
+        (replace(WELL, state=replace(STATE, is_full=True)), "database_full"),
+    ],
+)
+def test_results_that_nobody_writes_are_no_silence(at: Picture, name: str) -> None:
+    at = replace(at, pace=replace(PACE, silence_seconds=2700.0), failures=RESOLVER)
+    assert only(at).name == name
+    assert judge_stages(at)["fetcher"].status is Status.HEALTHY
+
+
+def test_a_writer_that_reads_excuses_no_silence() -> None:
+    at = replace(WELL, queues=shards((0, 1), writer=(15, 1)), pace=replace(PACE, silence_seconds=2700.0))
+    assert only(at).name == "silent"
+
+
 def test_the_servers_come_first_and_nothing_is_said_twice() -> None:
     at = replace(
         WELL,

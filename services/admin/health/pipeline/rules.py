@@ -166,7 +166,7 @@ def _fetcher(at: Picture) -> Iterator[Finding]:
     if at.queues and not fetched_by_batch(at):
         yield from _at_shards(at.queues, at)
     silence = silent_seconds(at)
-    if at.pace and silence > at.limits.silence_seconds and not _is_unclaimed(at):
+    if at.pace and silence > at.limits.silence_seconds and not (_is_unclaimed(at) or _is_unwritten(at)):
         since = _since(at, at.pace.silence_seconds)
         yield _of_failures(
             at, Status.DOWN, "silent", f"no feed was fetched successfully for {in_words(silence)}", since
@@ -176,6 +176,15 @@ def _fetcher(at: Picture) -> Iterator[Finding]:
         if at.attempts.fetches >= LEAST_SAMPLE and failed > MOST_FAILURES * at.attempts.fetches:
             said = f"{failed / at.attempts.fetches:.0%} of the last fetches failed"
             yield _of_failures(at, Status.DEGRADED, "most_fail", said)
+
+
+def _is_unwritten(at: Picture) -> bool:
+    """Return whether nobody writes the results that come: there may be successes among them."""
+    if at.state and (at.state.is_full or at.state.is_read_only):
+        return True
+    behind = at.queues.behind if at.queues else {}
+    unread = (level for stage, level in behind.items() if stage not in at.optional)
+    return any(level and level.ready and not level.consumers for level in unread)
 
 
 def _of_failures(at: Picture, status: Status, name: str, said: str, since: datetime | None = None) -> Finding:
