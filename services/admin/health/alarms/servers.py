@@ -17,12 +17,19 @@ PENDING_SECONDS = 90_000.0
 """Whoever drains once a day is not to be told off (the alert FeedmillConsumersBehind)."""
 
 
+_ROOM = {"memory": "give it more memory", "disk": "make room on its disk"}
+"""What to do for the broker, by what it is low on."""
+
+
 def find_at_broker(at: Picture) -> Iterator[Finding]:
     """Yield what keeps services from working with the broker."""
     if at.broker.trouble:
         yield Finding(Status.DOWN, "broker_away", f"RabbitMQ can't be asked: {at.broker.trouble}", at.broker.since)
     elif at.broker_alarm:
-        yield Finding(Status.DOWN, "broker_alarm", f"RabbitMQ takes no messages: it is {at.broker_alarm}")
+        said = f"RabbitMQ takes no messages: it is {at.broker_alarm}"
+        what = next((what for kind, what in _ROOM.items() if kind in at.broker_alarm), None)
+        action = f"{what}. Don't purge work queues" if what else None
+        yield Finding(Status.DOWN, "broker_alarm", said, action=action)
 
 
 def find_at_database(at: Picture) -> Iterator[Finding]:

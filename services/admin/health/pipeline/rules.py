@@ -25,6 +25,8 @@ LEAST_SAMPLE = 20
 
 MOST_FAILURES = 0.5
 MOST_UNPARSEABLE = 0.1
+LEAST_FEEDS = 5
+"""Fewer feeds that fail are told in the list of feeds only."""
 MOST_LOSS = 0.2
 """By so much (0.2: 20 percentage points) a share of the quality may fall against the week before."""
 
@@ -171,11 +173,16 @@ def _fetcher(at: Picture) -> Iterator[Finding]:
         yield _of_failures(
             at, Status.DOWN, "silent", f"no feed was fetched successfully for {in_words(silence)}", since
         )
-    elif at.attempts:
+        return
+    if at.attempts:
         failed = sum(at.attempts.failures.values())
         if at.attempts.fetches >= LEAST_SAMPLE and failed > MOST_FAILURES * at.attempts.fetches:
             said = f"{failed / at.attempts.fetches:.0%} of the last fetches failed"
             yield _of_failures(at, Status.DEGRADED, "most_fail", said)
+    failing, asked = at.feeds.failing, at.feeds.asked
+    if failing >= LEAST_FEEDS and failing > MOST_FAILURES * asked:
+        which = f"{failing:,} of {asked:,}" if failing < asked else f"all of {asked:,}"
+        yield Finding(Status.DEGRADED, "most_feeds_fail", f"{which} feeds fail")
 
 
 def _is_unwritten(at: Picture) -> bool:
@@ -192,7 +199,7 @@ def _of_failures(at: Picture, status: Status, name: str, said: str, since: datet
     cause = commonest(at.failures) if at.failures else None
     if cause is None:
         return Finding(status, name, said, since)
-    return Finding(status, name, f"{said}: {cause.words}", since, cause.action)
+    return Finding(status, name, f"{said}: {cause.words}", since, cause.action or None)
 
 
 def _at_shards(queues: Queues, at: Picture) -> Iterator[Finding]:
