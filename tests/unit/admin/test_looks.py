@@ -92,7 +92,7 @@ async def test_searches_end_when_they_are_told_to_and_say_nothing_of_what_they_m
     async def hang() -> int:
         begun.set()
         try:
-            return await asyncio.get_running_loop().create_future()
+            await asyncio.Event().wait()
         finally:
             raise Unavailable("the pool is closed")
 
