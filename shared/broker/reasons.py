@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import socket
 
-from aio_pika.exceptions import AMQPError
-
 from shared.observability.secrets import mask_credentials
 
 _BY_NUMBER = {
@@ -28,6 +26,4 @@ def describe(error: BaseException) -> str:
         return _BY_NUMBER[number]
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
-    if isinstance(error, AMQPError) or not str(error):
-        return mask_credentials(repr(error))
-    return mask_credentials(str(error))
+    return mask_credentials(str(error) if len(error.args) == 1 else repr(error))

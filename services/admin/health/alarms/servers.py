@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from services.admin.health.alarms.advice import Finding
-from services.admin.health.diagnosis import in_words
+from services.admin.health.diagnosis import counted, in_words
 from services.admin.health.pipeline.picture import Picture
 from services.admin.health.pipeline.status import Status
 
@@ -67,6 +67,8 @@ def find_around(at: Picture) -> Iterator[Finding]:
         yield Finding(Status.DEGRADED, "database_clock_back", f"{said} was written by a time that is still to come")
     if at.waiting and at.waiting.longest_seconds > PENDING_SECONDS:
         seconds, number = at.waiting.longest_seconds, at.waiting.articles
-        many = f"{number:,} articles wait" if number else "articles wait"  # after a crash the statistics know of none
+        many = (
+            counted(number, "article waits", "articles wait") if number else "articles wait"
+        )  # after a crash the statistics know of none
         said = f"{many} for a consumer, the oldest for {in_words(seconds)}: does anybody take them?"
         yield Finding(Status.DEGRADED, "nobody_drains", said, at.now - timedelta(seconds=seconds))

@@ -10,7 +10,15 @@ from services.admin.health.alarms.advice import Finding
 from services.admin.health.alarms.alarm import Alarm, Severity
 from services.admin.health.alarms.causes import commonest
 from services.admin.health.alarms.servers import find_at_broker, find_at_database
-from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words, unread_optional, unread_shards
+from services.admin.health.diagnosis import (
+    LATE_SECONDS,
+    QueueLevel,
+    counted,
+    in_all,
+    in_words,
+    unread_optional,
+    unread_shards,
+)
 from services.admin.health.pipeline.picture import Picture, Queues, TierQuality
 from services.admin.health.pipeline.status import Status
 
@@ -211,7 +219,7 @@ def _at_shards(queues: Queues, at: Picture) -> Iterator[Finding]:
     if _waiting_behind(queues) >= at.limits.writer_high_water:
         return  # fetchers pause, as they have to; the stage behind says why
     if not shards.consumers:
-        waiting = f", where {shards.ready:,} jobs wait" if shards.ready else ""
+        waiting = f", where {counted(shards.ready, 'job waits', 'jobs wait')}" if shards.ready else ""
         said = f"nobody reads the fetchers' shards{waiting}: is a fetcher running?"
         yield Finding(Status.DOWN if shards.ready else Status.DEGRADED, "fetchers_missing", said)
         return
@@ -245,7 +253,7 @@ def _behind(service: str, at: Picture) -> Iterator[Finding]:
         said = f"the queue `{service}` is not declared: no service has run on this broker yet"
         yield Finding(Status.DOWN, "queues_missing", said)
     elif not level.consumers:
-        waiting = f", where {level.ready:,} results wait" if level.ready else ""
+        waiting = f", where {counted(level.ready, 'result waits', 'results wait')}" if level.ready else ""
         said = f"nobody reads `{service}`{waiting}: is the {service} running?"
         yield Finding(Status.DOWN if level.ready else Status.DEGRADED, _name(service, "missing"), said)
     if level and level.ready >= at.limits.writer_high_water:
