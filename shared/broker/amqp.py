@@ -23,6 +23,7 @@ from pamqp.commands import Basic
 from yarl import URL
 
 from shared.broker.port import Delivery, Publication
+from shared.broker.reasons import describe
 from shared.broker.topology import EXCHANGE, NOWHERE, Queue, Topology
 from shared.errors import BrokerUnavailable, TopologyMismatch
 
@@ -194,7 +195,7 @@ def translated(what: str, *, but: tuple[type[AMQPError], ...] = ()) -> Iterator[
     except but:
         raise
     except AWAY as error:
-        raise BrokerUnavailable(f"cannot {what}: {error!r}") from error
+        raise BrokerUnavailable(f"cannot {what}: {describe(error)}") from error
     except asyncio.CancelledError as error:
         if task.cancelling() > requests:
             raise

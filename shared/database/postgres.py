@@ -206,4 +206,6 @@ async def tables_found(database: Database, stop: asyncio.Event) -> bool:
 
 
 def _describe(error: Exception) -> str:
+    if isinstance(error, TimeoutError) and not str(error):
+        return "it does not answer in time"
     return mask_credentials(" ".join(str(error).split())) or type(error).__name__

@@ -43,6 +43,8 @@ SILENT: dict[str, Series] = {
     "just-started": {QUEUED: "1x60", SCHEDULER: "_x35 1x25", SILENCE: "_x35 0+60x24"},
     "between-batches": {BATCHES: "1x60", alarm("silent"): "0x60", alarm("batch_late"): "0x60"},
     "for-a-moment": {BATCHES: "1x60", alarm("silent"): "0x57 1 0x2"},
+    "results-that-nobody-writes": {QUEUED: "1x60", SILENCE: "0+60x60", alarm("writer_missing"): "0x2 1x57"},
+    "a-database-that-takes-nothing": {QUEUED: "1x60", SILENCE: "0+60x60", alarm("database_read_only"): "0x2 1x57"},
     "of-another-kind": {QUEUED: "1x60", alarm("most_fail"): "1x60"},
 }
 

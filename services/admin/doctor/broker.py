@@ -26,8 +26,8 @@ _ADVICE = {
     "Authentication": "correct user and password in FEEDMILL_AMQP_URL",
     "NOT_ALLOWED": "create the virtual host (`rabbitmqctl add_vhost`), or correct it in FEEDMILL_AMQP_URL",
     "OpenOk": "create the virtual host (`rabbitmqctl add_vhost`), or correct it in FEEDMILL_AMQP_URL",
-    "Name or service": "correct the host in FEEDMILL_AMQP_URL",
-    "Connect call failed": "start RabbitMQ, or correct host and port in FEEDMILL_AMQP_URL",
+    "no address is known": "correct the host in FEEDMILL_AMQP_URL",
+    "nobody listens there": "start RabbitMQ, or correct host and port in FEEDMILL_AMQP_URL",
 }
 _USUAL_ADVICE = "look whether RabbitMQ runs, and at FEEDMILL_AMQP_URL"
 

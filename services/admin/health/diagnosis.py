@@ -110,19 +110,21 @@ def in_all(levels: Iterable[QueueLevel | None]) -> QueueLevel | None:
 
 def _at_queues(fetcher: QueueLevel, at: Situation) -> Iterator[Reason]:
     behind = {queue: level for queue, level in at.behind.items() if level}
-    waiting = sum(level.ready for level in behind.values())
-    choked = waiting >= at.limits.writer_high_water
+    results = sum(level.ready for level in behind.values())
+    choked = results >= at.limits.writer_high_water
     if choked:
         where = ", ".join(f"`{queue}`" for queue, level in behind.items() if level.ready)
-        said = f"{waiting:,} results wait in {where} (FEEDMILL_WRITER_HIGH_WATER is {at.limits.writer_high_water:,}):"
+        said = f"{results:,} results wait in {where} (FEEDMILL_WRITER_HIGH_WATER is {at.limits.writer_high_water:,}):"
         yield Reason("backpressure", f"{said} the fetchers take no jobs until half of them are written")
     for queue, level in behind.items():
         if level.ready and not level.consumers:
-            said = f"nobody reads `{queue}`, where {level.ready:,} results wait: is a {queue} running?"
+            waiting = counted(level.ready, "result waits", "results wait")
+            said = f"nobody reads `{queue}`, where {waiting}: is a {queue} running?"
             is_optional = queue in at.optional
             yield Reason(f"{queue}_missing", unread_optional(queue, level.ready) if is_optional else said)
     if fetcher.ready and not fetcher.consumers and not choked:
-        said = f"nobody reads the fetchers' shards, where {fetcher.ready:,} jobs wait: is a fetcher running?"
+        waiting = counted(fetcher.ready, "job waits", "jobs wait")
+        said = f"nobody reads the fetchers' shards, where {waiting}: is a fetcher running?"
         yield Reason("fetchers_missing", said)
     elif not choked:
         yield from _at_shards(at.shards)
@@ -132,8 +134,8 @@ def unread_optional(queue: str, ready: int) -> str:
     """Return what it means that nobody reads the queue of a stage that results can do without."""
     from shared.broker.topology import OPTIONAL_SECONDS  # not above: every command imports this module
 
-    wait = in_words(OPTIONAL_SECONDS)
-    return f"nobody reads `{queue}`, where {ready:,} results wait: each goes on without it after {wait}"
+    waiting = counted(ready, "result waits", "results wait")
+    return f"nobody reads `{queue}`, where {waiting}: each goes on without it after {in_words(OPTIONAL_SECONDS)}"
 
 
 def _at_shards(shards: Mapping[str, QueueLevel | None]) -> Iterator[Reason]:
@@ -147,8 +149,9 @@ def unread_shards(shards: Mapping[str, QueueLevel | None]) -> str | None:
     if not unread:
         return None
     names = ", ".join(f"`{name}`" for name in sorted(unread))
+    waiting = counted(sum(unread.values()), "job waits", "jobs wait")
     return (
-        f"no fetcher reads {names}, where {sum(unread.values()):,} jobs wait: do all services have the same"
+        f"no fetcher reads {names}, where {waiting}: do all services have the same"
         " FEEDMILL_FETCHER_SHARDS? (A shard that is handed over, or whose fetcher pauses, has no reader for a"
         " moment)"
     )
@@ -178,6 +181,11 @@ def _at_claims(fetcher: QueueLevel, at: Situation) -> Iterator[Reason]:
 def _at_feeds(counts: FeedCounts) -> Iterator[Reason]:
     if counts.due + counts.queued == 0 and counts.next_due_seconds is not None:
         yield Reason("none_due", f"no feed is due: the next one is in {in_words(counts.next_due_seconds)}")
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with the words that belong to it: `1 job waits`, `2,000 jobs wait`."""
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def in_words(seconds: float) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from services.writer.freshness.rules import LeftOut
 
 
 class Spans(Protocol):
@@ -28,6 +32,25 @@ class Measured(Protocol):
     def seconds(self) -> Spans | None: ...  # noqa: D102 - a protocol
     @property
     def at_most(self) -> Spans | None: ...  # noqa: D102 - a protocol
+
+
+_LEFT_OUT: Mapping[LeftOut, str] = {
+    "first_reading": "first reading",
+    "paused": "after a pause",
+    "old_date": "old date",
+    "out_of_order": "out of order",
+    "duplicate": "came before",
+}
+"""Why articles are left out."""
+
+
+def left_out_in_words(left_out: Mapping[LeftOut, int]) -> str:
+    """Return how many new articles do not count, and why; nothing if there were none."""
+    whys = {_LEFT_OUT[reason]: number for reason, number in left_out.items() if number}
+    if not whys:
+        return ""
+    each = next(iter(whys)) if len(whys) == 1 else ", ".join(f"{number:,} {why}" for why, number in whys.items())
+    return f"none counted yet: {sum(whys.values()):,} left out ({each})"
 
 
 def in_words(found: Measured) -> str:

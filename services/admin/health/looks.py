@@ -9,9 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 
 from shared.database.postgres import Connection
-from shared.errors import Unavailable
+from shared.errors import FeedmillError, Unavailable
 
 T = TypeVar("T")
+
+END_SECONDS = 2.0
+"""A search that is cancelled ends within so long: it takes its leave of a server that may hang."""
+
+_NAME = "search of a look"
 
 
 class Look(Generic[T]):
@@ -61,21 +66,27 @@ class Look(Generic[T]):
             raise error.with_traceback(None)
         return task.result()
 
-    async def recent(self, seconds: float) -> T:
+    async def recent(self, seconds: float, *, patience_seconds: float) -> T:
         """Return the last value at once if it is not older than `seconds`, and look for a new one meanwhile.
 
-        Else wait as `get` does, and raise what it raises.
+        Else wait for a new one up to `patience_seconds`; then the last one, however old, has to do. If there never was
+        any, wait as `get` does, and raise what it raises.
         """
-        if self.last is None or self.last_at is None or datetime.now(UTC) - self.last_at > timedelta(seconds=seconds):
+        if self.last is None or self.last_at is None:
             return await self.get()
-        self._begin()
-        return self.last
+        if datetime.now(UTC) - self.last_at <= timedelta(seconds=seconds):
+            self._begin()
+            return self.last
+        try:
+            return await self.get(patience_seconds=patience_seconds)
+        except FeedmillError:
+            return self.last
 
     def _begin(self) -> asyncio.Task[T]:
         """Return the search that runs, or was not long ago; else begin one."""
         task = self._task
         if task is None or (task.done() and time.monotonic() > self._ended_at + self._keep):
-            task = self._task = asyncio.create_task(self._search())
+            task = self._task = asyncio.create_task(self._search(), name=_NAME)
             task.add_done_callback(_note_error)
             self._begun_at = time.monotonic()
         return task
@@ -85,6 +96,8 @@ class Look(Generic[T]):
             self.last = found = await self._find()
         except BaseException:
             self._note_failure()
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError from None  # what it met meanwhile, such as a closed pool, is no news
             raise
         else:
             self.last_at, self.failing_since = datetime.now(UTC), None
@@ -95,6 +108,15 @@ class Look(Generic[T]):
     def _note_failure(self) -> None:
         if self.failing_since is None:
             self.failing_since = datetime.now(UTC) - timedelta(seconds=time.monotonic() - self._begun_at)
+
+
+async def end_searches() -> None:
+    """Cancel the searches that still run in this loop, and wait for their ends: none may outlive its pool."""
+    searches = [task for task in asyncio.all_tasks() if task.get_name() == _NAME]
+    for task in searches:
+        task.cancel()
+    if searches:
+        await asyncio.wait(searches, timeout=END_SECONDS)
 
 
 async def bound(connection: Connection, seconds: float) -> None:

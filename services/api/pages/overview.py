@@ -11,8 +11,9 @@ from fastapi.responses import HTMLResponse
 
 from services.admin.health.alarms.alarm import is_critical
 from services.admin.health.backlog import ARTICLES, MOST_SAMPLES, Sample
-from services.admin.health.freshness_words import in_words
+from services.admin.health.freshness_words import in_words, left_out_in_words
 from services.admin.health.pipeline.picture import Attempts, part
+from services.admin.health.scene import Scene
 from services.admin.health.stats import Stats
 from services.admin.health.status import Hour
 from services.api.models.health import PipelineHealth
@@ -32,9 +33,10 @@ _FAILED = {outcome.value for outcome in Outcome if outcome.outcome_class in {Out
 OLD = timedelta(seconds=30)
 """Figures that are older are told to be."""
 
-RECENT_SECONDS = 90.0
-"""A page is shown at once with figures of this age, which a process that samples the backlog always has. The first
-event brings newer ones, five seconds later."""
+RECENT_SECONDS = 10.0
+"""A page is shown at once with figures of this age, and the first event brings newer ones, five seconds later."""
+LOOK_SECONDS = 2.5
+"""For newer figures than that a page waits so long. A look at servers that hang ends before."""
 
 _WAITING = {
     "fetcher": "jobs that wait for the fetchers",
@@ -69,7 +71,7 @@ class Curve:
 @router.get("/")
 async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTMLResponse:
     """Show how things stand."""
-    scene = await here.scene.recent(RECENT_SECONDS)
+    scene = await here.scene.recent(RECENT_SECONDS, patience_seconds=LOOK_SECONDS)
     picture, stats, attempts = scene.picture, scene.stats, scene.picture.attempts
     samples = here.backlog.samples
     return render(
@@ -77,12 +79,16 @@ async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTML
         "overview.html",
         stages=PipelineHealth.of(picture).stages,
         stats=stats,
-        state=_state(stats),
+        state=_state(scene),
+        seen_at=picture.now,
         others=[reason for reason in stats.reasons if reason not in {alarm.sentence for alarm in stats.alarms}],
         fetches=pictures.stack([(hour.succeeded, hour.failed) for hour in stats.hours]),
         articles=pictures.stack([(hour.articles,) for hour in stats.hours]),
         totals=_totals(stats.hours),
-        freshness={span: in_words(found) for span, found in (stats.freshness or {}).items()},
+        freshness={
+            span: in_words(found) or left_out_in_words(found.left_out)
+            for span, found in (stats.freshness or {}).items()
+        },
         errors=_errors(attempts) if attempts else [],
         window=attempts.window_seconds if attempts else None,
         curves=_curves(samples),
@@ -95,10 +101,16 @@ async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTML
     )
 
 
-def _state(stats: Stats) -> str:
-    if is_critical(stats.alarms):
+def _state(scene: Scene) -> str:
+    if is_critical(scene.stats.alarms):
         return "down"
-    return "degraded" if stats.alarms else "healthy"
+    if scene.stats.alarms:
+        return "degraded"
+    counts = scene.stats.counts
+    if counts and counts.feeds.feeds == counts.feeds.disabled > 0:
+        return "unknown"
+    is_old = datetime.now(UTC) - scene.picture.now > OLD or _old(scene.stats)
+    return "unknown" if is_old else "healthy"
 
 
 def _old(stats: Stats) -> list[tuple[str, datetime]]:

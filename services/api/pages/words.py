@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from services.admin.health.diagnosis import in_words
+from services.admin.health.diagnosis import counted, in_words
 from shared.observability.display import safe_to_show
 
 NOTHING = "–"
@@ -89,5 +89,5 @@ def code(text: object) -> Markup:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (moment, ago, span, number, percent, shown, link, sentence, code)
+    each.__name__: each for each in (moment, ago, span, number, counted, percent, shown, link, sentence, code)
 }

@@ -78,11 +78,13 @@ async def _within(stack: AsyncExitStack, settings: ApiSettings, no_broker: str |
     import httpx
 
     from services.admin.actor import Actor, Scope
+    from services.admin.health.looks import end_searches
     from services.api.app import make_app_of_command
     from services.api.resources import Resources, open_database
     from services.cli.calls.within import WithinProcess
 
     database = await stack.enter_async_context(open_database(settings).open())
+    stack.push_async_callback(end_searches)
     actor = Actor(f"command {_user()}", frozenset({Scope.ADMIN}))
 
     async def authenticate(_request: object) -> Actor:

@@ -49,7 +49,8 @@ async def find_original_feeds(
     """
     documents = [result for result in results if result.fetched.outcome is Outcome.FETCHED]
     read = [result for result in documents if result.fetched.claim_id == feeds[result.fetched.feed_id].claim_id]
-    return await _by_articles(connection, read, ledger, articles) | await _by_url(connection, read, feeds)
+    found = await _by_articles(connection, read, ledger, articles) | await _by_url(connection, read, feeds)
+    return await _without_circles(connection, found, read, feeds)
 
 
 async def _by_articles(
@@ -124,3 +125,44 @@ async def _by_url(
         [list(urls), list(urls.values())],
     )
     return {row["id"]: row["original"] for row in await cursor.fetchall()}
+
+
+async def _without_circles(
+    connection: Connection, found: dict[int, int | None], read: Sequence[Listed], feeds: Mapping[int, FeedState]
+) -> dict[int, int | None]:
+    """Return what was found, but of two feeds that are duplicates of each other only one is.
+
+    It is the one that is redirected; of equals, the younger one. A feed that is not of this batch is told so here.
+    """
+    others = {original for original in found.values() if original is not None}
+    if not others:
+        return found
+    cursor = await connection.execute(
+        """
+        SELECT id, duplicate_of, coalesce(validators_url <> url, false) AS is_led FROM feeds WHERE id = ANY(%b)
+        """,
+        [list(others)],
+    )
+    rows = {row["id"]: row for row in await cursor.fetchall()}
+    led = {name for name, row in rows.items() if row["is_led"]}
+    for result in (result.fetched for result in read):
+        (led.add if result.final_url not in {None, result.url} else led.discard)(result.feed_id)
+    kept, wrong = dict(found), []
+    for feed, original in found.items():
+        if original is None or kept.get(original, rows[original]["duplicate_of"]) != feed:
+            continue
+        if (feed in led, feed) < (original in led, original):
+            kept[feed] = None
+        elif original in feeds:
+            kept[original] = None
+        else:
+            wrong.append(original)
+    if wrong:  # who writes one of them just now finds the same
+        await connection.execute(
+            """
+            UPDATE feeds SET duplicate_of = NULL
+            WHERE id IN (SELECT id FROM feeds WHERE id = ANY(%b) FOR UPDATE SKIP LOCKED)
+            """,
+            [wrong],
+        )
+    return kept

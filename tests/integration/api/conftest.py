@@ -23,6 +23,8 @@ from services.api.resources import Resources, open_database
 from services.api.settings import ApiSettings
 from services.cli.calls.within import WithinProcess
 from shared.broker.port import Broker
+from shared.broker.rabbitmq import RabbitMQ
+from shared.settings import BrokerSettings
 
 
 @dataclass
@@ -123,3 +125,13 @@ async def closed(resources: Resources) -> AsyncIterator[httpx.AsyncClient]:
 
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+async def consumers(amqp_url: str) -> AsyncIterator[None]:
+    """All queues, each with a reader."""
+    topology = BrokerSettings().topology()
+    async with RabbitMQ(amqp_url, name="test", max_message_bytes=10**6).connect(topology) as session:
+        for queue in (*topology.fetcher.queues, topology.writer.queue):
+            await session.consume(queue, prefetch=1, deliver=lambda delivery: None)
+        yield

@@ -24,25 +24,13 @@ from services.api.settings import ApiSettings
 from services.cli.calls.within import WithinProcess
 from services.writer.schedule.feed_state import Rules
 from services.writer.store import write_batch
-from shared.broker.rabbitmq import RabbitMQ
 from shared.database.postgres import Database
-from shared.settings import BrokerSettings
 from tests.factories import make_entry, make_result
 from tests.integration.api.conftest import Caller
 
 PATH = "/api/health/pipeline"
 NOWHERE = 9
 """A port on which nobody listens."""
-
-
-@pytest.fixture
-async def consumers(amqp_url: str) -> AsyncIterator[None]:
-    """All queues, each with a reader."""
-    topology = BrokerSettings().topology()
-    async with RabbitMQ(amqp_url, name="test", max_message_bytes=10**6).connect(topology) as session:
-        for queue in (*topology.fetcher.queues, topology.writer.queue):
-            await session.consume(queue, prefetch=1, deliver=lambda delivery: None)
-        yield
 
 
 @asynccontextmanager

@@ -21,7 +21,6 @@ async def test_stats_count_feeds_articles_and_hours(
     await write(resources.database, feed_id, started_at=now, number=1, quality="full")
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("SELECT * FROM claim_pending_articles(3)")
-        connection.execute("ANALYZE feed_items")
     stats = (await api.get("/api/stats")).json()
     assert (stats["counts"]["feeds"], stats["counts"]["disabled"]) == (2, 1)
     assert stats["articles"] == {"pending": 25, "claimed": 3, "dead": 0, "ledger": 25}

@@ -99,6 +99,32 @@ async def test_feeds_that_lead_to_one_url_are_duplicates_of_the_first(database: 
     assert await originals(database) == [None, None, second]
 
 
+@pytest.mark.parametrize("is_elder_led", [True, False])
+async def test_of_two_feeds_with_the_same_articles_only_the_one_that_is_redirected_is_a_duplicate(
+    database: Database, feeds: list[int], is_elder_led: bool
+) -> None:
+    led, straight = feeds[:2] if is_elder_led else feeds[1::-1]
+    target = f"http://f{straight - 1}.example/"
+    await fetched(database, led, *ARTICLES)
+    await fetched(database, straight, *ARTICLES)
+    assert (await originals(database))[straight - 1] == led
+    await fetched(database, led, *ARTICLES, minutes=60, final_url=target)
+    found = await originals(database)
+    assert (found[led - 1], found[straight - 1]) == (straight, None)
+    await fetched(database, straight, *ARTICLES, minutes=120)
+    assert await originals(database) == found
+
+
+async def test_of_two_feeds_that_lead_to_each_other_the_younger_is_a_duplicate(
+    database: Database, feeds: list[int]
+) -> None:
+    first, second, _ = feeds
+    for minutes in (0, 60):
+        for feed, target in ((second, "http://f0.example/"), (first, "http://f1.example/")):
+            await fetched(database, feed, make_entry(1), minutes=minutes, final_url=target)
+            assert await originals(database) == [None, first, None]
+
+
 async def test_what_a_login_gets_may_be_another_document(database: Database, feeds: list[int]) -> None:
     async with database.transaction() as connection:
         await connection.execute("""UPDATE feeds SET source_config = '{"user": "me", "password": "x"}' WHERE id = 3""")

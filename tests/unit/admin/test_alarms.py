@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.admin.feed_health.counts import in_use
+from services.admin.feed_health.rule import Word
 from services.admin.health.alarms.advice import ADVICE
 from services.admin.health.alarms.alarm import Alarm, Severity, is_critical
 from services.admin.health.alarms.causes import Attempt, commonest, count_causes, find_cause
-from services.admin.health.alarms.measured import Contact, DatabaseState, Failures, Waiting
+from services.admin.health.alarms.measured import Contact, DatabaseState, Failures, FeedsInUse, Waiting
 from services.admin.health.alarms.rules import find_alarms
 from services.admin.health.diagnosis import QueueLevel
 from services.admin.health.pipeline.picture import Attempts, Batches, Picture
@@ -88,6 +90,8 @@ def test_what_stops_the_pipeline_is_critical(at: Picture, name: str, said: str) 
             "most_fail",
             "100% of the last fetches failed: odd for 8 of 9 hosts",
         ),
+        (replace(WELL, feeds=FeedsInUse(15, 13)), "most_feeds_fail", "13 of 15 feeds fail"),
+        (replace(WELL, feeds=FeedsInUse(5, 5)), "most_feeds_fail", "all of 5 feeds fail"),
         (replace(WELL, waiting=Waiting(41_000, 90_001.0)), "nobody_drains", "41,000 articles wait for a consumer"),
         (
             replace(WELL, state=replace(STATE, ahead_seconds=7260.0)),
@@ -112,6 +116,8 @@ def test_what_makes_it_late_is_a_warning(at: Picture, name: str, said: str) -> N
         replace(WELL, waiting=Waiting(10**6, 90_000.0)),
         replace(WELL, pace=replace(PACE, silence_seconds=1800.0)),
         replace(WELL, failures=RESOLVER),
+        replace(WELL, feeds=FeedsInUse(4, 4)),
+        replace(WELL, feeds=FeedsInUse(26, 13)),
     ],
 )
 def test_what_comes_close_rings_nothing(at: Picture) -> None:
@@ -131,6 +137,25 @@ def test_what_waits_for_a_server_is_not_blamed() -> None:
         (replace(WELL, pace=late), "scheduler_missing"),
     ):
         assert only(at).name == name
+
+
+@pytest.mark.parametrize(
+    ("at", "name"),
+    [
+        (replace(WELL, queues=shards((0, 1), writer=(15, 0))), "writer_missing"),
+        (replace(WELL, state=replace(STATE, is_read_only=True)), "database_read_only"),
+        (replace(WELL, state=replace(STATE, is_full=True)), "database_full"),
+    ],
+)
+def test_results_that_nobody_writes_are_no_silence(at: Picture, name: str) -> None:
+    at = replace(at, pace=replace(PACE, silence_seconds=2700.0), failures=RESOLVER)
+    assert only(at).name == name
+    assert judge_stages(at)["fetcher"].status is Status.HEALTHY
+
+
+def test_a_writer_that_reads_excuses_no_silence() -> None:
+    at = replace(WELL, queues=shards((0, 1), writer=(15, 1)), pace=replace(PACE, silence_seconds=2700.0))
+    assert only(at).name == "silent"
 
 
 def test_the_servers_come_first_and_nothing_is_said_twice() -> None:
@@ -227,6 +252,30 @@ def test_the_commonest_cause_says_how_many_hosts(hosts: int, others: int, words:
     cause = commonest(found)
     assert cause is not None
     assert cause.words == f"name resolution fails {words}"
+
+
+def test_what_a_minority_of_hosts_has_in_common_is_no_cause() -> None:
+    failures = Failures(20, {"name resolution fails": 2, "connections time out": 2, "connections are refused": 1})
+    at = replace(WELL, pace=replace(PACE, silence_seconds=2700.0), failures=failures)
+    assert only(at).sentence.endswith("for 45 minutes: for various reasons")
+    assert only(at).action == ADVICE["silent"][0]
+    half = commonest(Failures(20, {"name resolution fails": 10}))
+    assert half is not None
+    assert half.words == "name resolution fails for 10 of 20 hosts"
+
+
+@pytest.mark.parametrize(
+    ("alarm", "words", "other"), [("low on memory", "memory", "disk"), ("low on disk", "disk", "memory")]
+)
+def test_a_broker_gets_what_it_is_low_on(alarm: str, words: str, other: str) -> None:
+    action = only(replace(WELL, broker_alarm=alarm)).action
+    assert words in action
+    assert other not in action
+
+
+def test_feeds_that_are_not_polled_or_not_asked_yet_do_not_count() -> None:
+    words = {Word.HEALTHY: 1, Word.QUIET: 1, Word.FAILING: 13, Word.NEW: 40, Word.DISABLED: 40, Word.GONE: 9}
+    assert in_use(words) == FeedsInUse(15, 13)
 
 
 def test_without_failures_there_is_no_cause() -> None:

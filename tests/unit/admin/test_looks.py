@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from services.admin.health.looks import Look
+from services.admin.health.looks import Look, end_searches
 from shared.errors import Unavailable
 
 AGES = 3600.0
@@ -69,6 +69,40 @@ async def test_who_asks_a_server_that_hangs_is_told_so_and_those_after_him_at_on
     assert counter.looks == 1
     counter.may_end.set()
     assert await look.get(patience_seconds=AGES) == 1
+
+
+async def test_what_is_recent_is_taken_at_once_and_what_is_old_while_a_look_hangs() -> None:
+    counter = Counter()
+    counter.may_end.set()
+    look = counter.look(keep=-1.0)
+    assert await look.recent(AGES, patience_seconds=AGES) == 1
+    assert await look.recent(AGES, patience_seconds=AGES) == 1
+    await look.get()
+    seen = look.last
+    assert seen is not None
+    assert await look.recent(-1.0, patience_seconds=AGES) == seen + 1
+    counter.may_end.clear()
+    assert await look.recent(-1.0, patience_seconds=0.0) == seen + 1
+    await end_searches()
+
+
+async def test_searches_end_when_they_are_told_to_and_say_nothing_of_what_they_met() -> None:
+    begun = asyncio.Event()
+
+    async def hang() -> int:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise Unavailable("the pool is closed")
+
+    look = Look(hang, what="the server", keep_seconds=AGES, patience_seconds=0.0)
+    with pytest.raises(Unavailable, match="within 0 s"):
+        await look.get()
+    (search,) = (task for task in asyncio.all_tasks() if task.get_name() == "search of a look")
+    await begun.wait()
+    await end_searches()
+    assert search.cancelled()
 
 
 async def test_who_goes_away_does_not_end_the_look_of_others() -> None:

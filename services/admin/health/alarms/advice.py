@@ -18,7 +18,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "bring RabbitMQ back, or correct FEEDMILL_AMQP_URL; `feedmill doctor` says more. Restart nothing of ours",
         f"{ALERTS}notready",
     ),
-    "broker_alarm": ("free its disk, or give it more memory. Don't purge work queues", f"{ALERTS}brokeralarm"),
+    "broker_alarm": ("make room for it. Don't purge work queues", f"{ALERTS}brokeralarm"),
     "database_away": (
         "bring PostgreSQL back, or correct FEEDMILL_DATABASE_URL; `feedmill doctor` says more. Restart nothing of ours",
         f"{ALERTS}notready",
@@ -51,6 +51,10 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     "stage_behind": ("add processes of this stage", f"{ALERTS}backpressure"),
     "silent": ("repair our network: mostly it is its fault if nothing succeeds anywhere", f"{ALERTS}silent"),
     "most_fail": ("look at the fetchers' log for what the failures have in common", f"{ALERTS}mostfetchesfail"),
+    "most_feeds_fail": (
+        "see which, and what each needs: `feedmill feeds list --health failing`",
+        "how-to/alerts.md#what-status-and-page-say",
+    ),
     "unparseable": ("look at some of these feeds: `feedmill feeds list --failing`", f"{ALERTS}mostfetchesfail"),
     "quality_fell": ("see which feeds changed", "how-to/monitor.md#is-the-pipeline-healthy"),
     "nobody_drains": ("start a consumer, or more of them", f"{ALERTS}consumersbehind"),

@@ -98,10 +98,15 @@ _ACTIONS = {
 
 
 def commonest(failures: Failures) -> Cause | None:
-    """Return the commonest cause, with the number of its hosts: `name resolution fails for all of 120 hosts`."""
+    """Return the commonest cause, with the number of its hosts: `name resolution fails for all of 120 hosts`.
+
+    What only a minority of the hosts has in common is no cause; its action is the usual one of the alarm.
+    """
     if not failures.causes:
         return None
     words, hosts = max(failures.causes.items(), key=lambda cause: (cause[1], cause[0]))
+    if 2 * hosts < failures.hosts:
+        return Cause("for various reasons", "")
     whom = (
         f"{'all of ' if hosts > 1 else ''}{hosts:,}" if hosts == failures.hosts else f"{hosts:,} of {failures.hosts:,}"
     )

@@ -50,6 +50,14 @@ class DatabaseState:
 
 
 @dataclass(frozen=True)
+class FeedsInUse:
+    """How many feeds fare how, of those that are polled and were asked already."""
+
+    asked: int = 0
+    failing: int = 0
+
+
+@dataclass(frozen=True)
 class Failures:
     """Attempts that failed lately, the newest ones if there are many."""
 

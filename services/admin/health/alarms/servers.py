@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from services.admin.health.alarms.advice import Finding
-from services.admin.health.diagnosis import in_words
+from services.admin.health.diagnosis import counted, in_words
 from services.admin.health.pipeline.picture import Picture
 from services.admin.health.pipeline.status import Status
 
@@ -17,12 +17,19 @@ PENDING_SECONDS = 90_000.0
 """Whoever drains once a day is not to be told off (the alert FeedmillConsumersBehind)."""
 
 
+_ROOM = {"memory": "give it more memory", "disk": "make room on its disk"}
+"""What to do for the broker, by what it is low on."""
+
+
 def find_at_broker(at: Picture) -> Iterator[Finding]:
     """Yield what keeps services from working with the broker."""
     if at.broker.trouble:
         yield Finding(Status.DOWN, "broker_away", f"RabbitMQ can't be asked: {at.broker.trouble}", at.broker.since)
     elif at.broker_alarm:
-        yield Finding(Status.DOWN, "broker_alarm", f"RabbitMQ takes no messages: it is {at.broker_alarm}")
+        said = f"RabbitMQ takes no messages: it is {at.broker_alarm}"
+        what = next((what for kind, what in _ROOM.items() if kind in at.broker_alarm), None)
+        action = f"{what}. Don't purge work queues" if what else None
+        yield Finding(Status.DOWN, "broker_alarm", said, action=action)
 
 
 def find_at_database(at: Picture) -> Iterator[Finding]:
@@ -60,6 +67,8 @@ def find_around(at: Picture) -> Iterator[Finding]:
         yield Finding(Status.DEGRADED, "database_clock_back", f"{said} was written by a time that is still to come")
     if at.waiting and at.waiting.longest_seconds > PENDING_SECONDS:
         seconds, number = at.waiting.longest_seconds, at.waiting.articles
-        many = f"{number:,} articles wait" if number else "articles wait"  # after a crash the statistics know of none
+        many = (
+            counted(number, "article waits", "articles wait") if number else "articles wait"
+        )  # after a crash the statistics know of none
         said = f"{many} for a consumer, the oldest for {in_words(seconds)}: does anybody take them?"
         yield Finding(Status.DEGRADED, "nobody_drains", said, at.now - timedelta(seconds=seconds))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from services.admin.health.alarms.measured import Contact, DatabaseState, Failures, Waiting
+from services.admin.health.alarms.measured import Contact, DatabaseState, Failures, FeedsInUse, Waiting
 from services.admin.health.diagnosis import QueueLevel, Thresholds
 from shared.wire.outcomes import Outcome, OutcomeClass
 
@@ -176,6 +176,8 @@ class Picture:
     attempts: Attempts | None = None
     failures: Failures | None = None
     """Counted only where many fail."""
+    feeds: FeedsInUse = field(default_factory=FeedsInUse)
+    """None were asked, as far as is known."""
     waiting: Waiting | None = None
     batches: Batches = field(default_factory=Batches)
     quality: Quality | None = None

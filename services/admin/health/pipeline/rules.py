@@ -10,7 +10,15 @@ from services.admin.health.alarms.advice import Finding
 from services.admin.health.alarms.alarm import Alarm, Severity
 from services.admin.health.alarms.causes import commonest
 from services.admin.health.alarms.servers import find_at_broker, find_at_database
-from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_all, in_words, unread_optional, unread_shards
+from services.admin.health.diagnosis import (
+    LATE_SECONDS,
+    QueueLevel,
+    counted,
+    in_all,
+    in_words,
+    unread_optional,
+    unread_shards,
+)
 from services.admin.health.pipeline.picture import Picture, Queues, TierQuality
 from services.admin.health.pipeline.status import Status
 
@@ -25,6 +33,8 @@ LEAST_SAMPLE = 20
 
 MOST_FAILURES = 0.5
 MOST_UNPARSEABLE = 0.1
+LEAST_FEEDS = 5
+"""Fewer feeds that fail are told in the list of feeds only."""
 MOST_LOSS = 0.2
 """By so much (0.2: 20 percentage points) a share of the quality may fall against the week before."""
 
@@ -166,16 +176,30 @@ def _fetcher(at: Picture) -> Iterator[Finding]:
     if at.queues and not fetched_by_batch(at):
         yield from _at_shards(at.queues, at)
     silence = silent_seconds(at)
-    if at.pace and silence > at.limits.silence_seconds and not _is_unclaimed(at):
+    if at.pace and silence > at.limits.silence_seconds and not (_is_unclaimed(at) or _is_unwritten(at)):
         since = _since(at, at.pace.silence_seconds)
         yield _of_failures(
             at, Status.DOWN, "silent", f"no feed was fetched successfully for {in_words(silence)}", since
         )
-    elif at.attempts:
+        return
+    if at.attempts:
         failed = sum(at.attempts.failures.values())
         if at.attempts.fetches >= LEAST_SAMPLE and failed > MOST_FAILURES * at.attempts.fetches:
             said = f"{failed / at.attempts.fetches:.0%} of the last fetches failed"
             yield _of_failures(at, Status.DEGRADED, "most_fail", said)
+    failing, asked = at.feeds.failing, at.feeds.asked
+    if failing >= LEAST_FEEDS and failing > MOST_FAILURES * asked:
+        which = f"{failing:,} of {asked:,}" if failing < asked else f"all of {asked:,}"
+        yield Finding(Status.DEGRADED, "most_feeds_fail", f"{which} feeds fail")
+
+
+def _is_unwritten(at: Picture) -> bool:
+    """Return whether nobody writes the results that come: there may be successes among them."""
+    if at.state and (at.state.is_full or at.state.is_read_only):
+        return True
+    behind = at.queues.behind if at.queues else {}
+    unread = (level for stage, level in behind.items() if stage not in at.optional)
+    return any(level and level.ready and not level.consumers for level in unread)
 
 
 def _of_failures(at: Picture, status: Status, name: str, said: str, since: datetime | None = None) -> Finding:
@@ -183,7 +207,7 @@ def _of_failures(at: Picture, status: Status, name: str, said: str, since: datet
     cause = commonest(at.failures) if at.failures else None
     if cause is None:
         return Finding(status, name, said, since)
-    return Finding(status, name, f"{said}: {cause.words}", since, cause.action)
+    return Finding(status, name, f"{said}: {cause.words}", since, cause.action or None)
 
 
 def _at_shards(queues: Queues, at: Picture) -> Iterator[Finding]:
@@ -195,7 +219,7 @@ def _at_shards(queues: Queues, at: Picture) -> Iterator[Finding]:
     if _waiting_behind(queues) >= at.limits.writer_high_water:
         return  # fetchers pause, as they have to; the stage behind says why
     if not shards.consumers:
-        waiting = f", where {shards.ready:,} jobs wait" if shards.ready else ""
+        waiting = f", where {counted(shards.ready, 'job waits', 'jobs wait')}" if shards.ready else ""
         said = f"nobody reads the fetchers' shards{waiting}: is a fetcher running?"
         yield Finding(Status.DOWN if shards.ready else Status.DEGRADED, "fetchers_missing", said)
         return
@@ -229,7 +253,7 @@ def _behind(service: str, at: Picture) -> Iterator[Finding]:
         said = f"the queue `{service}` is not declared: no service has run on this broker yet"
         yield Finding(Status.DOWN, "queues_missing", said)
     elif not level.consumers:
-        waiting = f", where {level.ready:,} results wait" if level.ready else ""
+        waiting = f", where {counted(level.ready, 'result waits', 'results wait')}" if level.ready else ""
         said = f"nobody reads `{service}`{waiting}: is the {service} running?"
         yield Finding(Status.DOWN if level.ready else Status.DEGRADED, _name(service, "missing"), said)
     if level and level.ready >= at.limits.writer_high_water:

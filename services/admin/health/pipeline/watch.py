@@ -11,7 +11,15 @@ from typing import TypeVar
 
 from psycopg import errors
 
-from services.admin.health.alarms.measured import BrokerState, Contact, DatabaseState, Failures, Waiting
+from services.admin.feed_health.counts import count_words, in_use
+from services.admin.health.alarms.measured import (
+    BrokerState,
+    Contact,
+    DatabaseState,
+    Failures,
+    FeedsInUse,
+    Waiting,
+)
 from services.admin.health.diagnosis import Thresholds
 from services.admin.health.looks import Look, bound
 from services.admin.health.pipeline import figures
@@ -33,6 +41,10 @@ PATIENCE_SECONDS = 2.0
 
 SILENT_SECONDS = 60.0
 """Nothing has succeeded for longer: it is worth a look why."""
+
+KEEP_WORDS_SECONDS = 15.0
+WORDS_SECONDS = 20.0
+"""Each feed is looked at, so a count may take so long; until it has ended, it is not known how many fail."""
 
 KEEP_QUALITY_SECONDS = 300.0
 QUALITY_SECONDS = 20.0
@@ -65,6 +77,7 @@ class HealthWatch:
         self._broker = broker
         self._state = self._look(self._read_state, KEEP_SECONDS)
         self._figures = self._look(self._read_figures, KEEP_SECONDS)
+        self._words = self._look(self._read_words, KEEP_WORDS_SECONDS)
         self._quality = self._look(self._read_quality, KEEP_QUALITY_SECONDS)
 
     def _look(self, find: Callable[[], Awaitable[T]], keep_seconds: float) -> Look[T]:
@@ -72,10 +85,17 @@ class HealthWatch:
 
     async def look(self) -> Picture:
         """Return the figures as they are now, or were `KEEP_SECONDS` ago; what can't be seen is told."""
-        (broker, broker_trouble), (state, trouble), (found, no_figures), (quality, _) = await asyncio.gather(
+        (
+            (broker, broker_trouble),
+            (state, trouble),
+            (found, no_figures),
+            (words, _),
+            (quality, _),
+        ) = await asyncio.gather(
             _attempt(self._broker.get()),
             _attempt(self._state.get()),
             _attempt(self._figures.get()),
+            _attempt(self._words.get()),
             _attempt(self._quality.get()),
         )
         return Picture(
@@ -93,6 +113,7 @@ class HealthWatch:
             pace=found.pace if found else None,
             attempts=found.attempts if found else None,
             failures=found.failures if found else None,
+            feeds=words if words and found else FeedsInUse(),
             waiting=found.waiting if found else None,
             batches=found.batches if found else Batches(),
             quality=None if trouble or no_figures else quality,
@@ -119,6 +140,11 @@ class HealthWatch:
         if pace.silence_seconds > min(SILENT_SECONDS, self._limits.silence_seconds):
             return min(pace.silence_seconds + 1.0, figures.WINDOW_SECONDS)  # with the failure that began it
         return attempts.window_seconds if 2 * sum(attempts.failures.values()) > attempts.fetches else 0.0
+
+    async def _read_words(self) -> FeedsInUse:
+        async with self._database.transaction() as connection:
+            await bound(connection, WORDS_SECONDS)
+            return in_use(await count_words(connection))
 
     async def _read_quality(self) -> Quality:
         async with self._database.transaction() as connection:
