@@ -8,6 +8,7 @@ import logging
 from services.admin.health.backlog import SAMPLE_SECONDS
 from services.api.access.serving import configure_server, guarded, housekeeping, open_access
 from services.api.app import make_app
+from services.api.pages.warming import warm_up
 from services.api.resources import Resources, open_database
 from services.api.ringing import LOOK_SECONDS as RINGING_SECONDS
 from services.api.ringing import Ringing
@@ -15,7 +16,7 @@ from services.api.server import listen, run_server
 from services.api.settings import ApiSettings
 from services.api.watched import Measured, Probed
 from shared.background import PeriodicTask, beside
-from shared.database.postgres import Database, tables_found
+from shared.database.postgres import tables_found
 from shared.observability.telemetry import Health
 from shared.service import run_service
 
@@ -49,7 +50,7 @@ async def serve(settings: ApiSettings, stop: asyncio.Event, health: Health) -> N
         with listen(settings.api_host, settings.api_port) as listening:
             host, port = listening.getsockname()[:2]
             log.info("listening", extra={"api": f"http://{f'[{host}]' if ':' in host else host}:{port}/api"})
-            beside_it = _keep_house(database, tasks, stop), _end_waits(resources, stop)
+            beside_it = _keep_house(resources, tasks, stop), _end_waits(resources, stop)
             async with beside(stop, *beside_it, grace_seconds=GRACE_SECONDS):
                 await run_server(server, listening, stop)
 
@@ -60,15 +61,15 @@ async def _end_waits(resources: Resources, stop: asyncio.Event) -> None:
     resources.arrivals.close()
 
 
-async def _keep_house(database: Database, tasks: tuple[PeriodicTask, ...], stop: asyncio.Event) -> None:
-    """Wait for the tables; then run the tasks, and look whether the database is there, again and again."""
+async def _keep_house(resources: Resources, tasks: tuple[PeriodicTask, ...], stop: asyncio.Event) -> None:
+    """Wait for the tables; then warm up, run the tasks, and look whether the database is there, again and again."""
 
     async def look() -> None:
-        await database.read_clock()
+        await resources.database.read_clock()
 
-    if await tables_found(database, stop):
+    if await tables_found(resources.database, stop):
         looking = PeriodicTask("database", look, seconds=LOOK_SECONDS)
-        await asyncio.gather(*(task.run(stop) for task in (looking, *tasks)))
+        await asyncio.gather(warm_up(resources), *(task.run(stop) for task in (looking, *tasks)))
 
 
 if __name__ == "__main__":

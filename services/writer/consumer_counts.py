@@ -11,7 +11,7 @@ KEPT_DAYS = 7.0
 
 
 async def add_up_calls(connection: Connection) -> int:
-    """Move one chunk of `consumer_calls` into `consumer_minutes`; return how many calls."""
+    """Move up to `CHUNK` rows of `consumer_calls` into `consumer_minutes`; return how many."""
     cursor = await connection.execute(
         """
         WITH calls AS (

@@ -14,6 +14,7 @@ from functools import partial
 
 from prometheus_client import Counter
 
+from services.writer.consumer_counts import CHUNK as MOST_CALLS
 from services.writer.consumer_counts import add_up_calls, prune_minutes
 from services.writer.fires.tasks import end_overdue
 from services.writer.freshness.rows import prune_freshness, sum_hour
@@ -68,16 +69,18 @@ class Pruning:
             "article_sketches": self._prune_sketches,
             "feed_freshness": partial(prune_freshness, table="feed_freshness", limit=CHUNK),
             "host_freshness": partial(prune_freshness, table="host_freshness", limit=CHUNK),
-            "consumer_calls": add_up_calls,
             "consumer_minutes": prune_minutes,
             "feed_fetch_log": self._prune_old_log,
         }
 
     async def round(self, stop: asyncio.Event) -> None:
-        """Sum up freshness and consumers' calls; delete what is old, and of the ledger only in the slices that are due.
+        """Sum up consumers' calls and freshness; delete what is old, and of the ledger only in the slices that are due.
 
         Ends if another writer prunes.
         """
+        # First, for all that follows may take long or fail. What consumers do meanwhile is left to the next round.
+        while not stop.is_set() and (await self._step("consumer_calls", add_up_calls) or 0) >= MOST_CALLS:
+            pass
         while not stop.is_set() and await self._locked(sum_hour):
             pass
         for table, delete in self._deletions.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
@@ -13,6 +13,9 @@ from shared.observability.secrets import mask_credentials
 
 MOST_COUNTED = 10_000
 """Articles in one state are counted up to here: a count of all would read a million rows."""
+
+MOST_CALLS = 50_000
+"""Calls that are read before a writer has added them up: without one they grow and grow."""
 
 MOST_CONSUMERS = 50
 MOST_REASONS = 5
@@ -26,10 +29,11 @@ KINDS: tuple[LiteralString, ...] = ("claimed", "acknowledged", "failed", "releas
 
 _CALLS: LiteralString = """
 WITH calls AS (
-    SELECT minute, consumer, kind, articles FROM consumer_minutes WHERE minute > now() - interval '1 day'
+    SELECT minute, NULL AS at, consumer, kind, articles FROM consumer_minutes WHERE minute > now() - interval '1 day'
     UNION ALL
-    SELECT date_trunc('minute', at, 'UTC'), consumer, kind, articles FROM consumer_calls
-    WHERE at > now() - interval '1 day'
+    SELECT date_trunc('minute', at, 'UTC'), at, consumer, kind, articles FROM (
+        SELECT at, consumer, kind, articles FROM consumer_calls LIMIT %(calls)s
+    ) AS known WHERE at > now() - interval '1 day'
 )
 """
 
@@ -39,41 +43,39 @@ _SUMS: LiteralString = ", ".join(
 )
 
 _CONSUMERS: LiteralString = f"""{_CALLS}
-SELECT consumer, max(minute) AS last_at, {_SUMS},
+SELECT consumer, greatest(max(minute), max(at)) AS last_at,
+    coalesce(max(at) >= max(minute), false) AS is_exact, {_SUMS},
     coalesce(sum(articles) FILTER (WHERE kind = 'acknowledged'), 0)::bigint AS acknowledged_in_a_day
-FROM calls WHERE consumer <> '' GROUP BY consumer ORDER BY last_at DESC, acknowledged DESC, consumer LIMIT %s
+FROM calls WHERE consumer <> '' GROUP BY consumer ORDER BY last_at DESC, acknowledged DESC, consumer
+LIMIT %(most)s
 """  # noqa: S608 - our own text
 
 _MINUTES: LiteralString = f"""{_CALLS}
 SELECT minute, kind, sum(articles)::bigint AS articles FROM calls
-WHERE minute > now() - make_interval(mins => %s) GROUP BY minute, kind
+WHERE minute > now() - make_interval(mins => %(minutes)s) GROUP BY minute, kind
 """  # noqa: S608 - our own text
 
 # Each by the beginning of an index.
-_WAITING: LiteralString = """
+_STATES: Mapping[str, LiteralString] = {
+    "new": "FROM pending_articles WHERE claimed_until IS NULL",
+    "claimed": "FROM pending_articles WHERE claimed_until > now() AND lease_id IS NOT NULL",
+    "waiting_for_retry": "FROM pending_articles WHERE claimed_until > now() AND lease_id IS NULL",
+    "lease_expired": "FROM pending_articles WHERE claimed_until <= now() AND lease_id IS NOT NULL",
+    "died_in_an_hour": "FROM dead_articles WHERE failed_at > now() - interval '1 hour'",
+    "dead": "FROM dead_articles",
+}
+
+_FIGURES: LiteralString = """
 SELECT now() AS as_of,
-    (SELECT count(*) FROM (SELECT FROM pending_articles WHERE claimed_until IS NULL LIMIT %(most)s) AS new) AS new,
-    (SELECT count(*) FROM (
-        SELECT FROM pending_articles WHERE claimed_until > now() AND lease_id IS NOT NULL LIMIT %(most)s
-    ) AS held) AS claimed,
-    (SELECT count(*) FROM (
-        SELECT FROM pending_articles WHERE claimed_until > now() AND lease_id IS NULL LIMIT %(most)s
-    ) AS failed) AS waiting_for_retry,
-    (SELECT count(*) FROM (
-        SELECT FROM pending_articles WHERE claimed_until <= now() AND lease_id IS NOT NULL LIMIT %(most)s
-    ) AS silent) AS lease_expired,
-    (SELECT count(*) FROM (
-        SELECT FROM dead_articles WHERE failed_at > now() - interval '1 hour' LIMIT %(most)s
-    ) AS died) AS died_in_an_hour,
-    (SELECT count(*) FROM (SELECT FROM dead_articles LIMIT %(most)s) AS dead) AS dead,
     least(
         (SELECT created_at FROM pending_articles WHERE claimed_until IS NULL ORDER BY created_at LIMIT 1),
         (SELECT min(created_at) FROM (
             SELECT created_at FROM pending_articles WHERE claimed_until IS NOT NULL LIMIT %(most)s
         ) AS given)
     ) AS oldest_at,
-    (SELECT sum(items_new) FROM feed_fetch_log WHERE items_new > 0 AND started_at > now() - interval '1 hour')
-        AS came_in_an_hour
+    (SELECT coalesce(sum(items_new), 0) FROM feed_fetch_log
+     WHERE items_new > 0 AND started_at > now() - interval '1 hour') AS came_in_an_hour,
+    (SELECT count(*) FROM (SELECT FROM consumer_calls LIMIT %(calls)s) AS known) AS calls
 """
 
 _REASONS: LiteralString = """
@@ -98,7 +100,9 @@ class Consumer:
     name: str
     """A token's name over HTTP; else the application and user of a connection."""
     last_at: datetime
-    """The minute of its last call that did something."""
+    """Its last call that did something."""
+    is_exact: bool
+    """Whether that is its moment; else the minute in which it was."""
     claimed: int
     acknowledged: int
     failed: int
@@ -120,7 +124,10 @@ class Minute:
 
 @dataclass(frozen=True)
 class Draining:
-    """How pending articles are drained. A count of `MOST_COUNTED` means: so many or more."""
+    """How pending articles are drained.
+
+    A count of `MOST_COUNTED` of articles in a state means: so many or more; one above it is PostgreSQL's estimate.
+    """
 
     as_of: datetime
     new: int
@@ -139,6 +146,8 @@ class Draining:
     """The last `BARS`, the oldest first."""
     reasons: Sequence[tuple[str, int]]
     """The most frequent errors of articles that died within a day."""
+    calls: int
+    """Calls that no writer has added up yet; of `MOST_CALLS` or more only so many are in the figures."""
     connected: Sequence[tuple[str, int]]
     """Connections of the client `feedmill_client` by role: those that wait, too."""
 
@@ -155,21 +164,29 @@ class Draining:
 async def read_draining(connection: Connection) -> Draining:
     """Return how pending articles are drained."""
     await bound(connection, PATIENCE_SECONDS)
-    waiting = await _rows(connection, _WAITING, {"most": MOST_COUNTED})
-    consumers = await _rows(connection, _CONSUMERS, [MOST_CONSUMERS])
-    minutes = await _rows(connection, _MINUTES, [BARS])
+    (figures,) = await _rows(connection, _FIGURES, {"most": MOST_COUNTED, "calls": MOST_CALLS})
+    consumers = await _rows(connection, _CONSUMERS, {"most": MOST_CONSUMERS, "calls": MOST_CALLS})
+    minutes = await _rows(connection, _MINUTES, {"minutes": BARS, "calls": MOST_CALLS})
     reasons = await _rows(connection, _REASONS, [MOST_REASONS])
     connected = await _rows(connection, _CONNECTED, None)
-    (figures,) = waiting
+    counts: Mapping[str, Any] = {state: await _count(connection, rows) for state, rows in _STATES.items()}
     return Draining(
-        **{name: figures[name] or 0 for name in figures if name not in {"oldest_at", "as_of"}},
-        as_of=figures["as_of"],
-        oldest_at=figures["oldest_at"],
+        **figures,
+        **counts,
         consumers=[Consumer(mask_credentials(row.pop("consumer")), **row) for row in consumers],
         minutes=_every_minute(minutes, figures["as_of"]),
         reasons=[(row["error"], row["articles"]) for row in reasons],
         connected=[(row["role"], row["connections"]) for row in connected],
     )
+
+
+async def _count(connection: Connection, rows: LiteralString) -> int:
+    """Return how many there are; of `MOST_COUNTED` or more what the planner takes them for, if that is not less."""
+    (found,) = await _rows(connection, f"SELECT count(*) AS n FROM (SELECT {rows} LIMIT %s) AS rows", [MOST_COUNTED])  # noqa: S608 - our own text
+    if found["n"] < MOST_COUNTED:
+        return int(found["n"])
+    (plan,) = await _rows(connection, f"EXPLAIN (FORMAT JSON) SELECT {rows}", None)
+    return max(int(plan["QUERY PLAN"][0]["Plan"]["Plan Rows"]), MOST_COUNTED)
 
 
 def _every_minute(rows: Sequence[dict[str, Any]], as_of: datetime) -> list[Minute]:

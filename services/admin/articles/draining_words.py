@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.admin.articles.consumers import MOST_COUNTED, Draining
+from services.admin.articles.consumers import MOST_CALLS, MOST_COUNTED, Draining
 from services.admin.health.diagnosis import in_words
 
 LAG_SECONDS = 600.0
@@ -21,8 +21,10 @@ def describe_draining(at: Draining) -> list[str]:
 
 
 def counted(number: int) -> str:
-    """Return a number that was counted up to `MOST_COUNTED`."""
-    return f"{number:,} or more" if number >= MOST_COUNTED else f"{number:,}"
+    """Return a number that was counted up to `MOST_COUNTED`, and is an estimate above."""
+    if number > MOST_COUNTED:
+        return f"about {float(f'{number:.1e}'):,.0f}"
+    return f"{number:,} or more" if number == MOST_COUNTED else f"{number:,}"
 
 
 def _findings(at: Draining) -> Iterator[str]:
@@ -48,6 +50,11 @@ def _findings(at: Draining) -> Iterator[str]:
         yield (
             f"leases of {counted(expired)} articles ran out within about an hour: consumers died, or need longer than"
             " their lease. Give them a longer lease or fewer articles at a time, or let them renew it"
+        )
+    if at.calls >= MOST_CALLS:
+        yield (
+            f"{at.calls:,} calls or more were not added up, and the figures leave out those beyond: no writer of this"
+            " version runs. Start one, or delete them: `TRUNCATE consumer_calls`"
         )
     if at.died_in_an_hour:
         why = f", most with `{at.reasons[0][0]}`" if at.reasons else ""

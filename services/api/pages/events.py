@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from http import HTTPStatus
@@ -28,7 +30,10 @@ figures may have changed between the page and its first event."""
 MOST_READERS = 200
 """Open pages of one process."""
 
-_FIRST = b"retry: 2000\n\nevent: hello\ndata:\n\n"
+_FIRST = "retry: {retry}\n\nevent: hello\ndata:\n\n"
+RETRY_MS = 2000, 5000
+"""A page that lost us comes back at some moment between: after a restart not all at once."""
+
 _LOOK = b"event: look\ndata:\n\n"
 _HEARTBEAT = b":\n\n"
 
@@ -51,11 +56,14 @@ async def events_stream(here: Here, _visitor: Visitor) -> StreamingResponse:
 
 
 async def _events(here: Resources) -> AsyncGenerator[bytes, None]:
-    yield _FIRST
+    yield _FIRST.format(retry=random.randint(*RETRY_MS)).encode()  # noqa: S311 - no secret
     seen = await _figures(here)
+    look_at = time.monotonic() + random.uniform(-LOOK_SECONDS, 0.0)  # noqa: S311 - pages load anew each at its own moment
     for turn in range(1, ROUNDS + 1):
+        while look_at <= time.monotonic():
+            look_at += LOOK_SECONDS
         with suppress(TimeoutError):
-            await asyncio.wait_for(here.stopping.wait(), LOOK_SECONDS)
+            await asyncio.wait_for(here.stopping.wait(), look_at - time.monotonic())
         if here.stopping.is_set():
             return
         found = await _figures(here)

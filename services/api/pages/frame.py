@@ -73,6 +73,12 @@ def render(request: Request, template: str, status: int = HTTPStatus.OK, /, **co
     return HTMLResponse(text, status, HEADERS)
 
 
+def compile_templates() -> None:
+    """Compile all of them, which takes a second: else the first visitors wait for it."""
+    for name in _TEMPLATES.list_templates(["html"]):
+        _TEMPLATES.get_template(name)
+
+
 def login_path(request: Request) -> str:
     """Return the path of the login that leads back to this page."""
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")

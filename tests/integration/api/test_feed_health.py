@@ -95,6 +95,8 @@ async def test_the_view_and_the_rule_find_the_same_word(database_url: str, seed:
         for word, number in counts.items():
             chosen = await list_feeds(connection, RetryRules(), Filters(health=word), SORTS["-id"], limit=len(states))
             assert [row["health"].word for row in chosen] == [word] * number
+        cursor = await connection.execute("SHOW max_parallel_workers_per_gather")
+        assert await cursor.fetchall() == [{"max_parallel_workers_per_gather": "0"}]  # they cost more than they save
 
 
 async def test_a_feed_says_how_it_is_and_lists_are_chosen_by_that(api: httpx.AsyncClient, database_url: str) -> None:

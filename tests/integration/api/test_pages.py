@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from fastapi.routing import APIRoute
-from pydantic import PostgresDsn
+from pydantic import AmqpDsn, PostgresDsn
 
 from services.admin.access.tokens import new_token
 from services.admin.actor import Scope
@@ -17,6 +17,7 @@ from services.admin.health.backlog import ARTICLES, Sample
 from services.api.access.bearer import TokenAccess
 from services.api.pages import find_pages
 from services.api.pages.frame import NAVIGATION
+from services.api.pages.warming import warm_up
 from services.api.resources import Resources, open_database
 from services.api.settings import ApiSettings
 from services.cli.calls.within import WithinProcess
@@ -122,3 +123,18 @@ async def test_the_navigation_leads_to_pages(closed: httpx.AsyncClient, make_tok
     token = bearer(await make_token(Scope.READ))
     missing = [path for path, _ in NAVIGATION if (await closed.get(path, headers=token)).status_code != 200]
     assert missing == []
+
+
+async def test_what_pages_show_is_there_before_the_first_visitor(resources: Resources) -> None:
+    await warm_up(resources)
+    assert resources.scene.last
+    assert resources.draining.last
+
+
+async def test_an_api_without_a_database_is_not_warm_and_runs() -> None:
+    away = PostgresDsn("postgresql://feedmill@127.0.0.1:1/feedmill")
+    settings = ApiSettings(database_url=away, amqp_url=AmqpDsn("amqp://127.0.0.1:1/"))
+    async with open_database(settings).open() as database:
+        resources = Resources(settings, database)
+        await warm_up(resources)
+        assert resources.draining.last is None

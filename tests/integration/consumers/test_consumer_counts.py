@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import timedelta
 
 import psycopg
 import pytest
 
 from services.admin.actor import Actor, Scope
-from services.admin.articles import claims
-from services.admin.articles.consumers import BARS, Draining, read_draining
+from services.admin.articles import claims, consumers
+from services.admin.articles.consumers import BARS, MOST_CALLS, MOST_COUNTED, Draining, read_draining
+from services.admin.articles.draining_words import counted, describe_draining
 from services.writer.pruning import Pruning, Retention
 from shared.database.postgres import Database
 from tests.integration.consumers.test_pending_articles import (
@@ -60,7 +61,9 @@ async def test_every_call_that_does_something_is_counted_once(database: Database
     await Pruning(database, Retention()).round(asyncio.Event())
     assert db.execute("SELECT count(*) AS n FROM consumer_calls").fetchone() == {"n": 0}
     after = await look(database)
-    assert (sums(after), after.consumers) == (sums(before), before.consumers)
+    minute = replace(consumer, last_at=consumer.last_at.replace(second=0, microsecond=0), is_exact=False)
+    assert (sums(after), after.consumers) == (sums(before), [minute])
+    assert consumer.is_exact
 
 
 async def test_a_call_that_is_rolled_back_or_finds_nothing_is_not_counted(database: Database, db: Connection) -> None:
@@ -138,3 +141,37 @@ async def test_one_minute_is_added_up_however_often(database: Database, db: Conn
     found = await look(database)
     assert sum(astuple(minute)[1] for minute in found.minutes) == 6
     assert db.execute("SELECT count(*) AS n FROM consumer_minutes").fetchone() == {"n": 1}
+
+
+async def test_calls_are_added_up_before_anything_that_may_fail(database: Database, db: Connection) -> None:
+    fill(db, 1)
+    claim(db)
+    db.execute("ALTER TABLE feed_freshness RENAME TO away")
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        await Pruning(database, Retention()).round(asyncio.Event())
+    assert db.execute("SELECT count(*) AS n FROM consumer_minutes").fetchone() == {"n": 1}
+
+
+async def test_of_many_in_one_state_the_planners_estimate_is_told(
+    database: Database, db: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "MOST_COUNTED", 20)
+    fill(db, 300)
+    claim(db, 10)
+    db.execute("ANALYZE pending_articles")
+    found = await look(database)
+    assert (found.claimed, found.dead) == (10, 0)
+    assert 250 < found.new < 350
+
+
+def test_an_estimate_is_told_to_be_one() -> None:
+    told = [counted(number) for number in (9_999, MOST_COUNTED, 10_001, 1_234_567)]
+    assert told == ["9,999", "10,000 or more", "about 10,000", "about 1,200,000"]
+
+
+async def test_calls_that_nobody_adds_up_are_read_up_to_a_bound_and_told(database: Database, db: Connection) -> None:
+    values = "SELECT 'claimed', 1 FROM generate_series(1, %s)"
+    db.execute(f"INSERT INTO consumer_calls (kind, articles) {values}".encode(), [MOST_CALLS + 10])
+    found = await look(database)
+    assert (found.calls, found.in_an_hour("claimed")) == (MOST_CALLS, MOST_CALLS)
+    assert [finding for finding in describe_draining(found) if "TRUNCATE consumer_calls" in finding]
