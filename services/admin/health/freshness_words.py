@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 
 class Spans(Protocol):
@@ -28,6 +29,8 @@ class Measured(Protocol):
     def seconds(self) -> Spans | None: ...  # noqa: D102 - a protocol
     @property
     def at_most(self) -> Spans | None: ...  # noqa: D102 - a protocol
+    @property
+    def left_out(self) -> Mapping[Any, int]: ...  # noqa: D102 - a protocol
 
 
 def in_words(found: Measured) -> str:
@@ -42,6 +45,24 @@ def in_words(found: Measured) -> str:
         return f"{_within(found.seconds)} ({number}, all with a sure date)"
     share = f"{number}, {math.floor(100 * found.sure / articles)} % with a sure date"
     return f"{_within(found.seconds)} ({share}; of all: {_within(found.at_most)} at most)"
+
+
+def in_full(found: Measured) -> str:
+    """Return `in_words` with what is left out; nothing if no article came."""
+    left_out = ", ".join(f"{number:,} {_LEFT_OUT.get(kind, kind)}" for kind, number in found.left_out.items() if number)
+    if not left_out:
+        return in_words(found)
+    return f"{in_words(found) or 'none counted'}; left out: {left_out}"
+
+
+_LEFT_OUT: Mapping[str, str] = {
+    "first_reading": "of a first reading",
+    "paused": "after a pause",
+    "old_date": "with an old date",
+    "out_of_order": "of polls out of order",
+    "duplicate": "duplicates",
+}
+"""Articles that do not count, in words."""
 
 
 def _within(spans: Spans) -> str:

@@ -48,6 +48,11 @@ def number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
+def counted(value: int, noun: str) -> str:
+    """Return how many there are of something: `1 poll`, `2,000 polls`."""
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
 def percent(share: float | None) -> str:
     """Return a share from 0 to 1."""
     return NOTHING if share is None else f"{share:.0%}" if share in {0, 1} or 0.1 <= share <= 0.9 else f"{share:.1%}"
@@ -89,5 +94,5 @@ def code(text: object) -> Markup:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (moment, ago, span, number, percent, shown, link, sentence, code)
+    each.__name__: each for each in (moment, ago, span, number, counted, percent, shown, link, sentence, code)
 }
