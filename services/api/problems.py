@@ -121,8 +121,15 @@ def _shown(handler: Handler) -> Handler:
     return answer
 
 
-async def answer_error(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+async def answer_error(error: Exception, scope: Scope, receive: Receive, send: Send, show: Show | None = None) -> None:
     """Answer an error outside of the app's own handlers.
+
+    Args:
+        error: the error.
+        scope: of the request (ASGI), as `receive` and `send`.
+        receive: unused.
+        send: takes the answer.
+        show: in place of the app's own, outside of the app.
 
     Raises:
         Exception: the error, if it is none that these handle.
@@ -135,8 +142,11 @@ async def answer_error(error: Exception, scope: Scope, receive: Receive, send: S
     answer = next((answer for kinds, answer in answers if isinstance(error, kinds)), None)
     if answer is None:
         raise error
-    handler = _shown(answer) if "app" in scope else answer
-    response = await handler(Request(scope), error)
+    request = Request(scope)
+    show = scope["app"].state.show if "app" in scope else show
+    response = await answer(request, error)
+    if show:
+        response = show(request, response)
     await response(scope, receive, send)
 
 

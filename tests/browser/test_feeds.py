@@ -73,7 +73,7 @@ def test_chosen_feeds_are_paused_resumed_and_tagged(site: Site, open_page: OpenP
     expect(page.locator("#chosen")).to_have_text("3 feeds chosen.")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#bulk-answer")).to_have_text("3 feeds paused.")
-    expect(page.locator("#feeds .state", has_text="disabled")).to_have_count(3)
+    expect(page.locator("#feeds .state", has_text="paused by hand")).to_have_count(3)
     assert [row["enabled"] for row in rows(site, "SELECT enabled FROM feeds WHERE id = ANY(%s)", ids)] == [False] * 3
     page.get_by_label(f"Choose {tag} 1").check()
     page.get_by_role("button", name="Resume").click()
@@ -82,9 +82,10 @@ def test_chosen_feeds_are_paused_resumed_and_tagged(site: Site, open_page: OpenP
     page.get_by_role("button", name="Add tag").click()
     expect(page.locator("#bulk-answer")).to_have_text("Type the tag first.")
     page.locator("#bulk-tag").fill("more")
-    page.get_by_role("button", name="Add tag").click()
+    page.get_by_role("button", name="Add tag").press("Enter")
     expect(page.locator("#bulk-answer")).to_have_text("1 feed changed.")
     expect(page.locator("#feeds")).to_contain_text("more")
+    expect(page.locator("#chosen")).to_be_focused()
 
 
 def test_a_feed_that_can_not_be_changed_is_named_and_stays_chosen(
@@ -153,8 +154,8 @@ def test_a_list_is_imported_and_what_is_refused_is_told(site: Site, open_page: O
     page = open_page("/feeds")
     opml = LISTED.replace("{n}", str(next(_numbers))).encode()
     for expected in (
-        "2 feeds added, 0 tagged, 0 there already, 1 refused.",
-        "0 feeds added, 0 tagged, 2 there already",
+        "2 feeds added, 0 there already, 1 refused.",
+        "0 feeds added, 2 there already",
     ):
         page.get_by_label("OPML, CSV").set_input_files({"name": "a.opml", "mimeType": "text/xml", "buffer": opml})
         page.get_by_role("button", name="Import").click()
@@ -184,13 +185,19 @@ def test_a_long_import_tells_how_far_it_is(open_page: OpenPage) -> None:
     expect(page.get_by_role("progressbar")).to_be_hidden()
 
 
-def test_a_file_that_is_no_list_is_refused_where_the_person_looks(open_page: OpenPage, complaints: Complaints) -> None:
+def test_a_broken_list_is_refused_and_read_as_far_as_possible(open_page: OpenPage, complaints: Complaints) -> None:
+    outline = f'<outline text="One" xmlUrl="http://broken-{next(_numbers)}.example/1"/>'
     page = open_page("/feeds")
     page.get_by_label("OPML, CSV").set_input_files(
-        {"name": "a.opml", "mimeType": "text/xml", "buffer": b"<opml><body>"}
+        {"name": "a.opml", "mimeType": "text/xml", "buffer": b"<opml><body>" + outline.encode()}
     )
+    page.get_by_label("A tag for all").fill("saved")
     page.get_by_role("button", name="Import").click()
-    expect(page.locator("#imported.problem")).not_to_be_empty()
+    advice = "The box “take from a broken file …” takes what can be read"
+    expect(page.locator("#imported.problem")).to_contain_text(advice)
+    page.get_by_label("take from a broken file").check()
+    page.get_by_role("button", name="Import").click()
+    expect(page.locator("#imported")).to_contain_text("1 feed added with the tag saved, 0 there already")
     complaints.clear()  # the browser logs the 422
 
 
@@ -235,12 +242,25 @@ def test_a_feed_is_tried_and_its_entries_are_shown(site: Site, open_page: OpenPa
     page = open_page(f"/feeds/{feed}", locale="de-DE")
     page.get_by_role("button", name="Try now").click()
     expect(page.locator("#acted")).to_contain_text("ahead of the backlog")
-    finish_fire(site, feed, fetched=2, new=1, entries=[entry, entry | {"url": "http://a.example/", "title": "Plain"}])
+    finish_fire(
+        site,
+        feed,
+        fetched=2,
+        new=1,
+        entries=[
+            entry,
+            entry | {"url": "http://blank.example/", "title": "\u200b\u3164 "},
+            entry | {"title": "a\u202eb\u200b \u0627\n"},
+            entry | {"url": "http://a.example/", "title": "Plain"},
+        ],
+    )
     expect(page.locator("#acted")).to_have_text(
         "It would bring 2 entries: 1 new, 0 changed, 1 known. Nothing was written."
     )
     shown = page.locator("#tried tbody tr")
-    expect(shown).to_have_count(2)
+    expect(shown).to_have_count(4)
+    expect(shown.nth(1)).to_contain_text("http://blank.example/")
+    expect(shown.nth(2)).to_contain_text(r"a\u202eb\u200b \u0627\n".replace(r"\u0627", "\u0627"))
     expect(shown.first).to_contain_text(HOSTILE)
     expect(shown.first.locator("a")).to_have_count(0)
     expect(shown.first.locator("time")).to_have_text(re.compile(r"22\.11\.2026, 13:00"))
@@ -276,8 +296,9 @@ def test_a_feed_is_paused_and_its_page_says_so_at_once(site: Site, open_page: Op
     _, (feed,) = make_feeds(site, 1)
     page = open_page(f"/feeds/{feed}")
     page.get_by_role("button", name="Pause").click()
-    expect(page.locator("#timing")).to_contain_text("It is not polled: by hand.")
-    page.get_by_role("button", name="Resume").click()
+    expect(page.locator("#timing")).to_contain_text("It is not polled: paused by hand.")
+    page.get_by_role("button", name="Resume").press("Enter")
+    expect(page.get_by_role("button", name="Pause")).to_be_focused()
     expect(page.locator("#timing")).to_contain_text("It is polled next at")
 
 

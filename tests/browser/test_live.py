@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Response, expect
 
 from local.servers import Servers
 from services.admin.actor import Scope
@@ -67,6 +69,37 @@ def test_a_page_says_that_the_api_is_away_and_when_it_is_back(empty: Site, open_
     empty.api.kill()
     expect(page.get_by_role("status").first).to_contain_text("The API does not answer.")
     empty.api.start()
+    expect(page.locator("#banner")).to_be_hidden()
+
+
+@pytest.mark.usefixtures("forgive")
+def test_a_page_says_that_the_api_hangs(empty: Site, open_page: OpenPage) -> None:
+    page = open_page(f"{empty.url}/", scopes=())
+    with page.expect_event("response", lambda answer: answer.url.endswith("/events")):
+        page.reload()
+    os.kill(empty.api.pid, signal.SIGSTOP)
+    try:
+        expect(page.locator("#banner")).to_contain_text("The API does not answer.")
+    finally:
+        os.kill(empty.api.pid, signal.SIGCONT)
+    expect(page.locator("#banner")).to_be_hidden()
+
+
+@pytest.mark.usefixtures("forgive")
+def test_a_page_without_events_looks_by_itself_and_raises_no_alarm(open_page: OpenPage) -> None:
+    page = open_page("/feeds")
+    page.route("**/events", lambda route: route.fulfill(status=503))
+    page.clock.install()
+
+    def looks(answer: Response) -> bool:
+        return answer.url.endswith("/feeds") and answer.request.resource_type == "fetch"
+
+    with page.expect_event("response", looks):
+        page.reload()
+    page.clock.run_for(10_000)
+    expect(page.locator("#banner")).to_be_hidden()
+    with page.expect_event("response", looks):
+        page.clock.run_for(30_000)
     expect(page.locator("#banner")).to_be_hidden()
 
 

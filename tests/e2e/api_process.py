@@ -59,6 +59,12 @@ class ApiProcess:
         self.kill()  # nobody else will: the block has not begun
         raise AssertionError(f"the API did not start: {code}")
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """End it as `kill -9` does."""
         assert self._process is not None

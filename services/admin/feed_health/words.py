@@ -21,6 +21,9 @@ from shared.wire.outcomes import words_of
 
 Row = Mapping[str, Any]
 
+BY_HAND, PAUSED = "by hand", "paused by hand"
+"""The reason in the row of a feed that a person paused, and what people read."""
+
 
 @dataclass(frozen=True)
 class FeedHealth:
@@ -36,11 +39,13 @@ class FeedHealth:
     """The feed that this one is a duplicate of."""
     url: str | None = None
     """Where it moved to."""
+    label: str = ""
+    """What people read in place of the word."""
 
     @property
     def text(self) -> str:
         """The word as people write it, without moments."""
-        text = self.word.replace("_", " ")
+        text = self.label or self.word.replace("_", " ")
         return f"{text} of feed {self.feed_id}" if self.feed_id is not None else text
 
 
@@ -108,7 +113,7 @@ def _failing(row: Row) -> FeedHealth:
     return FeedHealth(Word.FAILING, f"{counted}: {last}", advice, since=since)
 
 
-_TRY = "`feedmill feeds fetch {id}` tries it now"
+_TRY = "Fetch now on its page, or `feedmill feeds fetch {id}`, tries it now"
 _AFTER = {
     "soft_error": f"Nothing yet: it is tried again by itself. {_TRY}.",
     "gave_up": f"Nothing, if its server is down: it is tried again by itself, ever more seldom. {_TRY}.",
@@ -125,7 +130,8 @@ _AFTER = {
 
 def _throttled(row: Row) -> FeedHealth:
     who = f"Its host, {row['politeness_group']}," if row["throttled_until"] else "Its server"
-    advice = f"Wait. If it happens often, poll it less: `feedmill feeds set {row['id']} --shortest 2h`."
+    less = f"by its settings or `feedmill feeds set {row['id']} --shortest 2h`"
+    advice = f"Wait. If it happens often, poll it less, {less}."
     return FeedHealth(Word.THROTTLED, f"{who} asked to be left alone for a while", advice, until=throttled_until(row))
 
 
@@ -155,7 +161,8 @@ def _dates_ambiguous(row: Row) -> FeedHealth:
     return FeedHealth(
         Word.DATES_AMBIGUOUS,
         "It writes dates such as 03/04/2026, and nothing tells whether the day or the month stands first",
-        f"Look at its site, then decide once: `feedmill feeds set {row['id']} --date-order day` (or `month`).",
+        "Look at its site, then decide once, in its settings or by"
+        f" `feedmill feeds set {row['id']} --date-order day` (or `month`).",
         since=row["ambiguous_since"],
     )
 
@@ -183,14 +190,22 @@ def _gone(row: Row) -> FeedHealth:
 
 
 def _disabled(row: Row) -> FeedHealth:
-    reason = row["disabled_reason"] or "no reason is known"
     return FeedHealth(
-        Word.DISABLED, f"It is not polled: {reason}", f"`feedmill feeds set {row['id']} --enable` polls it again."
+        Word.DISABLED,
+        why_not_polled(row),
+        f"Resume on its page, or `feedmill feeds set {row['id']} --enable`, polls it again.",
+        label=PAUSED if row["disabled_reason"] == BY_HAND else "",
     )
 
 
+def why_not_polled(row: Row) -> str:
+    """Return why a disabled feed is not polled, without the full stop."""
+    reason = row["disabled_reason"] or "no reason is known"
+    return f"It is not polled: {PAUSED if reason == BY_HAND else reason}"
+
+
 def _disable(row: Row) -> str:
-    return f"`feedmill feeds set {row['id']} --disable`"
+    return f"pause it on its page or by `feedmill feeds set {row['id']} --disable`"
 
 
 def _fetch(row: Row) -> str:

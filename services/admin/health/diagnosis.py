@@ -183,9 +183,9 @@ def _at_feeds(counts: FeedCounts) -> Iterator[Reason]:
         yield Reason("none_due", f"no feed is due: the next one is in {in_words(counts.next_due_seconds)}")
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """Return a number with the words that belong to it: `1 job waits`, `2,000 jobs wait`."""
-    return f"{number:,} {one if number == 1 else many}"
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with the words that belong to it: `1 job waits`, `2,000 jobs wait`; else `many` gets an s."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def in_words(seconds: float) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from services.writer.freshness.rules import LeftOut
+from typing import Any, Protocol
 
 
 class Spans(Protocol):
@@ -32,25 +29,8 @@ class Measured(Protocol):
     def seconds(self) -> Spans | None: ...  # noqa: D102 - a protocol
     @property
     def at_most(self) -> Spans | None: ...  # noqa: D102 - a protocol
-
-
-_LEFT_OUT: Mapping[LeftOut, str] = {
-    "first_reading": "first reading",
-    "paused": "after a pause",
-    "old_date": "old date",
-    "out_of_order": "out of order",
-    "duplicate": "came before",
-}
-"""Why articles are left out."""
-
-
-def left_out_in_words(left_out: Mapping[LeftOut, int]) -> str:
-    """Return how many new articles do not count, and why; nothing if there were none."""
-    whys = {_LEFT_OUT[reason]: number for reason, number in left_out.items() if number}
-    if not whys:
-        return ""
-    each = next(iter(whys)) if len(whys) == 1 else ", ".join(f"{number:,} {why}" for why, number in whys.items())
-    return f"none counted yet: {sum(whys.values()):,} left out ({each})"
+    @property
+    def left_out(self) -> Mapping[Any, int]: ...  # noqa: D102 - a protocol
 
 
 def in_words(found: Measured) -> str:
@@ -65,6 +45,24 @@ def in_words(found: Measured) -> str:
         return f"{_within(found.seconds)} ({number}, all with a sure date)"
     share = f"{number}, {math.floor(100 * found.sure / articles)} % with a sure date"
     return f"{_within(found.seconds)} ({share}; of all: {_within(found.at_most)} at most)"
+
+
+def in_full(found: Measured) -> str:
+    """Return `in_words` with what is left out; nothing if no article came."""
+    left_out = ", ".join(f"{number:,} {_LEFT_OUT.get(kind, kind)}" for kind, number in found.left_out.items() if number)
+    if not left_out:
+        return in_words(found)
+    return f"{in_words(found) or 'none counted'}; left out: {left_out}"
+
+
+_LEFT_OUT: Mapping[str, str] = {
+    "first_reading": "of a first reading",
+    "paused": "after a pause",
+    "old_date": "with an old date",
+    "out_of_order": "of polls out of order",
+    "duplicate": "duplicates",
+}
+"""Articles that do not count, in words."""
 
 
 def _within(spans: Spans) -> str:

@@ -10,11 +10,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from services.admin.feed_health.rule import throttled_until
+from services.admin.feed_health.words import why_not_polled
 from services.admin.health.diagnosis import LATE_SECONDS, QueueLevel, in_words
 from services.writer.schedule.bounds import jitter_span
+from shared.politeness import MAX_SERVER_WAIT_SECONDS
 from shared.wire.outcomes import Outcome
 
 Sentence = tuple[str | datetime, ...]
+
+RESUMED = timedelta(minutes=10)
+"""A feed that was resumed or put off is polled sooner than that, though long after the poll before."""
+_LONGEST = timedelta(seconds=1.1 * MAX_SERVER_WAIT_SECONDS)
+_GOOD = frozenset(outcome for outcome in Outcome if outcome.is_success)
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ def explain_timing(feed: Mapping[str, Any], around: Surroundings, now: datetime)
     """
     if not feed["enabled"]:
         return Timing(
-            (f"It is not polled: {feed['disabled_reason'] or 'disabled'}.",),
+            (f"{why_not_polled(feed)}.",),
             None,
             is_late=False,
         )
@@ -79,16 +87,17 @@ def explain_timing(feed: Mapping[str, Any], around: Surroundings, now: datetime)
         return _retrying(feed, around, now)
     if feed["in_flight"]:
         return _in_flight(feed, around, now) if feed["issued_at"] else _put_off(due_at)
-    return _due(due_at, around, now) if due_at <= now else _planned(feed, around)
+    return _due(due_at, around, now) if due_at <= now else _planned(feed, around, now)
 
 
-def _planned(feed: Mapping[str, Any], around: Surroundings) -> Timing:
+def _planned(feed: Mapping[str, Any], around: Surroundings, now: datetime) -> Timing:
     at = feed["next_fetch_at"]
+    asked = feed["last_outcome"] == Outcome.THROTTLED and not feed["failures"]
     return Timing(
-        ("It is polled next at ", at, "."),
+        ("It waits for its server until ", at, ".") if asked else ("It is polled next at ", at, "."),
         at,
         is_late=bool(feed["failures"]),
-        reasons=tuple(_why_then(feed, around)),
+        reasons=tuple(_why_then(feed, around, now)),
     )
 
 
@@ -108,7 +117,7 @@ def _put_off(due_at: datetime) -> Timing:
 
 
 def _throttled(feed: Mapping[str, Any], due_at: datetime) -> Timing:
-    until = feed["throttled_until"]
+    until = throttled_until(feed) or feed["throttled_until"]
     return Timing(
         ("It waits for its host until ", until, "."),
         max(until, due_at),
@@ -124,7 +133,7 @@ def _retrying(feed: Mapping[str, Any], around: Surroundings, now: datetime) -> T
         "It is tried again at ", at, f" ({which}).")  # fmt: skip
     return Timing(
         headline, at, is_late=True,
-        reasons=(*_host_down(feed, around), ("Its job waits in the retry queue; a fetch by hand ends the wait.",)),
+        reasons=(*_host_down(feed, around), ("Its job waits in the retry queue; Fetch now ends the wait.",)),
     )  # fmt: skip
 
 
@@ -197,7 +206,7 @@ def _why_unclaimed(around: Surroundings) -> tuple[tuple[Sentence, ...], Sentence
     )
 
 
-def _why_then(feed: Mapping[str, Any], around: Surroundings) -> Iterator[Sentence]:
+def _why_then(feed: Mapping[str, Any], around: Surroundings, now: datetime) -> Iterator[Sentence]:
     """Yield what the moment of the next poll follows from."""
     if feed["last_attempt_at"] is None:
         yield ("It was never polled: first polls of many feeds are spread, so that they don't come all at once.",)
@@ -205,9 +214,9 @@ def _why_then(feed: Mapping[str, Any], around: Surroundings) -> Iterator[Sentenc
     if feed["failures"]:
         yield (f"Each failure in a row doubles the wait, up to {_longest(feed, around)}.",)
     elif feed["last_outcome"] == Outcome.THROTTLED:
-        yield ("Its server asked for a pause: it is polled at its usual time, but not before the pause ends.",)
+        yield ("Its server asked for a pause (Retry-After): it is polled at its usual time, but not before that ends.",)
     yield from _pace(feed, around)
-    yield from _server_rules(feed)
+    yield from _server_rules(feed, now)
     if feed["lying_since"]:
         yield ("Its server says “not modified” although the feed has changed (seen ", feed["lying_since"],
                "): once a day it is asked without condition.")  # fmt: skip
@@ -219,14 +228,14 @@ def _longest(feed: Mapping[str, Any], around: Surroundings) -> str:
 
 def _pace(feed: Mapping[str, Any], around: Surroundings) -> Iterator[Sentence]:
     if feed["interval_seconds"]:
-        yield (f"A person set its interval: every {in_words(feed['interval_seconds'])}.",)
+        yield (f"A person set its interval: {_every(feed['interval_seconds'])}.",)
         return
     seconds = feed["poll_seconds"]
     if not seconds:
         return
     rate = feed["items_per_day"]
     brings = "" if rate is None else f"A day is expected to bring {_count(rate)}, and so it"
-    yield (f"{brings or 'It'} is polled about every {in_words(seconds)}.",)
+    yield (f"{brings or 'It'} is polled about {_every(seconds)}.",)
     if seconds <= (feed["shortest_seconds"] or around.shortest_seconds):
         whose = "set for this feed" if feed["shortest_seconds"] else "FEEDMILL_MIN_POLL_SECONDS"
         yield (f"That is the shortest interval ({whose}).",)
@@ -235,20 +244,25 @@ def _pace(feed: Mapping[str, Any], around: Surroundings) -> Iterator[Sentence]:
         yield (f"That is the longest interval ({whose}).",)
 
 
+def _every(seconds: float) -> str:
+    return f"every {in_words(seconds).removeprefix('1 ')}"
+
+
 def _count(rate: float) -> str:
     return f"{rate:.3g} articles" if rate >= 0.1 else "hardly an article"
 
 
-def _server_rules(feed: Mapping[str, Any]) -> Iterator[Sentence]:
-    """Yield which wish of the feed or its server made the wait longer than the interval."""
+def _server_rules(feed: Mapping[str, Any], now: datetime) -> Iterator[Sentence]:
+    """Yield which wish of the feed or its server made the wait longer than the interval, if that is known."""
     usual = feed["interval_seconds"] or feed["poll_seconds"] or 0.0
     planned = feed["last_attempt_at"] + timedelta(seconds=usual)
-    is_longer = (feed["next_fetch_at"] - planned).total_seconds() > max(jitter_span(usual), usual / 2) + LATE_SECONDS
+    at = feed["next_fetch_at"]
+    is_longer = (at - planned).total_seconds() > max(jitter_span(usual), usual / 2) + LATE_SECONDS
     if feed["ttl_seconds"] and feed["ttl_seconds"] > usual:
-        yield (f"The feed asks to be polled at most every {in_words(feed['ttl_seconds'])} (ttl, sy:updatePeriod).",)
+        yield (f"The feed asks to be polled at most {_every(feed['ttl_seconds'])} (ttl, sy:updatePeriod).",)
     elif planned.hour in feed["skip_hours"] or planned.weekday() in feed["skip_days"]:
         yield ("The feed asks not to be polled in some hours or on some days (skipHours, skipDays): the next open hour"
                " is taken.",)  # fmt: skip
-    elif is_longer and not feed["failures"]:
-        yield ("The wait is longer than that because the server said how long its answer is good (Cache-Control,"
-               " Expires, Retry-After), or the feed was paused or put off.",)  # fmt: skip
+    elif is_longer and feed["last_outcome"] in _GOOD and at > now + RESUMED and at - feed["last_attempt_at"] < _LONGEST:
+        yield ("The wait is longer than that: its server says how long its answer is good (Cache-Control,"
+               " Expires).",)  # fmt: skip

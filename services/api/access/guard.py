@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.api.access import bodies, checks
 from services.api.access.bodies import Body
-from services.api.problems import ProblemError, answer_error
+from services.api.problems import ProblemError, Show, answer_error
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +51,14 @@ class Guard:
         app: the API.
         hosts: its names (`checks.check_host`).
         limits: what it allows.
+        show: returns what a person sees in place of a problem.
     """
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], limits: Limits | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: frozenset[str], limits: Limits | None = None, show: Show | None = None
+    ) -> None:
         self._app = app
+        self._show = show
         self._hosts = hosts
         self._limits = limits or Limits()
         self._running = 0
@@ -86,7 +90,7 @@ class Guard:
         except Exception as error:
             if answer.status is not None:
                 raise
-            await answer_error(error, scope, receive, answer.send)
+            await answer_error(error, scope, receive, answer.send, self._show)
 
     async def _check_length(self, scope: Scope, receive: Receive) -> None:
         length = checks.all_of(scope["headers"], b"content-length")

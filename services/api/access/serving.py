@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import uvicorn
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
@@ -38,9 +39,9 @@ def open_access(settings: ApiSettings, resources: Resources) -> TokenAccess:
     return TokenAccess(resources.database, resources.remembered, is_open=settings.api_open)
 
 
-def guarded(app: ASGIApp, settings: ApiSettings, limits: Limits | None = None) -> ASGIApp:
+def guarded(app: FastAPI, settings: ApiSettings, limits: Limits | None = None) -> ASGIApp:
     """Return the app behind its guard."""
-    guard: ASGIApp = Guard(app, settings.host_set(), limits)
+    guard: ASGIApp = Guard(app, settings.host_set(), limits, app.state.show)
     if settings.api_proxies:
         guard = ProxyHeadersMiddleware(guard, trusted_hosts=settings.api_proxies)  # type: ignore[arg-type,assignment]
     return guard

@@ -29,28 +29,35 @@ STILL_ROUNDS = 6
 figures may have changed between the page and its first event."""
 MOST_READERS = 200
 """Open pages of one process."""
+MOST_OF_A_LOGIN = 20
+"""Of these, pages of one login: the others are for other people."""
 
 _FIRST = "retry: {retry}\n\nevent: hello\ndata:\n\n"
 RETRY_MS = 2000, 5000
 """A page that lost us comes back at some moment between: after a restart not all at once."""
 
 _LOOK = b"event: look\ndata:\n\n"
-_HEARTBEAT = b":\n\n"
+_HEARTBEAT = b"event: beat\ndata:\n\n"
+"""Scripts don't see comments, and have to notice that an API hangs."""
 
-_readers: set[object] = set()
+_readers: dict[object, int] = {}
+"""Open pages with their login's id."""
 
 
 @router.get("/events")
-async def events_stream(here: Here, _visitor: Visitor) -> StreamingResponse:
+async def events_stream(here: Here, visitor: Visitor) -> StreamingResponse:
     """Say `look` when figures changed."""
     if len(_readers) >= MOST_READERS:
         reason = f"{MOST_READERS} pages are open already: this one does not follow"
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, reason, {"Retry-After": "60"})
+    if visitor.token_id and list(_readers.values()).count(visitor.token_id) >= MOST_OF_A_LOGIN:
+        reason = f"{MOST_OF_A_LOGIN} pages of this login are open already: this one does not follow"
+        raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, reason, {"Retry-After": "60"})
     reader = object()
-    _readers.add(reader)
+    _readers[reader] = visitor.token_id
 
     async def leave() -> None:
-        _readers.discard(reader)
+        _readers.pop(reader, None)
 
     return Streamed(_events(here), "text/event-stream", {"X-Accel-Buffering": "no"}, at_end=leave)
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from services.admin.feeds import edits, listing
-from services.admin.health.freshness_words import in_words
+from services.admin.health.freshness_words import in_full
 from services.admin.polling.history import History, Rhythm, read_history, read_rhythm
 from services.admin.polling.surroundings import look_at_pipeline, read_timing
 from services.api.etags import quote
@@ -24,6 +24,8 @@ from shared.wire.outcomes import words_of
 router = APIRouter(include_in_schema=False)
 
 PAGE_ATTEMPTS = 20
+LEAST_BARS = 3
+"""Fewer are told in words: a picture of one bar says nothing."""
 
 UNITS = {"d": 86400, "h": 3600, "m": 60}
 """In seconds."""
@@ -48,7 +50,7 @@ async def feed_page(
         "feeds/show.html",
         feed=row,
         timing=timing,
-        freshness={span: in_words(found) for span, found in row["freshness"].items()},
+        freshness={span: in_full(found) for span, found in row["freshness"].items()},
         etag=quote(edition),
         shard=pipeline.shard_of(row["politeness_group"]),
         rhythm=_draw_rhythm(rhythm),
@@ -103,6 +105,7 @@ def _draw_history(history: History) -> dict[str, Any] | None:
     names = [f"{span.at:%H:%M}" if history.by_hour else f"{span.at:%a %d.%m.}" for span in spans]
     return {
         "by_hour": history.by_hour,
+        "is_drawn": len(spans) >= LEAST_BARS,
         "spans": list(zip(names, spans, strict=True)),
         "poll_bars": stack([[span.good, span.failed] for span in spans]),
         "new_bars": stack([[span.new] for span in spans]),

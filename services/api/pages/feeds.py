@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -26,6 +27,9 @@ from services.api.resources import Here, Resources
 router = APIRouter(include_in_schema=False)
 
 PAGE_FEEDS = 50
+
+RECENT = timedelta(minutes=1)
+"""An older count of feeds is not shown."""
 
 COLUMNS = {
     "name": "Feed",
@@ -107,10 +111,23 @@ async def feeds_page(
         columns=COLUMNS,
         states=list(State),
         words=list(Word),
+        total=_total(here, shown) if cursor or after else len(rows),
         is_first=cursor is None,
         next_path=shown.path(cursor=after) if after else None,
         is_empty=not rows and cursor is None and not shown.is_filtered,
     )
+
+
+def _total(here: Resources, shown: Shown) -> int | None:
+    """Return how many feeds the table has, as they were last counted; None: nobody has counted these."""
+    found, at = here.scene.last, here.scene.last_at
+    counts = found.stats.counts if found else None
+    if counts is None or at is None or datetime.now(UTC) - at > RECENT:
+        return None
+    if not shown.is_filtered:
+        return counts.feeds.feeds
+    only = Filters(health=shown.filters.health, exact=shown.filters.exact)
+    return counts.health.get(only.health) if only.health and shown.filters == only else None
 
 
 async def _read(

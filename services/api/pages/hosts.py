@@ -12,7 +12,7 @@ from services.admin.feeds import listing
 from services.admin.feeds.listing import SORTS, Filters
 from services.admin.health import hosts
 from services.admin.health.diagnosis import HostState
-from services.admin.health.freshness_words import in_words
+from services.admin.health.freshness_words import in_full
 from services.admin.polling.surroundings import look_at_pipeline
 from services.api.models.texts import PLAIN
 from services.api.pages.feeds import EmptyIsNone, Text
@@ -100,7 +100,7 @@ async def host_page(request: Request, here: Here, _visitor: Visitor, host: Host,
         pipeline=pipeline,
         troubles=[trouble | {"words": words_of(trouble["outcome"])} for trouble in troubles],
         jobs=jobs,
-        freshness={span: in_words(found) for span, found in row["freshness"].items()},
+        freshness={span: in_full(found) for span, found in row["freshness"].items()},
         feeds=feeds,
         is_first=cursor is None,
         behind=write_cursor(feeds[-1]["sort_key"], feeds[-1]["id"]) if len(feeds) == HOST_FEEDS else None,

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from services.admin.health.alarms.alarm import is_critical
 from services.admin.health.backlog import ARTICLES, MOST_SAMPLES, Sample
-from services.admin.health.freshness_words import in_words, left_out_in_words
+from services.admin.health.freshness_words import in_full
 from services.admin.health.pipeline.picture import Attempts, part
 from services.admin.health.scene import Scene
 from services.admin.health.stats import Stats
@@ -85,10 +85,7 @@ async def overview_page(request: Request, here: Here, _visitor: Visitor) -> HTML
         fetches=pictures.stack([(hour.succeeded, hour.failed) for hour in stats.hours]),
         articles=pictures.stack([(hour.articles,) for hour in stats.hours]),
         totals=_totals(stats.hours),
-        freshness={
-            span: in_words(found) or left_out_in_words(found.left_out)
-            for span, found in (stats.freshness or {}).items()
-        },
+        freshness={span: in_full(found) for span, found in (stats.freshness or {}).items()},
         errors=_errors(attempts) if attempts else [],
         window=attempts.window_seconds if attempts else None,
         curves=_curves(samples),

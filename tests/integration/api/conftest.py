@@ -19,6 +19,7 @@ from services.api.access import Authenticate
 from services.api.access.bearer import TokenAccess
 from services.api.access.guard import Guard
 from services.api.app import make_app
+from services.api.pages.errors import show_problem
 from services.api.resources import Resources, open_database
 from services.api.settings import ApiSettings
 from services.cli.calls.within import WithinProcess
@@ -118,7 +119,7 @@ def make_token(resources: Resources) -> MakeToken:
 async def closed(resources: Resources) -> AsyncIterator[httpx.AsyncClient]:
     """The API as it stands on the network: closed to those without a token."""
     access = TokenAccess(resources.database, resources.remembered)
-    guard = Guard(app_on(resources, access.authenticate, "closed"), frozenset({"feeds.example"}))
+    guard = Guard(app_on(resources, access.authenticate, "closed"), frozenset({"feeds.example"}), show=show_problem)
     async with httpx.AsyncClient(transport=WithinProcess(guard), base_url="https://feeds.example") as client:
         yield client
 

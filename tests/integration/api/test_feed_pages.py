@@ -134,7 +134,7 @@ async def test_nothing_of_a_stranger_is_code_and_no_secret_is_shown(
 
 STATES = {
     "well": ("next_fetch_at = now() + interval '1 hour', last_outcome = 'fetched'", "It is polled next at"),
-    "paused": ("enabled = false, disabled_reason = 'by hand'", "It is not polled: by hand."),
+    "paused": ("enabled = false, disabled_reason = 'by hand'", "It is not polled: paused by hand."),
     "due": ("next_fetch_at = now() - interval '1 hour'", "It is late. It is due since"),
     "retry": (
         "claim_id = gen_random_uuid(), claim_expires_at = now() + interval '6 hours', last_attempt_at = now(),"
@@ -202,6 +202,44 @@ async def test_the_pictures_say_in_words_what_they_show(api: httpx.AsyncClient, 
     assert page.count('<rect class="second"') == 3
 
 
+async def test_a_short_history_is_told_in_words_and_counts_of_one_are_singular(
+    api: httpx.AsyncClient, database_url: str
+) -> None:
+    register(database_url, NewFeed("http://a.example/feed", tags=("news",)))
+    change(database_url, "UPDATE feeds SET site_url = 'http://site.example/'")
+    log(database_url, timedelta(seconds=1), new=1)
+    page = await read(api, "/feeds/1")
+    assert "1 poll, 0 of it failed; 1 new article. As a table" in words(page)
+    assert "<svg" not in page
+    assert "1 attempt," in words(page)
+    assert "http://site.example/ · tags news" in words(page)
+
+
+async def test_articles_that_do_not_count_as_fresh_are_named(api: httpx.AsyncClient, database_url: str) -> None:
+    register(database_url, NewFeed("http://a.example/feed"))
+    assert "Freshness, last week no article came" in words(await read(api, "/feeds/1"))
+    change(
+        database_url,
+        "INSERT INTO feed_freshness (at, feed_id, kind, bucket, articles)"
+        " VALUES (date_trunc('hour', now()), 1, 'first_reading', 0, 12)",
+    )
+    assert "Freshness, last week none counted; left out: 12 of a first reading" in words(await read(api, "/feeds/1"))
+
+
+async def test_the_table_says_how_many_feeds_there_are(
+    api: httpx.AsyncClient, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(database_url, *(NewFeed(f"http://site{n}.example/feed") for n in range(3)))
+    page = await read(api, "/feeds")
+    assert "3 feeds Choose all" in words(page)
+    assert '"Failures" class="number"></td>' in page, "none is shown as nothing"
+    assert "1 feed that fits" in words(await read(api, "/feeds", q="site1"))
+    monkeypatch.setattr(feeds_page, "PAGE_FEEDS", 2)
+    assert "All feeds, 2 on this page" in words(await read(api, "/feeds"))
+    await read(api, "/")  # counts them
+    assert "3 feeds, 2 on this page" in words(await read(api, "/feeds"))
+
+
 async def test_attempts_are_paged(api: httpx.AsyncClient, database_url: str) -> None:
     register(database_url, NewFeed("http://a.example/feed"))
     assert "It was never polled" in words(await read(api, "/feeds/1"))
@@ -227,3 +265,12 @@ async def test_what_is_not_there_is_told_on_a_page(api: httpx.AsyncClient, path:
     answer = await api.get(path)
     assert answer.status_code in {404, 422}
     assert answer.headers["content-type"].startswith("text/html")
+    assert re.search("There is no (such page|feed 9|such feed|host nobody)", words(answer.text), re.IGNORECASE)
+    assert "feedmill" not in words(answer.text).replace("Feedmill", "")
+    assert {"/feeds", "/hosts"} & set(urls(answer.text))
+
+
+async def test_a_wrong_cursor_leads_back_to_the_list(api: httpx.AsyncClient) -> None:
+    answer = await api.get("/feeds?cursor=bm8")
+    assert "This address is not valid The place in the list" in words(answer.text)
+    assert "All feeds" in words(answer.text)

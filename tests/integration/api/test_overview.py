@@ -81,6 +81,6 @@ async def test_articles_of_a_first_reading_are_told_to_be_left_out_and_counted(
         await write(resources.database, 1, started_at=datetime.now(UTC), number=1, quality="full")
         connection.execute("SELECT * FROM claim_pending_articles(3)")
     page = (await api.get("/")).text
-    assert "None counted yet: 25 left out (" in page
+    assert "None counted; left out: " in page
     assert "No new articles in the last week" not in page
     assert "<dt>ever seen, about</dt><dd>25</dd>" in page

@@ -15,7 +15,7 @@ from services.admin.access.tokens import new_token
 from services.admin.actor import Scope
 from services.admin.health.backlog import ARTICLES, Sample
 from services.api.access.bearer import TokenAccess
-from services.api.pages import find_pages
+from services.api.pages import events, find_pages
 from services.api.pages.frame import NAVIGATION
 from services.api.pages.warming import warm_up
 from services.api.resources import Resources, open_database
@@ -101,7 +101,7 @@ async def test_without_the_database_a_page_says_what_to_do() -> None:
             answer = await client.get("/", headers=bearer(new_token()))
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
-    assert "<h1>Service Unavailable</h1>" in answer.text
+    assert "<h1>This can&#39;t be shown now</h1>" in answer.text
     assert "PostgreSQL" in answer.text
     assert "geheim" not in answer.text
 
@@ -138,3 +138,24 @@ async def test_an_api_without_a_database_is_not_warm_and_runs() -> None:
         resources = Resources(settings, database)
         await warm_up(resources)
         assert resources.draining.last is None
+
+
+async def test_one_login_does_not_take_all_streams(
+    closed: httpx.AsyncClient, make_token: MakeToken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "MOST_OF_A_LOGIN", 0)
+    answer = await closed.get("/events", headers=bearer(await make_token(Scope.READ)))
+    assert answer.status_code == 429
+    assert "0 pages of this login are open" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/feeds?q=%00", "/static/nonsense", "/articles?state=zz&feed=abc"])
+async def test_a_browser_gets_a_page_in_place_of_a_problem(
+    path: str, closed: httpx.AsyncClient, make_token: MakeToken
+) -> None:
+    headers = bearer(await make_token(Scope.READ)) | {"Accept": "text/html"}
+    answer = await closed.get(path, headers=headers)
+    assert answer.status_code in {400, 404, 422}
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "<h1>" in answer.text
+    assert (await closed.get("/static/nonsense", headers={"Accept": "*/*"})).json()["status"] in {401, 404}

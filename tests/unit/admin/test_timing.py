@@ -17,7 +17,7 @@ HOUR = timedelta(hours=1)
 FEED: dict[str, Any] = {
     "enabled": True, "disabled_reason": None, "politeness_group": "news.example",
     "next_fetch_at": NOW + HOUR / 2, "claim_expires_at": None, "issued_at": None, "in_flight": False,
-    "throttled_until": None, "retry_at": None, "retry": None, "retries": None,
+    "throttled_until": None, "retry_at": None, "retry": None, "retries": None, "now": NOW,
     "last_attempt_at": NOW, "last_outcome": "fetched", "last_error": None, "failures": 0,
     "interval_seconds": None, "shortest_seconds": None, "longest_seconds": None, "poll_seconds": 1800.0,
     "items_per_day": 10.0, "ttl_seconds": None, "skip_hours": [], "skip_days": [], "lying_since": None,
@@ -63,7 +63,8 @@ def test_a_feed_that_is_well_is_polled_at_its_pace() -> None:
         ({"next_fetch_at": NOW + 5 * HOUR}, "Cache-Control"),
         ({"items_per_day": 0.001}, "hardly an article"),
         ({"lying_since": NOW - HOUR}, "“not modified” although the feed has changed (seen 11:00)"),
-        ({"last_outcome": "throttled"}, "Its server asked for a pause"),
+        ({"last_outcome": "throttled"}, "It waits for its server until 12:30. Its server asked for a pause"),
+        ({"poll_seconds": 86400.0, "next_fetch_at": NOW + 24 * HOUR}, "polled about every day."),
         ({"last_attempt_at": None, "last_outcome": None, "poll_seconds": None}, "It was never polled"),
     ],
 )
@@ -76,6 +77,16 @@ def test_what_moves_the_next_poll_is_said(changes: dict[str, Any], words: str) -
 def test_what_moves_nothing_is_not_said() -> None:
     timing = why(ttl_seconds=600.0, skip_hours=[3], skip_days=[0], shortest_seconds=60.0)
     assert len(timing.reasons) == 1
+
+
+def test_what_made_a_wait_longer_is_said_only_where_it_is_known() -> None:
+    for changes in (
+        {"last_outcome": "throttled", "next_fetch_at": NOW + 5 * HOUR},
+        {"last_attempt_at": NOW - 5 * HOUR, "next_fetch_at": NOW + HOUR / 12},  # resumed
+        {"last_attempt_at": NOW - 50 * HOUR},  # put off
+        {"last_outcome": "stale", "next_fetch_at": NOW + 5 * HOUR},
+    ):
+        assert "longer" not in said(why(**changes)), changes
 
 
 def test_failures_make_a_feed_late() -> None:
@@ -93,6 +104,8 @@ def test_a_disabled_feed_is_not_polled() -> None:
 def test_a_throttled_host_is_named() -> None:
     timing = why(throttled_until=NOW + 2 * HOUR)
     assert text(timing.headline) == "It waits for its host until 14:00."
+    both = why(throttled_until=NOW + HOUR, last_outcome="throttled", next_fetch_at=NOW + 2 * HOUR)
+    assert text(both.headline) == "It waits for its host until 14:00.", "as its badge says"
     assert (timing.is_late, timing.next_at) == (True, NOW + 2 * HOUR)
     assert "No feed at news.example is polled before" in said(timing)
     assert not why(throttled_until=NOW + HOUR / 4).is_late, "its poll comes later than that anyway"
@@ -102,7 +115,7 @@ def test_a_retry_has_its_number_and_its_reason() -> None:
     retrying: dict[str, Any] = {"retry_at": NOW + HOUR, "retry": 1, "retries": 12}
     timing = why(**retrying, in_flight=True, claim_expires_at=NOW + 2 * HOUR)
     assert text(timing.headline) == "It is tried again at 13:00 (retry 1 of 12)."
-    assert "a fetch by hand ends the wait" in said(timing)
+    assert "Fetch now ends the wait" in said(timing)
     assert timing.is_late
     assert "Its retry is due since 11:00" in said(why(**retrying | {"retry_at": NOW - HOUR}))
     assert "its job was put off" in said(why(**retrying | {"retry": 0}))

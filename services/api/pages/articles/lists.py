@@ -43,7 +43,7 @@ Text = Annotated[str, Field(max_length=1000, pattern=PLAIN)]
 class Asked(BaseModel):
     """What the form asks for; an empty text is no filter."""
 
-    model_config = ConfigDict(str_strip_whitespace=True)
+    model_config = ConfigDict(str_strip_whitespace=True, extra="forbid")
 
     tab: Literal["pending", "claimable", "claimed", "waiting", "dead", "ledger"] = "pending"
     feed: Annotated[str, Field(max_length=2000, pattern=PLAIN)] = ""

@@ -1,9 +1,11 @@
 // One feed: it is fetched while a person looks, and its settings are changed.
 
 import { call, look, say } from "./page.js";
+import { isVisible, shown } from "./texts.js";
 import { localise } from "./times.js";
 
 const WAIT_SECONDS = 5;
+const MOMENT = /(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)/; // as the API writes it in a sentence
 const UNITS = { s: 1, m: 60, h: 3600, d: 86400 };
 
 function element(name, content = {}, ...children) {
@@ -20,7 +22,8 @@ const acted = document.getElementById("acted");
 
 function tell(text, isProblem = false) {
   acted.className = isProblem ? "problem" : "done";
-  acted.textContent = text;
+  acted.replaceChildren(...text.split(MOMENT).map((part) => (MOMENT.test(part) ? time(part.replace(" UTC", "Z").replace(" ", "T")) : part)));
+  localise(acted);
 }
 
 async function fire(isDry) {
@@ -64,7 +67,7 @@ function show(task, isDry) {
   const names = ["State", "Published", "Title", "Text", "Flags"].map((name) => element("th", { scope: "col", textContent: name }));
   const table = element(
     "table",
-    { className: "cards" },
+    { className: "cards tried" },
     element("caption", { textContent: `What the feed lists now, the first ${task.entries.length}` }),
     element("thead", {}, element("tr", {}, ...names)),
     element("tbody", {}, ...rows),
@@ -87,9 +90,10 @@ function time(at) {
   return made;
 }
 
-/** A stranger's address is a link only if it leads to the web. */
+/** A stranger's address is a link only if it leads to the web; it stands for a title of which nobody sees anything. */
 function link(url, text) {
-  return /^https?:\/\//i.test(url) ? element("a", { href: url, rel: "noopener noreferrer nofollow", textContent: text || url }) : text || url;
+  const label = shown(isVisible(text) ? text : (url ?? "–"));
+  return /^https?:\/\//i.test(url) ? element("a", { href: url, rel: "noopener noreferrer nofollow", textContent: label }) : label;
 }
 
 actions?.addEventListener("click", (event) => {

@@ -24,7 +24,9 @@ const feeds = (count) => (count === 1 ? "1 feed" : `${count} feeds`);
 function count() {
   const number = chosen().length;
   document.getElementById("chosen").textContent = number ? `${feeds(number)} chosen.` : "No feed is chosen.";
+  const at = document.activeElement;
   for (const button of bulk.querySelectorAll("button")) button.disabled = number === 0;
+  if (at?.disabled && bulk.contains(at)) document.getElementById("chosen").focus(); // else the focus would be lost
   all.checked = number > 0 && number === boxes().length;
   all.indeterminate = number > 0 && !all.checked;
 }
@@ -191,7 +193,10 @@ const tell = {
     const would = fact.dry_run ? " would be" : "";
     const there = fact.reasons.already_there ?? 0;
     const soon = fact.first_polls_within_seconds > 60 ? ` First polls within ${Math.ceil(fact.first_polls_within_seconds / 60)} minutes.` : "";
-    say(form, `${feeds(fact.added)}${would} added, ${fact.tagged}${would} tagged, ${there} there already, ${fact.refused - there} refused.${soon}`);
+    const tag = document.getElementById("import-tag").value.trim();
+    const tagged = fact.tagged ? `, ${fact.tagged} more${would} tagged` : "";
+    const added = `${feeds(fact.added)}${would} added${tag && fact.added ? ` with the tag ${tag}` : ""}`;
+    say(form, `${added}${tagged}, ${there} there already, ${fact.refused - there} refused.${soon}`);
   },
   error(fact, at) {
     at.isDone = true;
@@ -212,7 +217,8 @@ async function importList(file, query) {
   if (csrf) headers["X-CSRF-Token"] = csrf;
   const answer = await fetch(`/api/feeds/import?${query}`, { method: "POST", headers, body: file });
   if (!answer.ok) {
-    say(form, (await answer.json()).detail, true);
+    const { detail } = await answer.json();
+    say(form, detail.replace("--salvage (`salvage=true`) takes", "The box “take from a broken file …” takes"), true);
     return;
   }
   const at = {};
@@ -226,7 +232,8 @@ form?.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (form.getAttribute("aria-busy") === "true") return;
   const tag = document.getElementById("import-tag").value.trim();
-  const query = new URLSearchParams({ dry_run: document.getElementById("dry-run").checked, ...(tag ? { tag } : {}) });
+  const isChecked = (id) => document.getElementById(id).checked;
+  const query = new URLSearchParams({ dry_run: isChecked("dry-run"), salvage: isChecked("salvage"), ...(tag ? { tag } : {}) });
   form.setAttribute("aria-busy", "true");
   document.getElementById("skipped").replaceChildren();
   bar.removeAttribute("value");

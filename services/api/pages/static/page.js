@@ -6,6 +6,11 @@ import { localise } from "./times.js";
 const banner = document.getElementById("banner");
 const RETRY_MS = 5000;
 const PATIENCE_MS = 3000; // the server ends its events from time to time
+const SILENCE_MS = 15_000; // a sign of life comes every five seconds
+const LOOK_MS = 10_000;
+const READ_MS = 20_000;
+const CHANGE_MS = 90_000; // a new feed is fetched before the answer
+const ALONE_MS = 30_000; // between looks without events
 
 // ---- changes ----------------------------------------------------------------------------------------------------
 
@@ -14,6 +19,7 @@ const PATIENCE_MS = 3000; // the server ends its events from time to time
  * @param {object} [options] `body` is sent as JSON; `headers` go along.
  */
 export async function call(method, path, { body, headers = {} } = {}) {
+  const patience = method === "GET" ? READ_MS : CHANGE_MS;
   const csrf = document.querySelector('meta[name="csrf-token"]')?.content;
   const sent = { Accept: "application/json", ...headers };
   if (csrf) sent["X-CSRF-Token"] = csrf;
@@ -23,13 +29,15 @@ export async function call(method, path, { body, headers = {} } = {}) {
     payload = JSON.stringify(body);
   }
   let answer;
+  let text;
   try {
-    answer = await fetch(path, { method, headers: sent, body: payload });
-  } catch {
-    return { ok: false, status: 0, body: null, detail: "the API does not answer: try again" };
+    answer = await fetch(path, { method, headers: sent, body: payload, signal: AbortSignal.timeout(patience) });
+    text = await answer.text();
+  } catch (error) {
+    const late = `the API has not answered for ${patience / 1000} s: look whether it is done before you try again`;
+    return { ok: false, status: 0, body: null, detail: error.name === "TimeoutError" ? late : "the API does not answer: try again" };
   }
   if (answer.status === 401 && path !== "/api/session") toLogin();
-  const text = await answer.text();
   let found = null;
   try {
     found = text ? JSON.parse(text) : null;
@@ -83,6 +91,9 @@ async function act(element, body) {
   }
   if (done) say(element, done);
   await look();
+  if (!element.isConnected && document.activeElement === document.body) {
+    document.querySelector(`[data-turn="${element.dataset.turn}"]`)?.focus();
+  }
 }
 
 document.addEventListener("submit", (event) => {
@@ -100,7 +111,7 @@ document.addEventListener("click", (event) => {
 
 let running = null;
 
-/** Get this page again, and show what differs in the elements marked `data-live`. One at a time. */
+/** Get this page again, and show what differs in the elements marked `data-live`; tell whether that worked. One at a time. */
 export function look() {
   running ??= again().finally(() => {
     running = null;
@@ -110,20 +121,23 @@ export function look() {
 
 async function again() {
   let answer;
+  let text;
   try {
-    answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    const signal = AbortSignal.timeout(LOOK_MS);
+    answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store", signal });
+    text = await answer.text();
   } catch {
     away();
-    return;
+    return false;
   }
   if (answer.redirected && new URL(answer.url).pathname === "/login") {
     location.assign(answer.url);
-    return;
+    return false;
   }
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = new DOMParser().parseFromString(text, "text/html");
   if (!answer.ok) {
     away(fresh.querySelector("[data-detail]")?.textContent);
-    return;
+    return false;
   }
   back();
   localise(fresh);
@@ -132,6 +146,7 @@ async function again() {
     if (newer) morph(element, newer);
   }
   document.dispatchEvent(new CustomEvent("feedmill:look"));
+  return true;
 }
 
 // ---- events -----------------------------------------------------------------------------------------------------
@@ -139,6 +154,8 @@ async function again() {
 let source = null;
 let since = null;
 let timer = null;
+let silence = null;
+let later = null;
 
 function listen() {
   if (document.hidden || source) return;
@@ -147,16 +164,39 @@ function listen() {
   source.addEventListener("hello", () => {
     if (since) look();
   });
+  for (const kind of ["hello", "look", "beat"]) source.addEventListener(kind, hear);
+  hear();
   source.onerror = () => {
+    if (source?.readyState === EventSource.CLOSED) {
+      lookAlone();
+      return;
+    }
     since ??= new Date();
     timer ??= setTimeout(away, PATIENCE_MS);
-    if (source?.readyState !== EventSource.CLOSED) return;
-    stop();
-    setTimeout(() => look().then(listen), RETRY_MS);
   };
 }
 
+/** Note a sign of life. An API that hangs keeps its connections, and says nothing. */
+function hear() {
+  const at = new Date();
+  clearTimeout(silence);
+  silence = setTimeout(() => {
+    since ??= at;
+    away();
+    lookAlone();
+  }, SILENCE_MS);
+}
+
+/** Look without events, which are refused or silent, and ask for them again later. */
+async function lookAlone() {
+  stop();
+  const wait = (await look()) ? ALONE_MS : RETRY_MS;
+  clearTimeout(later);
+  later = setTimeout(listen, wait);
+}
+
 function stop() {
+  clearTimeout(silence);
   source?.close();
   source = null;
 }
