@@ -43,6 +43,6 @@ def test_the_login_leads_nowhere_else(target: str, site: Site, open_page: OpenPa
 
 def test_who_may_only_consume_is_told_so(open_page: OpenPage, complaints: Complaints) -> None:
     page = open_page("/", scopes=(Scope.CONSUME,))
-    expect(page.get_by_role("heading", level=1)).to_have_text("Forbidden")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your login doesn't allow this")
     expect(page.get_by_role("main")).to_contain_text("this needs a token with the scope", ignore_case=True)
     complaints.clear()
