@@ -23,7 +23,8 @@ from tests.e2e.api_process import ApiProcess
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 LAPTOP = 1280
-PATIENCE_MS = 30_000
+PATIENCE_MS = 90_000
+"""A page that nothing tells of a change looks after half a minute, at figures that may be some seconds old."""
 
 expect.set_options(timeout=PATIENCE_MS)
 
